@@ -1,0 +1,1 @@
+"""Engram: long-term memory for coding agents. Importing the package loads nothing else."""

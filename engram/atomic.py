@@ -1,0 +1,50 @@
+"""Files written whole or not at all, readable by the owner alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+#: Mode of every file in ENGRAM_HOME.
+FILE_MODE = 0o600
+#: Mode of every folder in ENGRAM_HOME.
+FOLDER_MODE = 0o700
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` by a temporary file beside it and a rename; mode 0600.
+
+    A reader sees the old content or the new, never a part. Raises OSError; the old file is then still there.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def read_regular(path: Path, limit_bytes: int) -> bytes | None:
+    """The first ``limit_bytes`` of a regular file; None where there is none, or where it is a link or a device."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return None
+        return file.read(limit_bytes)
+
+
+def make_private_folder(path: Path) -> Path:
+    """Make ``path`` and its missing parents; the folder itself gets mode 0700."""
+    path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    return path

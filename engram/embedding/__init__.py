@@ -1,0 +1,1 @@
+"""Text to vector, the model behind a protocol."""

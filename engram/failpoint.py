@@ -1,0 +1,49 @@
+"""Named points at which a test may kill the process: ``ENGRAM_CRASH=name:n`` sends SIGKILL at the n-th pass.
+
+Unset, a point costs one comparison. The names are listed in ``NAMES`` so that the fault tests can enumerate them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+#: Every point there is, in the order in which a line passes them.
+NAMES = (
+    "ingest.read",
+    "ingest.begin",
+    "ingest.turns",
+    "ingest.cursor",
+    "ingest.committed",
+    "watch.enqueue",
+    "queue.enqueued",
+    "queue.dequeued",
+    "extract.read",
+    "extract.embedded",
+    "extract.begin",
+    "extract.episodes",
+    "extract.work",
+    "extract.committed",
+    "recollect.written",
+    "consolidate.begin",
+    "consolidate.changed",
+    "consolidate.committed",
+    "migrate.begin",
+    "migrate.step",
+)
+
+_wanted, _, _count = os.environ.get("ENGRAM_CRASH", "").partition(":")
+_left = int(_count) if _count.isdigit() else 1
+
+
+def reach(name: str) -> None:
+    """Pass the point ``name``; kill this process if the environment asks for it."""
+    if _wanted and name == _wanted:
+        _hit()
+
+
+def _hit() -> None:
+    global _left
+    _left -= 1
+    if _left <= 0:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,1 @@
+"""Secrets out, before anything is stored, embedded, logged or sent."""

@@ -1,0 +1,38 @@
+"""What every test may use: the shared data where it is at hand, a private home, nothing of the real machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared data beside the checkout; skips the test where it is absent."""
+    folder = Path(os.environ.get("ENGRAM_SHARED", REPO.parent / "shared"))
+    if not folder.is_dir():
+        pytest.skip("the shared data folder is not beside this checkout (set ENGRAM_SHARED to name it)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(shared: Path) -> Path:
+    """The folder of real sessions; skips the test where it is absent."""
+    folder = shared / "corpus"
+    if not folder.is_dir():
+        pytest.skip("the corpus of real sessions is not at hand")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the user's own home, settings or transcripts."""
+    for name in [n for n in os.environ if n.startswith(("ENGRAM_", "CLAUDE_")) and n != "ENGRAM_SHARED"]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
