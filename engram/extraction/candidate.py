@@ -1,0 +1,85 @@
+"""What an extractor proposes: a candidate, with the text and the entries it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: Longest summary, in words; what is injected is this one line.
+SUMMARY_WORDS = 40
+#: Longest summary, in characters.
+SUMMARY_CHARS = 400
+#: Longest content, in characters.
+CONTENT_CHARS = 4_000
+#: Most facts a candidate lists.
+MAX_FACTS = 5
+
+
+class Kind(StrEnum):
+    """What sort of memory it is."""
+
+    DECISION = "decision"
+    PREFERENCE = "preference"
+    FIX = "fix"
+    FACT = "fact"
+    STATE = "state"
+    DEAD_END = "dead-end"
+    TURN = "turn"
+
+
+class Importance(StrEnum):
+    """How much it matters later."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+
+
+class Scope(StrEnum):
+    """Where it holds."""
+
+    PROJECT = "project"
+    GLOBAL = "global"
+
+
+class Voice(StrEnum):
+    """Whose statement it is: its provenance."""
+
+    USER_SAID = "user said"
+    ASSISTANT_SAID = "assistant said"
+    AGENT_SAVED = "agent saved"
+
+
+class Status(StrEnum):
+    """Whether it is confirmed."""
+
+    ACTIVE = "active"
+    PROVISIONAL = "provisional"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory proposed from one or more turns. Text is redacted already and holds no tool output."""
+
+    kind: Kind
+    #: The bite: one line, at most ``SUMMARY_WORDS`` words, no web address.
+    summary: str
+    #: The words it rests on, verbatim, the telling passage first; at most ``CONTENT_CHARS`` characters.
+    content: str
+    #: Uuids of the entries it rests on, the telling one first.
+    evidence: tuple[str, ...]
+    #: Keys of the turns it was taken from.
+    turn_keys: tuple[str, ...]
+    #: Short strings for matching: first error line, failing command, commit, numbers; at most ``MAX_FACTS``.
+    facts: tuple[str, ...] = ()
+    #: Files, symbols, commands and packages it names.
+    entities: tuple[str, ...] = ()
+    importance: Importance = Importance.NORMAL
+    scope: Scope = Scope.PROJECT
+    voice: Voice = Voice.ASSISTANT_SAID
+    #: How likely it holds as stated, 0 to 1.
+    confidence: float = 0.5
+    status: Status = Status.PROVISIONAL
+    #: Why it must never be injected by itself; "" where nothing speaks against it.
+    suspect: str = ""
+    #: How likely it is worth keeping, 0 to 1, by the deterministic gate.
+    quality: float = 0.0

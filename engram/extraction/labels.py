@@ -1,0 +1,66 @@
+"""Kind, importance and entities of a passage, by rules on its wording."""
+
+from __future__ import annotations
+
+import re
+
+from engram.extraction import cues
+from engram.extraction.candidate import Importance, Kind
+from engram.transcripts.record import Turn
+
+#: Most entities of a candidate.
+MAX_ENTITIES = 24
+#: From this quality on a decision or a fix counts as important.
+HIGH_QUALITY = 0.5
+
+_SYMBOL = re.compile(
+    r"`([^`\n]{2,60})`|((?:[\w.~-]*[\w~-])?(?:/[\w.@-]+)+|\b[\w-]+\.[a-z]{1,5}\b|\b[a-z]+[A-Z]\w+|\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z0-9]+_\w+)"
+)
+_DEAD = re.compile(
+    r"\b(?:dead end|tried|gave up|given up|abandon|revert|rolled back|ruled out|rejected|"
+    r"(?:did|does)(?:n't| not) work|unworkable|not feasible|infeasible|impossible|not worth|backed out)",
+    re.IGNORECASE,
+)
+_LEFT = re.compile(
+    r"\b(?:remain(?:s|ing)?|left open|pending|not (?:yet|pushed|committed)|uncommitted|unpushed|follow-?up|"
+    r"todo|still (?:needs?|open|to do)|ready (?:for|to)|is complete|out of scope|deferred)\b",
+    re.IGNORECASE,
+)
+_DECIDED = re.compile(
+    r"\b(?:instead|rather than|decided|decision|chose|prefer|agreed|no longer|replaced|renamed|moved|removed|dropped|"
+    r"must|always|never|only|should|by design|deliberate|keeps?|now)\b",
+    re.IGNORECASE,
+)
+
+
+def kind_of(bite: str, label: str, *, is_user: bool) -> Kind:
+    """The kind of a passage by its wording and its heading or lead."""
+    if is_user:
+        return Kind.PREFERENCE if cues.WISH.search(bite) else Kind.FACT
+    if _DEAD.search(bite):
+        return Kind.DEAD_END
+    problems, repairs = len(cues.PROBLEM.findall(bite)), len(cues.REPAIR.findall(bite))
+    if (
+        (problems and repairs)
+        or problems + repairs + len(cues.CAUSE.findall(bite)) >= 3
+        or cues.TOPIC_CAUSE.search(label)
+    ):
+        return Kind.FIX
+    if _LEFT.search(bite):
+        return Kind.STATE
+    return Kind.DECISION if len(_DECIDED.findall(bite)) + len(cues.CHANGE.findall(bite)) >= 2 else Kind.FACT
+
+
+def importance_of(kind: Kind, quality: float, *, is_user: bool) -> Importance:
+    """High for the user's own rules and for the surest decisions and fixes."""
+    if kind in (Kind.DECISION, Kind.FIX, Kind.PREFERENCE) and quality >= HIGH_QUALITY:
+        return Importance.HIGH
+    return Importance.NORMAL
+
+
+def entities_of(bite: str, turn: Turn) -> tuple[str, ...]:
+    """Symbols and files that the bite names, then the files and commits of the turn."""
+    named = [a or b for a, b in _SYMBOL.findall(bite)]
+    files = [f.replace("\\", "/").rsplit("/", 1)[-1] for f in turn.files]
+    commits = [a.commit.split(" ", 1)[0] for a in turn.actions if a.commit]
+    return tuple(dict.fromkeys(e for e in [*named, *files, *commits] if e))[:MAX_ENTITIES]

@@ -1,0 +1,45 @@
+"""The interface of every extractor, and what it is told about the session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from engram.extraction.candidate import Candidate
+from engram.transcripts.record import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionContext:
+    """What an extractor knows beside the turns; all of it may be left out."""
+
+    #: Display name of the project; "" where there is none.
+    project: str = ""
+    #: Whether the session was started in a root folder or outside any project.
+    is_global: bool = False
+    #: Bites already kept of this session's other turns, oldest first; they are not proposed twice.
+    known: tuple[str, ...] = ()
+    #: How many memories the session has already.
+    kept_before: int = 0
+    #: Most memories a session may have in all.
+    session_cap: int = 24
+
+
+class Extractor(Protocol):
+    """Turns in, candidates out. Never touches storage."""
+
+    #: Stored with each episode, such as ``local-1``.
+    name: str
+
+    def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+        """Candidates of one session's turns, in the order of the turns.
+
+        Args:
+            turns: Turns of one session in file order, texts redacted.
+            context: What is known of the session beside them.
+
+        Returns:
+            At most what the context's cap leaves room for; empty where nothing is worth keeping.
+        """
+        ...

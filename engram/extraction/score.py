@@ -1,0 +1,113 @@
+"""How likely a passage is worth keeping: a small logistic model over cues, place and specificity."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engram.extraction.bite import Passage
+from engram.extraction.cues import COUNTED, TOPICAL
+from engram.extraction.sentences import Block, Statement
+
+_TICKED = re.compile(r"`[^`]+`")
+_SYMBOL = re.compile(
+    r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|\w+_\w+|[\w./-]+/[\w./-]+|\w+\.\w{1,5}(?!\w)|--\w[\w-]*)\b"
+)
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*%?(?![\w.])")
+_QUOTED = re.compile(r"[\"“'‘][^\"”'’]{3,}[\"”'’]")
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+_PATH_LEAD = re.compile(r"^`?[\w.-]*[/\\.][\w./\\:-]*`?(?: \([^)]*\))?\s*[:—–-]\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands: what the score knows of its surroundings."""
+
+    is_user: bool
+    #: The last message of its turn.
+    is_closing: bool
+    #: The first message of the assistant in its turn.
+    is_first: bool
+    #: Length of the message in characters.
+    chars: int
+    #: How many statements the message has.
+    statements: int
+    #: Messages with text in the turn.
+    messages: int
+    has_edits: bool
+    has_commit: bool
+    has_errors: bool
+    #: Words of the turn's prompt (empty for the prompt itself).
+    prompt_words: frozenset[str] = frozenset()
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Lower-case words and identifiers of a text."""
+    return frozenset(w.lower() for w in _WORD.findall(text))
+
+
+def features(passage: Passage, statements: Sequence[Statement], place: Place) -> dict[str, float]:
+    """Named features of one passage, each between 0 and about 3."""
+    first = statements[passage.start]
+    bite = passage.bite
+    count = len(bite.split())
+    found = {name: min(3.0, float(len(p.findall(bite)))) ** 0.5 for name, p in COUNTED.items()}
+    label = f"{first.topic} {first.lead}"
+    found.update({name: float(bool(p.search(label))) for name, p in TOPICAL.items()})
+    found.update(_surface(bite, count))
+    found.update(_position(passage, first, place))
+    said = words_of(bite)
+    found["echo"] = len(said & place.prompt_words) / max(1, len(said))
+    if place.is_user:
+        found = {f"user_{name}": value for name, value in found.items()} | {"user": 1.0}
+    return found
+
+
+def _surface(bite: str, count: int) -> dict[str, float]:
+    words = _WORD.findall(bite)
+    return {
+        "length": count / 40,
+        "short": float(count < 12),
+        "ticks": min(4, len(_TICKED.findall(bite))) ** 0.5,
+        "symbols": min(6, len(_SYMBOL.findall(bite))) ** 0.5,
+        "numbers": min(4, len(_NUMBER.findall(bite))) ** 0.5,
+        "quotes": float(bool(_QUOTED.search(bite))),
+        "question": float("?" in bite),
+        "colon": float(":" in bite),
+        "path_lead": float(bool(_PATH_LEAD.match(bite))),
+        "long_words": sum(len(w) > 7 for w in words) / max(1, len(words)),
+        "tokens": min(2.0, len(set(words)) / 30),
+        "parens": float("(" in bite),
+    }
+
+
+def _position(passage: Passage, first: Statement, place: Place) -> dict[str, float]:
+    share = passage.start / max(1, place.statements - 1)
+    return {
+        "closing": float(place.is_closing),
+        "first_message": float(place.is_first),
+        "opening": float(passage.start == 0),
+        "second": float(passage.start in (1, 2)),
+        "late": share,
+        "chars": math.log10(max(10, place.chars)) - 1,
+        "long_middle": float(not place.is_closing and place.chars > 700),
+        "short_middle": float(not place.is_closing and place.chars < 200),
+        "many_messages": math.log10(max(1, place.messages)),
+        "prefix": float(bool(passage.prefix)),
+        "topic": float(bool(first.topic)),
+        "bullet": float(first.block is Block.BULLET),
+        "row": float(first.block is Block.ROW),
+        "depth": min(2, first.depth) / 2,
+        "merged": min(4, passage.stop - passage.start) / 4,
+        "edits": float(place.has_edits),
+        "commit": float(place.has_commit),
+        "errors": float(place.has_errors),
+    }
+
+
+def quality(found: dict[str, float], weights: dict[str, float]) -> float:
+    """Chance, 0 to 1, that the passage is worth keeping."""
+    total = weights.get("bias", 0.0) + sum(weights.get(name, 0.0) * value for name, value in found.items())
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))

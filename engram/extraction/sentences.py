@@ -1,0 +1,178 @@
+"""Split a message into statements: sentences, bullets and table rows, each with its heading."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: Longest message that is split, in characters; the rest is left to the verbatim turn.
+MESSAGE_CHARS = 60_000
+
+_FENCE = re.compile(r"^\s*(```+|~~~+)")
+_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_BULLET = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
+_ROW = re.compile(r"^\s*\|(.+)\|\s*$")
+_RULE_ROW = re.compile(r"^[\s|:+-]+$")
+_BOLD_LINE = re.compile(r"^\s*(?:\d+[.)]\s*)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*$")
+_MARK = re.compile(r"^\[[ xX]\]\s+")
+_LINK = re.compile(r"\[([^\]\n]*)\]\((?:<[^>\n]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"]*\")?\)")
+_URL = re.compile(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
+_BOLD = re.compile(r"\*\*(.+?)\*\*|__(\S.*?\S)__(?=\W|$)")
+_ITALIC = re.compile(r"(?<![\w*])\*(\S[^*\n]*?)\*(?![\w*])")
+_SPACE = re.compile(r"\s+")
+_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'])")
+_SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
+
+
+class Block(StrEnum):
+    """What a statement stands in."""
+
+    PROSE = "prose"
+    BULLET = "bullet"
+    ROW = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence, bullet or table row, as one plain line."""
+
+    #: Markup and web addresses removed, backticks kept.
+    text: str
+    block: Block
+    #: Nearest heading or bold line above; "" where there is none.
+    topic: str
+    #: The line with a colon that introduces its list; "" outside lists.
+    lead: str
+    #: Counts paragraphs and lists: statements that belong together share it.
+    group: int
+    #: Nesting of a bullet, from 0.
+    depth: int = 0
+    #: Line of the message it begins in, from 0.
+    line: int = 0
+
+
+def plain(text: str) -> str:
+    """One line without markup, links' targets and web addresses; backticks stay."""
+    text = _LINK.sub(r"\1", text.replace("’", "'"))
+    text = _URL.sub("", text)
+    pieces = text.split("`")
+    for index in range(0, len(pieces), 2):
+        piece = _BOLD.sub(lambda m: m[1] or m[2], pieces[index])
+        pieces[index] = _ITALIC.sub(r"\1", piece).replace("**", "")
+    text = _SPACE.sub(" ", "`".join(pieces)).strip()
+    return re.sub(r"\(\s*\)", "", text).strip()
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of one paragraph; never cuts inside backticks or after an abbreviation."""
+    found: list[str] = []
+    start = 0
+    for match in _END.finditer(text):
+        piece = text[start : match.start()]
+        if _SHORT.search(piece) or piece.count("`") % 2:
+            continue
+        found.append(text[start : match.end()].strip())
+        start = match.end()
+    found.append(text[start:].strip())
+    return [piece for piece in found if piece]
+
+
+def split(message: str) -> list[Statement]:
+    """Statements of a Markdown message in their order; code blocks are left out."""
+    return _Splitter().run(message[:MESSAGE_CHARS])
+
+
+class _Splitter:
+    """Walks the lines of a message once and collects its statements."""
+
+    def __init__(self) -> None:
+        self.found: list[Statement] = []
+        self.paragraph: list[str] = []
+        self.bullet: tuple[int, list[str]] | None = None
+        self.header: list[str] = []
+        self.topic = ""
+        self.lead = ""
+        self.group = 0
+        self.fence = ""
+        self.line = 0
+        self.began = 0
+
+    def run(self, message: str) -> list[Statement]:
+        for self.line, line in enumerate(message.splitlines()):
+            self._line(line)
+        self._close()
+        return self.found
+
+    def _line(self, line: str) -> None:
+        fence = _FENCE.match(line)
+        if self.fence:
+            if fence and fence[1].startswith(self.fence):
+                self.fence = ""
+            return
+        if fence:
+            self._close()
+            self.fence = fence[1][:3]
+        elif not line.strip():
+            self._close()
+            self.header = []
+        else:
+            self._text_line(line)
+
+    def _text_line(self, line: str) -> None:
+        heading, bold, bullet = _HEADING.match(line), _BOLD_LINE.match(line), _BULLET.match(line)
+        row = _ROW.match(line)
+        if heading or bold:
+            self._close()
+            self.topic = plain(heading[2] if heading else bold[1] if bold else "").rstrip(":")
+            self.lead = ""
+            self.group += 1
+        elif row:
+            self._row(row[1])
+        elif bullet:
+            self._close()
+            self.began = self.line
+            self.bullet = (len(bullet[1]), [bullet[2]])
+        elif self.bullet is not None and line[:1].isspace():
+            self.bullet[1].append(line.strip())
+        else:
+            if self.bullet is not None:
+                self._close()
+            if not self.paragraph:
+                self.began = self.line
+            self.paragraph.append(line.strip().lstrip("> "))
+
+    def _row(self, cells_text: str) -> None:
+        self._close()
+        if _RULE_ROW.match(cells_text):
+            return
+        cells = [plain(c) for c in cells_text.split("|")]
+        if not self.header:
+            self.header = cells
+            self.group += 1
+            return
+        text = " — ".join(c for c in cells if c)
+        self.began = self.line
+        self._add(text, Block.ROW)
+
+    def _close(self) -> None:
+        if self.bullet is not None:
+            indent, lines = self.bullet
+            self.bullet = None
+            text = plain(_MARK.sub("", " ".join(lines)))
+            self._add(text, Block.BULLET, depth=indent // 2)
+        if self.paragraph:
+            text = plain(" ".join(self.paragraph))
+            self.paragraph = []
+            self.group += 1
+            self.lead = ""
+            for piece in sentences(text):
+                self._add(piece, Block.PROSE)
+            if text.endswith(":"):
+                last = sentences(text)[-1]
+                self.lead = last.rstrip(":")
+
+    def _add(self, text: str, block: Block, depth: int = 0) -> None:
+        if text and any(c.isalnum() for c in text):
+            lead = self.lead if block is not Block.PROSE else ""
+            self.found.append(Statement(text, block, self.topic, lead, self.group, depth, self.began))
