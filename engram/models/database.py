@@ -1,0 +1,64 @@
+"""One way to open SQLite: peewee on cysqlite, or on the standard library's driver, with the same pragmas."""
+
+from __future__ import annotations
+
+import importlib.util
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import peewee
+
+#: First SQLite without the WAL-reset corruption of 3.7.0 to 3.51.2 (https://sqlite.org/wal.html).
+SAFE_SQLITE = (3, 51, 3)
+#: How long a writer waits for another one, in milliseconds.
+BUSY_MS = 5000
+#: Every database error of both drivers, as peewee maps them.
+DATABASE_ERRORS = (peewee.DatabaseError, peewee.InterfaceError)
+
+
+def choose_driver(wanted: str) -> str:
+    """``cysqlite`` or ``sqlite3``; ``auto`` takes cysqlite where it is installed."""
+    if wanted == "auto":
+        return "cysqlite" if importlib.util.find_spec("cysqlite") else "sqlite3"
+    return wanted
+
+
+def sqlite_version(driver: str) -> tuple[int, int, int]:
+    """Version of the SQLite library behind a driver."""
+    if driver == "cysqlite":
+        import cysqlite
+
+        major, minor, patch = cysqlite.sqlite_version_info[:3]
+        return int(major), int(minor), int(patch)
+    return sqlite3.sqlite_version_info[0], sqlite3.sqlite_version_info[1], sqlite3.sqlite_version_info[2]
+
+
+def open_database(path: Path, driver: str, *, busy_ms: int = BUSY_MS) -> Any:
+    """A peewee database for ``path``; connections are made per thread at first use.
+
+    WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
+    what is forgotten leaves the file, no mmap (an I/O error would be a signal).
+    """
+    pragmas = [
+        ("journal_mode", "wal"),
+        ("synchronous", 1),
+        ("busy_timeout", busy_ms),
+        ("secure_delete", 1),
+        ("foreign_keys", 1),
+        ("mmap_size", 0),
+        ("trusted_schema", 0),
+        ("wal_autocheckpoint", 1000),
+        ("journal_size_limit", 4_000_000),
+    ]
+    if driver == "cysqlite":
+        from playhouse.cysqlite_ext import CySqliteDatabase
+
+        return CySqliteDatabase(str(path), pragmas=pragmas, timeout=busy_ms / 1000, rank_functions=False)
+    return peewee.SqliteDatabase(str(path), pragmas=pragmas, timeout=busy_ms / 1000)
+
+
+def is_damage(error: BaseException) -> bool:
+    """True where the driver says that the file is damaged or no database at all."""
+    text = str(error).lower()
+    return "malformed" in text or "not a database" in text or "corrupt" in text

@@ -1,0 +1,75 @@
+"""Numbered migrations of memory.db, run under ``BEGIN EXCLUSIVE`` with the version checked again inside."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from engram.clock import SYSTEM_CLOCK
+from engram.errors import NewerSchema
+from engram.failpoint import reach
+from engram.models.schema import APPLICATION_ID, VERSION_1
+
+Migration = Callable[[Any], None]
+
+
+def _first(database: Any) -> None:
+    for statement in VERSION_1:
+        database.execute_sql(statement)
+        reach("migrate.step")
+    for table in ("passage_fts", "episode_fts", "note_fts"):
+        _forget_tokens_at_once(database, table)
+    database.execute_sql(
+        "INSERT INTO meta VALUES ('machine', ?), ('salt', ?), ('made_at_ms', ?)",
+        (secrets.token_hex(8), secrets.token_hex(16), str(SYSTEM_CLOCK.now_ms())),
+    )
+
+
+def _forget_tokens_at_once(database: Any, table: str) -> None:
+    """Turn on FTS5's own secure-delete (SQLite 3.42 and newer); older ones rebuild the index when forgetting."""
+    version = tuple(int(part) for part in database.execute_sql("SELECT sqlite_version()").fetchone()[0].split("."))
+    if version >= (3, 42):
+        database.execute_sql(f"INSERT INTO {table}({table}, rank) VALUES ('secure-delete', 1)")
+
+
+#: One function a version; the version of a database is the number of those that ran.
+MIGRATIONS: Sequence[Migration] = (_first,)
+
+
+def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS) -> int:
+    """Bring the database to the newest version; returns the number of migrations that ran.
+
+    Any number of processes may call this at once: one migrates, the others wait and find it done.
+
+    Raises:
+        NewerSchema: the database is newer than this program; nothing was changed.
+    """
+    if _version(database) == len(migrations):
+        return 0
+    if _version(database) > len(migrations):
+        raise NewerSchema()
+    done = 0
+    while _step(database, migrations):
+        done += 1
+    return done
+
+
+def _version(database: Any) -> int:
+    return int(database.execute_sql("PRAGMA user_version").fetchone()[0])
+
+
+def _step(database: Any, migrations: Sequence[Migration]) -> bool:
+    """Run the next migration in a transaction of its own; False where none is left."""
+    with database.atomic("EXCLUSIVE"):
+        reach("migrate.begin")
+        version = _version(database)
+        if version > len(migrations):
+            raise NewerSchema()
+        if version == len(migrations):
+            return False
+        migrations[version](database)
+        if version == 0:
+            database.execute_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute_sql(f"PRAGMA user_version = {version + 1}")
+    return True

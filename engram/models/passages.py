@@ -1,0 +1,73 @@
+"""Passages and their text index. A passage's neighbours are indexed with it, so they are indexed anew when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engram.models.sessions import SessionRow
+from engram.models.store import Store
+from engram.transcripts.passage import split_passages
+from engram.transcripts.record import Said
+
+
+def add_passages(store: Store, turn_id: int, session: SessionRow, said: Sequence[tuple[int, Said]]) -> None:
+    """Split new texts into passages and index them. Inside ``writing``."""
+    rows = [
+        (said_id, turn_id, session.id, session.project_id, one.role.value, start, stop)
+        for said_id, one in said
+        for start, stop in split_passages(one.text)
+    ]
+    if not rows:
+        return
+    last = store.value("SELECT max(id) FROM passage WHERE session_ref = ?", (session.id,)) or 0
+    if last:
+        _unindex(store, [int(last)])
+    store.run_many(
+        "INSERT INTO passage (said_id, turn_id, session_ref, project_id, role, start, stop) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+    new = store.rows("SELECT id FROM passage WHERE session_ref = ? AND id >= ?", (session.id, last))
+    _index(store, [int(row[0]) for row in new])
+
+
+def drop_passages(store: Store, turn_id: int) -> None:
+    """Remove a turn's passages, their vectors and every trace in the text index. Inside ``writing``."""
+    ids = [int(row[0]) for row in store.rows("SELECT id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))]
+    if not ids:
+        return
+    beside = _neighbours(store, ids)
+    _unindex(store, [*ids, *beside])
+    store.run_many("DELETE FROM vector WHERE owner = 'p' AND owner_id = ?", [(one,) for one in ids])
+    store.run_many("DELETE FROM passage WHERE id = ?", [(one,) for one in ids])
+    _index(store, beside)
+
+
+def _neighbours(store: Store, ids: Sequence[int]) -> list[int]:
+    """Passages of the same session right before and after those given, which hold their text as context."""
+    session = store.value("SELECT session_ref FROM passage WHERE id = ?", (ids[0],))
+    inside, found = set(ids), set()
+    for one in ids:
+        for sql in (
+            "SELECT max(id) FROM passage WHERE session_ref = ? AND id < ?",
+            "SELECT min(id) FROM passage WHERE session_ref = ? AND id > ?",
+        ):
+            beside = store.value(sql, (session, one))
+            if beside is not None and int(beside) not in inside:
+                found.add(int(beside))
+    return sorted(found)
+
+
+def _index(store: Store, ids: Sequence[int]) -> None:
+    store.run_many(
+        "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM passage_context WHERE id = ?",
+        [(one,) for one in ids],
+    )
+
+
+def _unindex(store: Store, ids: Sequence[int]) -> None:
+    """Take rows out of the index; needs the passages and their neighbours as they were when indexed."""
+    store.run_many(
+        "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) "
+        "SELECT 'delete', id, own, before, after FROM passage_context WHERE id = ?",
+        [(one,) for one in ids],
+    )

@@ -1,0 +1,172 @@
+"""Projects, sessions and pauses."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from engram.models.store import Row, Store
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRow:
+    """A project as it is stored."""
+
+    id: int
+    identity: str
+    #: Unique, for display.
+    name: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session as it is stored."""
+
+    id: int
+    session_id: str
+    agent: str
+    project_id: int | None
+    is_global: bool
+    cwd: str
+    branch: str
+    first_at_ms: int
+    last_at_ms: int
+    message_count: int
+    extracted_messages: int
+    extractions: int
+    rolling_summary: str
+
+
+_PROJECT = "SELECT id, identity, name, root FROM project"
+_SESSION = (
+    "SELECT id, session_id, agent, project_id, is_global, cwd, branch, first_at_ms, last_at_ms, message_count, "
+    "extracted_messages, extractions, rolling_summary FROM session"
+)
+
+
+def find_project(store: Store, name_or_identity: str) -> ProjectRow | None:
+    """A project by its display name or its identity."""
+    found = store.row(f"{_PROJECT} WHERE name = ? OR identity = ?", (name_or_identity, name_or_identity))
+    return None if found is None else ProjectRow(*found)
+
+
+def project_by_id(store: Store, project_id: int) -> ProjectRow | None:
+    """A project by its row id."""
+    found = store.row(f"{_PROJECT} WHERE id = ?", (project_id,))
+    return None if found is None else ProjectRow(*found)
+
+
+def list_projects(store: Store) -> list[ProjectRow]:
+    """Every project, by name."""
+    return [ProjectRow(*row) for row in store.rows(f"{_PROJECT} ORDER BY name")]
+
+
+def ensure_project(store: Store, identity: str, wanted_name: str, root: str = "") -> ProjectRow:
+    """The project of an identity, made where it is new; a name that is taken gets a number. Inside ``writing``."""
+    found = store.row(f"{_PROJECT} WHERE identity = ?", (identity,))
+    if found is not None:
+        return ProjectRow(*found)
+    name, number = wanted_name or "project", 1
+    while store.row("SELECT 1 FROM project WHERE name = ?", (name,)):
+        number += 1
+        name = f"{wanted_name}-{number}"
+    row_id = store.insert(
+        "INSERT INTO project (stable_id, identity, name, root, updated_at_ms) VALUES (?, ?, ?, ?, ?)",
+        (secrets.token_hex(8), identity, name, root, store.now_ms()),
+    )
+    return ProjectRow(row_id, identity, name, root)
+
+
+def find_session(store: Store, session_id: str) -> SessionRow | None:
+    """A session by its id."""
+    found = store.row(f"{_SESSION} WHERE session_id = ?", (session_id,))
+    return None if found is None else _session(found)
+
+
+def session_by_row(store: Store, row_id: int) -> SessionRow | None:
+    """A session by its row id."""
+    found = store.row(f"{_SESSION} WHERE id = ?", (row_id,))
+    return None if found is None else _session(found)
+
+
+def list_sessions(store: Store, limit: int = 1_000_000) -> list[SessionRow]:
+    """Sessions, the latest first."""
+    return [_session(row) for row in store.rows(f"{_SESSION} ORDER BY last_at_ms DESC LIMIT ?", (limit,))]
+
+
+def _session(row: Row) -> SessionRow:
+    return SessionRow(row[0], row[1], row[2], row[3], bool(row[4]), *row[5:])
+
+
+def ensure_session(
+    store: Store, session_id: str, *, agent: str, project_id: int | None, is_global: bool, cwd: str, at_ms: int
+) -> SessionRow:
+    """The session of an id, made where it is new; its project never changes once it has one. Inside ``writing``."""
+    found = find_session(store, session_id)
+    if found is None:
+        store.insert(
+            "INSERT INTO session (session_id, agent, project_id, is_global, cwd, first_at_ms, last_at_ms) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (session_id, agent, project_id, int(is_global), cwd, at_ms, at_ms),
+        )
+    elif found.project_id is None and not found.is_global and (project_id is not None or is_global):
+        store.run(
+            "UPDATE session SET project_id = ?, is_global = ?, cwd = ? WHERE id = ?",
+            (project_id, int(is_global), cwd, found.id),
+        )
+        store.run("UPDATE turn SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
+        store.run("UPDATE passage SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
+    made = find_session(store, session_id)
+    assert made is not None
+    return made
+
+
+def touch_session(store: Store, row_id: int, *, at_ms: int, branch: str, new_messages: int) -> None:
+    """Note that a session went on. Inside ``writing``."""
+    store.run(
+        "UPDATE session SET last_at_ms = max(last_at_ms, ?), branch = CASE WHEN ? = '' THEN branch ELSE ? END, "
+        "message_count = message_count + ? WHERE id = ?",
+        (at_ms, branch, branch, new_messages, row_id),
+    )
+
+
+def end_session(store: Store, session_id: str) -> None:
+    """Note that Claude Code ended a session."""
+    with store.writing():
+        store.run("UPDATE session SET ended_at_ms = ? WHERE session_id = ?", (store.now_ms(), session_id))
+
+
+def known_values(store: Store, session_id: str) -> frozenset[bytes]:
+    """Salted hashes of ``.env`` values seen in a session."""
+    rows = store.rows(
+        "SELECT hash FROM known_value WHERE session_ref = (SELECT id FROM session WHERE session_id = ?)", (session_id,)
+    )
+    return frozenset(bytes(row[0]) for row in rows)
+
+
+def add_known_values(store: Store, session_ref: int, hashes: frozenset[bytes]) -> None:
+    """Remember salted hashes of ``.env`` values. Inside ``writing``."""
+    store.run_many("INSERT OR IGNORE INTO known_value VALUES (?, ?)", [(session_ref, one) for one in sorted(hashes)])
+
+
+def salt(store: Store) -> bytes:
+    """This machine's salt for hashes of ``.env`` values."""
+    return bytes.fromhex(str(store.value("SELECT value FROM meta WHERE key = 'salt'")))
+
+
+def pause(store: Store, scope: str, until_ms: int) -> None:
+    """Stop reading, storing and injecting: ``scope`` is a project's identity or "" for everything."""
+    with store.writing():
+        store.run("INSERT OR REPLACE INTO pause VALUES (?, ?)", (scope, until_ms))
+
+
+def resume(store: Store, scope: str) -> bool:
+    """End a pause; False where there was none."""
+    with store.writing():
+        return store.run("DELETE FROM pause WHERE scope = ?", (scope,)) > 0
+
+
+def paused_scopes(store: Store) -> frozenset[str]:
+    """The scopes that are paused now."""
+    return frozenset(str(row[0]) for row in store.rows("SELECT scope FROM pause WHERE until_ms > ?", (store.now_ms(),)))

@@ -1,0 +1,204 @@
+"""The open memory.db: transactions, rows, errors of both drivers as one, foreign and damaged files set aside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import peewee
+
+from engram.atomic import FILE_MODE, FOLDER_MODE
+from engram.clock import SYSTEM_CLOCK, Clock
+from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
+from engram.models.database import DATABASE_ERRORS, choose_driver, is_damage, open_database
+from engram.models.migrations import migrate
+from engram.models.schema import APPLICATION_ID
+
+#: What a statement may be given.
+Value = str | int | float | bytes | None
+Row = tuple[Any, ...]
+
+
+class Store:
+    """The open memory.db. One object may be used by many threads; each has its own connection."""
+
+    def __init__(self, path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, busy_ms: int = 5000) -> None:
+        """Prepare, but do not touch, the database at ``path``."""
+        self.path = path
+        self.clock = clock
+        self.driver = choose_driver(driver)
+        self._database = open_database(path, self.driver, busy_ms=busy_ms)
+
+    # -- opening and closing
+
+    def open(self) -> Store:
+        """Open the file, make or migrate its tables.
+
+        Raises:
+            ForeignDatabase: the file belongs to another program.
+            BrokenDatabase: the file is damaged or no database.
+            NewerSchema: the file was written by a newer Engram.
+            StoreError: anything else that SQLite says.
+        """
+        self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        self._make_private()
+        with self._mapped_errors():
+            self._check_owner()
+            migrate(self._database)
+        return self
+
+    def _make_private(self) -> None:
+        """Make the file 0600 before SQLite opens it; its -wal and -shm take over the mode."""
+        with contextlib.suppress(OSError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE))
+
+    def _check_owner(self) -> None:
+        application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
+        tables = int(self._database.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        if application != APPLICATION_ID and tables:
+            raise ForeignDatabase(f"{self.path} is a database of another program")
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        with contextlib.suppress(*DATABASE_ERRORS):
+            self._database.close()
+
+    def __enter__(self) -> Store:
+        return self.open()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- statements
+
+    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """All rows of a statement."""
+        with self._mapped_errors():
+            return [tuple(row) for row in self._database.execute_sql(sql, tuple(parameters)).fetchall()]
+
+    def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """The first row of a statement, or None."""
+        with self._mapped_errors():
+            found = self._database.execute_sql(sql, tuple(parameters)).fetchone()
+            return None if found is None else tuple(found)
+
+    def value(self, sql: str, parameters: Sequence[Value] = ()) -> Any:
+        """The first column of the first row, or None."""
+        found = self.row(sql, parameters)
+        return None if found is None else found[0]
+
+    def run(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run one writing statement; returns how many rows it changed."""
+        with self._mapped_errors():
+            return int(self._database.execute_sql(sql, tuple(parameters)).rowcount)
+
+    def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run one INSERT; returns the new row's id."""
+        with self._mapped_errors():
+            return int(self._database.last_insert_id(self._database.execute_sql(sql, tuple(parameters))))
+
+    def run_many(self, sql: str, many: Sequence[Sequence[Value]]) -> None:
+        """Run one writing statement for each set of parameters; call it inside ``writing``."""
+        if not many:
+            return
+        with self._mapped_errors():
+            self._database.cursor().executemany(sql, [tuple(one) for one in many])
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction that holds the write lock from its start; nested use joins the outer one.
+
+        Everything in it commits together or not at all. Keep it short: no model, no file and no network inside.
+        """
+        with self._mapped_errors():
+            if self._database.in_transaction():
+                yield
+                return
+            with self._database.atomic("IMMEDIATE"):
+                yield
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """One consistent view for several reads."""
+        with self._mapped_errors():
+            if self._database.in_transaction():
+                yield
+                return
+            with self._database.atomic("DEFERRED"):
+                yield
+
+    @contextlib.contextmanager
+    def _mapped_errors(self) -> Iterator[None]:
+        """Turn the drivers' errors into Engram's, and drop the connection after an I/O error."""
+        try:
+            yield
+        except peewee.IntegrityError:
+            raise
+        except DATABASE_ERRORS as error:
+            if is_damage(error):
+                self.close()
+                raise BrokenDatabase(f"{self.path} is damaged: {error}") from error
+            if "i/o" in str(error).lower() or "full" in str(error).lower():
+                self.close()
+            raise StoreError(f"memory.db: {error}") from error
+
+    # -- housekeeping
+
+    def now_ms(self) -> int:
+        """The clock's time, for what is written."""
+        return self.clock.now_ms()
+
+    def checkpoint(self, mode: str = "PASSIVE") -> None:
+        """Move the write-ahead log into the file; ``TRUNCATE`` also empties it."""
+        with contextlib.suppress(StoreError):
+            self.row(f"PRAGMA wal_checkpoint({mode})")
+
+    def find_damage(self) -> str:
+        """What SQLite finds wrong with the file or its text indexes; "" where all is well."""
+        try:
+            found = [str(row[0]) for row in self.rows("PRAGMA quick_check(5)")]
+            if found != ["ok"]:
+                return "; ".join(found)
+            for table in ("passage_fts", "episode_fts", "note_fts"):
+                self.run(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
+        except StoreError as error:
+            return str(error)
+        return ""
+
+
+def set_aside(path: Path, name: str) -> Path:
+    """Move a database and its side files out of the way as ``name`` in the same folder; returns where it went.
+
+    A name that is taken gets a time behind it; nothing is ever overwritten.
+    """
+    target = path.with_name(name)
+    if target.exists():
+        target = path.with_name(f"{Path(name).stem}.{time.time_ns()}{Path(name).suffix}")
+    os.replace(path, target)
+    for suffix in ("-wal", "-shm"):
+        side = path.with_name(path.name + suffix)
+        if side.exists():
+            os.replace(side, target.with_name(target.name + suffix))
+    return target
+
+
+def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK) -> Store:
+    """Open memory.db; another program's database found there is set aside as ``memory.v2.db`` first.
+
+    Raises:
+        BrokenDatabase, NewerSchema, StoreError: as ``Store.open``.
+    """
+    store = Store(path, driver=driver, clock=clock)
+    try:
+        return store.open()
+    except ForeignDatabase:
+        store.close()
+        set_aside(path, "memory.v2.db")
+        return Store(path, driver=driver, clock=clock).open()
+    except BrokenDatabase:
+        store.close()
+        raise

@@ -1,0 +1,30 @@
+"""Entry uuids as 16 bytes where they are uuids, else as their text: saves a fifth of memory.db."""
+
+from __future__ import annotations
+
+import uuid as uuid_module
+
+_UUID_BYTES = 16
+
+
+def pack_uuid(text: str) -> bytes:
+    """The stored form of an entry's uuid; 16 bytes mean a uuid, any other length means text."""
+    if len(text) == 36:
+        try:
+            packed = uuid_module.UUID(text)
+        except ValueError:
+            packed = None
+        if packed is not None and str(packed) == text:
+            return packed.bytes
+    data = text.encode("utf-8", "replace")
+    return data + b"\0" if len(data) == _UUID_BYTES else data
+
+
+def unpack_uuid(data: bytes | None) -> str:
+    """The text of a stored uuid; "" for none."""
+    if not data:
+        return ""
+    data = bytes(data)
+    if len(data) == _UUID_BYTES:
+        return str(uuid_module.UUID(bytes=data))
+    return data.rstrip(b"\0").decode("utf-8", "replace")

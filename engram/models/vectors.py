@@ -1,0 +1,103 @@
+"""Vectors as float16 in memory.db: of passages (p), episodes (e) and note chunks (n). Each names its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engram.models.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A row whose vector is missing or of another model."""
+
+    #: p, e or n.
+    owner: str
+    owner_id: int
+    #: What is embedded: "role: text" for passages.
+    text: str
+    #: For a passage of a reply: the prompt of its turn, so that it can be embedded with it; else "".
+    prompt: str = ""
+
+
+def missing_vectors(store: Store, model: str, limit: int) -> list[Missing]:
+    """Rows without a current vector: episodes first, then notes, then the newest passages."""
+    found = [
+        Missing("e", row[0], row[1])
+        for row in store.rows(
+            "SELECT e.id, e.summary FROM episode e LEFT JOIN vector v ON v.owner = 'e' AND v.owner_id = e.id "
+            "WHERE v.model IS NULL OR v.model <> ? LIMIT ?",
+            (model, limit),
+        )
+    ]
+    if len(found) < limit:
+        found += [
+            Missing("n", row[0], f"{row[1]}: {row[2]}" if row[1] else row[2])
+            for row in store.rows(
+                "SELECT n.id, n.heading, n.text FROM note_chunk n LEFT JOIN vector v ON v.owner = 'n' AND v.owner_id = n.id "
+                "WHERE v.model IS NULL OR v.model <> ? LIMIT ?",
+                (model, limit - len(found)),
+            )
+        ]
+    if len(found) < limit:
+        found += [
+            Missing("p", row[0], f"{row[1]}: {row[2]}", row[3] or "")
+            for row in store.rows(
+                "SELECT p.id, p.role, p.text, (SELECT q.text FROM said q WHERE q.turn_id = p.turn_id AND q.role = 'user' "
+                "AND p.role <> 'user' ORDER BY q.seq LIMIT 1) "
+                "FROM passage_text p LEFT JOIN vector v ON v.owner = 'p' AND v.owner_id = p.id "
+                "WHERE v.model IS NULL OR v.model <> ? ORDER BY p.id DESC LIMIT ?",
+                (model, limit - len(found)),
+            )
+        ]
+    return found
+
+
+def count_missing_vectors(store: Store, model: str) -> int:
+    """How many rows wait for a vector."""
+    total = 0
+    for owner, table in (("e", "episode"), ("n", "note_chunk"), ("p", "passage")):
+        total += int(store.value(f"SELECT count(*) FROM {table}"))
+        total -= int(
+            store.value(
+                f"SELECT count(*) FROM vector v JOIN {table} t ON t.id = v.owner_id WHERE v.owner = ? AND v.model = ? "
+                "AND v.piece = 0",
+                (owner, model),
+            )
+        )
+    return total
+
+
+def put_vectors(store: Store, model: str, vectors: Sequence[tuple[str, int, int, bytes]]) -> None:
+    """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten meanwhile are left out. Inside ``writing``."""
+    tables = {"p": "passage", "e": "episode", "n": "note_chunk"}
+    for owner, table in tables.items():
+        some = [v for v in vectors if v[0] == owner]
+        store.run_many(
+            f"INSERT OR REPLACE INTO vector SELECT ?, id, ?, ?, ? FROM {table} WHERE id = ?",
+            [(owner, piece, model, data, owner_id) for _, owner_id, piece, data in some],
+        )
+
+
+def load_vectors(store: Store, owner: str, model: str, after_id: int = 0) -> list[tuple[int, int, bytes]]:
+    """``(owner_id, piece, float16 bytes)`` of an owner kind, beyond a row id."""
+    rows = store.rows(
+        "SELECT owner_id, piece, data FROM vector WHERE owner = ? AND owner_id > ? AND model = ? ORDER BY owner_id, piece",
+        (owner, after_id, model),
+    )
+    return [(row[0], row[1], bytes(row[2])) for row in rows]
+
+
+def vectors_of(store: Store, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
+    """``(owner_id, piece, float16 bytes)`` of certain rows."""
+    found: list[tuple[int, int, bytes]] = []
+    for start in range(0, len(owner_ids), 500):
+        some = list(owner_ids[start : start + 500])
+        marks = ",".join("?" * len(some))
+        rows = store.rows(
+            f"SELECT owner_id, piece, data FROM vector WHERE owner = ? AND model = ? AND owner_id IN ({marks})",
+            (owner, model, *some),
+        )
+        found += [(row[0], row[1], bytes(row[2])) for row in rows]
+    return found

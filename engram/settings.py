@@ -1,0 +1,260 @@
+"""The settings: one frozen value, laid together from flags, the environment, config.toml and defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engram.atomic import read_regular
+from engram.errors import SettingsError
+from engram.paths import Home, default_claude_folder, default_home
+
+#: A config.toml larger than this is refused, in bytes.
+_CONFIG_LIMIT_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting. Each has a flag or ``ENGRAM_<NAME>`` or a line in config.toml; lists are separated by commas."""
+
+    #: The memory folder.
+    home: Path = field(default_factory=default_home)
+    #: Claude Code's configuration folder; transcripts are in its ``projects``.
+    claude_folder: Path = field(default_factory=default_claude_folder)
+
+    # What is read
+    #: Read transcripts at all.
+    capture: bool = True
+    #: Also read subagents' transcripts.
+    subagents: bool = False
+    #: Globs over the working folder; what matches is never read, stored or injected.
+    exclude: tuple[str, ...] = ()
+    #: Folders in which a session has global scope when it was started in the folder itself.
+    project_roots: tuple[str, ...] = ()
+    #: Worktrees belong to their repository; off makes each its own project.
+    join_worktrees: bool = True
+    #: Seconds between two sweeps over all transcripts.
+    sweep_seconds: int = 60
+    #: Longest line that is parsed, in bytes; longer ones are counted and skipped.
+    line_limit_bytes: int = 64_000_000
+
+    # When memories are made
+    #: local or openai or off.
+    extractor: str = "local"
+    #: Messages before the first extraction of a session.
+    extract_first_messages: int = 5
+    #: Messages between two extractions.
+    extract_every_messages: int = 15
+    #: Seconds of silence after which the rest is extracted.
+    extract_idle_seconds: int = 1200
+    #: Seconds after which a session counts as idle.
+    idle_seconds: int = 300
+    #: Seconds after which a session is no longer live.
+    live_seconds: int = 604_800
+    #: Most memories kept of one session by itself.
+    session_memories: int = 60
+    #: Most memories kept in one hour by itself.
+    hourly_memories: int = 400
+
+    # Embedding
+    #: bundled, hashed (no model), a model's name or its folder.
+    embedding_model: str = "bundled"
+    #: Put before each document when it is embedded, for models that need it.
+    document_prompt: str = ""
+    #: Put before each query when it is embedded, for models that need it.
+    query_prompt: str = ""
+    #: Threads that the model may use.
+    embedding_threads: int = 1
+
+    # Search
+    #: hybrid, or classic (the older formula over the newest 200).
+    ranking: str = "hybrid"
+    #: Hits that a recall returns unless told otherwise.
+    recall_limit: int = 5
+
+    # Recollection
+    #: Inject memories by the hooks at all.
+    inject: bool = True
+    #: Bites for one prompt, both channels together.
+    bites: int = 3
+    #: Tokens (characters / 4) for all bites of a prompt.
+    bite_tokens: int = 120
+    #: Tokens for the briefing at the start of a session.
+    briefing_tokens: int = 800
+    #: A pending recollection older than this is not injected, in seconds.
+    stale_seconds: int = 300
+
+    # Consolidation
+    #: Seconds between two consolidations.
+    consolidate_seconds: int = 14_400
+    #: Most seconds one consolidation may take.
+    consolidate_budget_seconds: int = 120
+    #: Most memories that one consolidation graduates into MEMORY.md.
+    graduate_limit: int = 10
+    #: Days after which an episode's full content is packed.
+    compress_days: int = 30
+    #: Days without access after which a normal, unpinned episode is archived.
+    archive_days: int = 180
+    #: Folders of Markdown notes beside the memory folder's own.
+    note_folders: tuple[str, ...] = ()
+
+    # The language model, where one is chosen
+    #: Model of the openai extractor.
+    llm_model: str = "gpt-4.1-nano"
+    #: Another server with the same interface; "" is OpenAI's.
+    llm_base_url: str = ""
+    #: Dollars a day at most.
+    llm_dollars_per_day: float = 1.0
+    #: Dollars an hour at most.
+    llm_dollars_per_hour: float = 0.5
+    #: Dollars a day and project at most.
+    llm_dollars_per_project: float = 1.0
+    #: Calls an hour at most.
+    llm_calls_per_hour: int = 60
+    #: Prices in dollars per million tokens: ``model=input/output``.
+    llm_prices: tuple[str, ...] = (
+        "gpt-4.1-nano=0.10/0.40",
+        "gpt-4.1-mini=0.40/1.60",
+        "gpt-4o-mini=0.15/0.60",
+        "gpt-5-nano=0.05/0.40",
+        "gpt-5-mini=0.25/2.00",
+    )
+    #: Seconds one call may take.
+    llm_timeout_seconds: float = 30.0
+
+    # The processes
+    #: cysqlite, or sqlite3 (the standard library's); auto takes cysqlite where it is installed.
+    sqlite_driver: str = "auto"
+    #: Warn when the worker's memory passes this, in MB.
+    warn_rss_mb: int = 400
+    #: Drain and restart when the worker's memory passes this, in MB.
+    limit_rss_mb: int = 512
+    #: Seconds a worker waits for its running task before it exits.
+    drain_seconds: int = 10
+    #: debug, info, warning or error.
+    log_level: str = "info"
+
+    @property
+    def places(self) -> Home:
+        """Every place in the memory folder by name."""
+        return Home(self.home)
+
+    @property
+    def projects_folder(self) -> Path:
+        """Where the transcripts are."""
+        return self.claude_folder / "projects"
+
+    def __post_init__(self) -> None:
+        """Refuse values that cannot be used, with the value in the message."""
+        _one_of("extractor", self.extractor, ("local", "openai", "off"))
+        _one_of("ranking", self.ranking, ("hybrid", "classic"))
+        _one_of("sqlite_driver", self.sqlite_driver, ("auto", "cysqlite", "sqlite3"))
+        _one_of("log_level", self.log_level, ("debug", "info", "warning", "error"))
+        for known in dataclasses.fields(self):
+            value = getattr(self, known.name)
+            if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
+                raise SettingsError(f"the setting {known.name} = {value!r} must not be negative")
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise SettingsError(f"the setting {name} = {value!r} must be one of {', '.join(allowed)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings together with where each came from."""
+
+    settings: Settings
+    #: Name of a setting → flag, environment, config.toml or default.
+    sources: Mapping[str, str]
+
+
+def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
+    """Lay the settings together: flag > ``ENGRAM_<NAME>`` > config.toml > default.
+
+    Args:
+        flags: values by name; None means that the flag was not given.
+        environ: the environment; the process's own by default.
+
+    Raises:
+        SettingsError: a value cannot be used, or config.toml cannot be read.
+    """
+    environ = os.environ if environ is None else environ
+    types = typing.get_type_hints(Settings)
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+
+    def lay(name: str, value: Any, source: str) -> None:
+        if name not in sources:
+            values[name] = _as_type(name, value, types[name], source)
+            sources[name] = source
+
+    for name, value in (flags or {}).items():
+        if value is not None:
+            lay(name, value, "flag")
+    for name in types:
+        if text := environ.get(f"ENGRAM_{name.upper()}"):
+            lay(name, text, "environment")
+    if text := environ.get("CLAUDE_MEMORY_PROJECT_ROOTS"):
+        lay("project_roots", text, "environment")
+    home = values.get("home") or default_home()
+    for name, value in _read_config(Home(home).config_file).items():
+        if name not in types:
+            raise SettingsError(f"config.toml has a setting {name!r} that Engram does not know")
+        if name != "home":
+            lay(name, value, "config.toml")
+    for name in types:
+        sources.setdefault(name, "default")
+    return Loaded(Settings(**values), sources)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
+    if data is None:
+        return {}
+    if len(data) > _CONFIG_LIMIT_BYTES:
+        raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}") from error
+
+
+def _as_type(name: str, value: Any, wanted: Any, source: str) -> Any:
+    try:
+        if wanted is bool:
+            return _as_bool(value)
+        if wanted is Path:
+            return Path(str(value)).expanduser().absolute()
+        if wanted in (int, float):
+            if isinstance(value, bool):
+                raise ValueError("a number is wanted")
+            return wanted(value)
+        if wanted is str:
+            if not isinstance(value, str):
+                raise ValueError("a text is wanted")
+            return value
+        return _as_list(value)
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"the setting {name} = {value!r} (from {source}) cannot be used: {error}") from error
+
+
+def _as_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if str(value).strip().lower() not in words:
+        raise ValueError("true or false is wanted")
+    return words[str(value).strip().lower()]
+
+
+def _as_list(value: Any) -> tuple[str, ...]:
+    parts = value.replace("\n", ",").split(",") if isinstance(value, str) else list(value)
+    return tuple(str(part).strip() for part in parts if str(part).strip())

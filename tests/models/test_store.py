@@ -1,0 +1,224 @@
+"""memory.db: turns, episodes and their index live and die together, on both drivers."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.errors import ForeignDatabase, Moved, NewerSchema
+from engram.models import episodes, fulltext, sessions, transcripts, turns, uuids, vectors, work
+from engram.models.store import Store, open_store
+from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
+
+PROMPT = "11111111-1111-1111-1111-111111111111"
+REPLY = "21111111-1111-1111-1111-111111111111"
+
+
+@pytest.fixture(params=["cysqlite", "sqlite3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(tmp_path / "home" / "memory.db", driver=request.param)
+    yield opened
+    opened.close()
+
+
+def asked(text: str = "Why does the banana leak?") -> Turn:
+    return Turn(
+        key=PROMPT,
+        session_id="s1",
+        opening=Opening.PROMPT,
+        said=(Said(PROMPT, Role.USER, text, offset=0, length=5, line=1),),
+        entries=(EntryRef(PROMPT, 0, 5, 1),),
+    )
+
+
+def answered(turn: Turn) -> Turn:
+    return dataclasses.replace(
+        turn,
+        said=(*turn.said, Said(REPLY, Role.ASSISTANT, "Because of the cherry. " * 40, "m1")),
+        entries=(*turn.entries, EntryRef(REPLY, 6, 5, 2)),
+        actions=(Action("t1", "Bash", command="ls"),),
+    )
+
+
+def write(store: Store, turn: Turn) -> int:
+    with store.writing():
+        project = sessions.ensure_project(store, "git:/a", "a", "/a")
+        session = sessions.ensure_session(
+            store, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/a", at_ms=5
+        )
+        return turns.write_turn(store, turn, session, transcripts.ensure_transcript(store, Path("/x/s1.jsonl"), session.id))
+
+
+def test_a_turn_comes_back_as_it_was_written(store: Store) -> None:
+    turn = answered(asked())
+
+    write(store, turn)
+
+    loaded = turns.load_turn(store, PROMPT)
+    assert loaded is not None
+    assert loaded.turn == turn
+
+
+def test_a_turn_that_grows_keeps_its_row_and_raises_its_revision(store: Store) -> None:
+    first = write(store, asked())
+
+    second = write(store, answered(asked()))
+
+    loaded = turns.load_turn(store, PROMPT)
+    assert loaded is not None
+    assert (first, loaded.revision, len(loaded.turn.said)) == (second, 2, 2)
+
+
+def test_extraction_of_a_revision_that_has_grown_meanwhile_is_refused(store: Store) -> None:
+    row = write(store, asked())
+    write(store, answered(asked()))
+
+    with pytest.raises(Moved), store.writing():
+        turns.mark_extracted(store, row, 1)
+
+
+def test_an_entry_belongs_to_one_turn_only(store: Store) -> None:
+    write(store, asked())
+
+    with pytest.raises(Moved):
+        write(store, dataclasses.replace(asked(), key="other"))
+
+
+def test_neighbouring_passages_find_each_other_and_the_index_stays_whole(store: Store) -> None:
+    write(store, asked())
+    write(store, answered(asked()))
+
+    assert fulltext.search_passages(store, ["banana"], 9)[0][0] == 1
+    assert len(fulltext.search_passages(store, ["banana"], 9)) == 2
+    assert fulltext.search_passages(store, ["cherries"], 9)
+    assert store.find_damage() == ""
+
+
+def test_a_deleted_turn_leaves_neither_text_nor_index_nor_its_entries_free(store: Store) -> None:
+    row = write(store, answered(asked()))
+
+    with store.writing():
+        turns.delete_turn(store, row)
+
+    assert fulltext.search_passages(store, ["banana", "cherry"], 9) == []
+    assert store.find_damage() == ""
+    assert transcripts.known_uuids(store, [PROMPT, "never-seen"]) == {PROMPT}
+    assert turns.is_forgotten(store, PROMPT)
+
+
+def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
+    write(store, asked())
+    path = Path("/x/s1.jsonl")
+    before = transcripts.load_cursor(store, path)
+    after = dataclasses.replace(before, offset=10)
+    with store.writing():
+        transcripts.move_cursor(store, before, after, before.transcript_id)
+
+    with pytest.raises(Moved), store.writing():
+        transcripts.move_cursor(store, before, after, before.transcript_id)
+
+
+def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
+    with store.writing():
+        made = episodes.add_episode(store, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), [])
+        episodes.change_episode(store, made, "edit", "better words", summary="lock is held")
+
+    assert fulltext.search_episodes(store, ["flock"], 5) == []
+    assert fulltext.search_episodes(store, ["held"], 5)[0][0] == made.id
+    changes = episodes.history_of(store, made.episode_id)
+    assert [c.action for c in changes] == ["add", "edit"]
+    assert changes[1].before == {"summary": "flock leaks"}
+
+
+def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None:
+    slot = episodes.slot_of("turn", "fix", "flock leaks")
+    with store.writing():
+        made = episodes.add_episode(
+            store, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot), []
+        )
+        episodes.delete_episode(store, made)
+
+    assert episodes.find_episode(store, made.episode_id) is None
+    assert episodes.is_slot_forgotten(store, slot)
+
+
+def test_vectors_of_forgotten_rows_are_not_stored(store: Store) -> None:
+    row = write(store, asked())
+    with store.writing():
+        turns.delete_turn(store, row)
+
+    with store.writing():
+        vectors.put_vectors(store, "m", [("p", 1, 0, b"\0\0")])
+
+    assert vectors.load_vectors(store, "p", "m") == []
+
+
+def test_work_made_due_while_it_runs_stays_due(store: Store) -> None:
+    with store.writing():
+        work.make_due(store, "extract", "s1", 0)
+    (running,) = work.due_work(store)
+    with store.writing():
+        work.make_due(store, "extract", "s1", 0)
+
+    with store.writing():
+        assert not work.finish(store, running)
+
+    assert [w.key for w in work.due_work(store)] == ["s1"]
+
+
+def test_failed_work_waits_longer_each_time_and_is_never_dropped(store: Store) -> None:
+    with store.writing():
+        work.make_due(store, "extract", "s1", 0)
+    waits = []
+    for _ in range(5):
+        found = work.find_work(store, "extract", "s1")
+        assert found is not None
+        work.fail(store, found, "no answer")
+        again = work.find_work(store, "extract", "s1")
+        assert again is not None
+        waits.append(round((again.due_at_ms - store.now_ms()) / 1000))
+
+    assert waits == [15, 30, 60, 120, 120]
+
+
+def test_a_lease_has_one_holder_and_keeps_its_interval(store: Store) -> None:
+    assert work.take_lease(store, "consolidate", "one", 60, every_seconds=600)
+    assert not work.take_lease(store, "consolidate", "two", 60, every_seconds=600)
+
+    work.release_lease(store, "consolidate", "one")
+
+    assert not work.take_lease(store, "consolidate", "two", 60, every_seconds=600)
+
+
+def test_another_programs_database_is_set_aside_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    foreign = sqlite3.connect(path)
+    foreign.execute("CREATE TABLE memories (text)")
+    foreign.execute("INSERT INTO memories VALUES ('mine')")
+    foreign.commit()
+    foreign.close()
+    with pytest.raises(ForeignDatabase):
+        Store(path).open()
+
+    open_store(path).close()
+
+    kept = sqlite3.connect(tmp_path / "memory.v2.db")
+    assert kept.execute("SELECT text FROM memories").fetchall() == [("mine",)]
+    kept.close()
+
+
+def test_a_newer_database_is_refused_and_not_changed(store: Store) -> None:
+    store.run("PRAGMA user_version = 99")
+    store.close()
+
+    with pytest.raises(NewerSchema):
+        Store(store.path, driver=store.driver).open()
+
+
+@pytest.mark.parametrize("text", [PROMPT, "msg_1", "exactly16letters", "t" * 15, "ÄÖ", PROMPT.upper()])
+def test_every_uuid_survives_packing(text: str) -> None:
+    assert uuids.unpack_uuid(uuids.pack_uuid(text)) == text
