@@ -1,0 +1,210 @@
+"""Compiling a model once, in a short-lived child process: ``python -m engram.embedding.compile MODEL FOLDER``."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.atomic import FILE_MODE, FOLDER_MODE, make_private_folder
+from engram.embedding.card import ModelCard, read_card, write_card
+from engram.embedding.source import ModelSource, find_source
+from engram.errors import EmbeddingError, EngramError
+
+#: Worst cosine to the original at which a compiled model is taken.
+LEAST_COSINE = 0.999
+#: Longest that compiling may take, waiting for another process included, in seconds.
+TIMEOUT_SECONDS = 900
+_EXIT_FAILED = 1
+_ALLOW_NETWORK = "--allow-network"
+#: Texts over which the compiled model is held against the original: lengths, scripts, code, blanks.
+CHECK_TEXTS = (
+    "",
+    " ",
+    "yes",
+    "Use tabs.",
+    "How do I run the tests?",
+    "We decided to use SQLite instead of Postgres because it needs no server.",
+    "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
+    "git commit -am 'fix: close the file before the rename' && git push origin main",
+    "def add(a: int, b: int) -> int:\n    return a + b\n",
+    "SELECT id, name FROM turn WHERE session = ? ORDER BY created_at DESC LIMIT 10;",
+    "Die Prüfung schlug fehl, weil die Datei schon geöffnet war.",
+    "数据库连接在超时后没有关闭。",
+    "Это сообщение на другом языке.",
+    "🚀 ship it 🎉",
+    "/usr/local/lib/python3.11/site-packages/package/module.py:123",
+    "a1b2c3d4e5f60718293a4b5c6d7e8f90",
+    "The worker reads the queue, and the watcher reads the files; " * 3,
+    "Never push to main without a review. " * 8,
+    "| column | value |\n|---|---|\n| a | 1 |\n| b | 2 |\n" * 6,
+    "A long text that goes far beyond what the model can read at once, in many words that say little. " * 40,
+)
+
+
+def ensure_compiled(
+    model: str,
+    models_folder: Path,
+    *,
+    allow_network: bool = False,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> Path:
+    """The folder of the compiled ``model``; compiles it first where it is missing (about 20 s, 0.8 GB, in a child).
+
+    Where several processes ask at once, one compiles and the others wait.
+
+    Args:
+        model: ``bundled``, a folder, or a name on the hub.
+        models_folder: Where compiled models are kept.
+        allow_network: Fetch a model by name from the hub where it is not on the machine.
+        timeout_seconds: Longest to wait.
+
+    Raises:
+        EmbeddingError: with the reason in one line, where it cannot be compiled.
+    """
+    target = models_folder / find_source(model).target_name
+    if is_compiled(target):
+        return target
+    command = [sys.executable, "-P", "-m", __name__, model, str(models_folder.absolute())]
+    command += [_ALLOW_NETWORK] if allow_network else []
+    try:
+        child = subprocess.run(
+            command,
+            env=_child_environment(allow_network),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise EmbeddingError(f"compiling the model took longer than {timeout_seconds:.0f} s") from error
+    if child.returncode != 0 or not is_compiled(target):
+        raise EmbeddingError(_reason(child.returncode, child.stderr))
+    return target
+
+
+def is_compiled(target: Path) -> bool:
+    """Whether ``target`` holds a compiled model of the present form."""
+    try:
+        read_card(target)
+    except EmbeddingError:
+        return False
+    return True
+
+
+def compile_model(model: str, models_folder: Path, *, allow_network: bool = False) -> Path:
+    """Compile ``model`` in this process, which then holds torch; returns the folder. Raises EmbeddingError."""
+    source = find_source(model)
+    target = make_private_folder(models_folder) / source.target_name
+    with _alone(target):
+        if is_compiled(target):
+            return target
+        shutil.rmtree(target, ignore_errors=True)
+        unfinished = target.with_name(f".{target.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=FOLDER_MODE)
+        try:
+            _build(source, unfinished, allow_network)
+            _make_private(unfinished)
+            os.rename(unfinished, target)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    return target
+
+
+def main(arguments: list[str]) -> int:
+    """Compile; the last line on stderr says why it failed. Returns the exit status."""
+    os.umask(0o077)
+    positional = [argument for argument in arguments if argument != _ALLOW_NETWORK]
+    if len(positional) != 2:
+        sys.stderr.write("usage: python -m engram.embedding.compile MODEL MODELS_FOLDER [--allow-network]\n")
+        return 2
+    try:
+        compile_model(positional[0], Path(positional[1]), allow_network=_ALLOW_NETWORK in arguments)
+    except EngramError as error:
+        sys.stderr.write(f"{error}\n")
+        return _EXIT_FAILED
+    except Exception as error:  # noqa: BLE001 - the edge of this process: any fault of an exporter is a reason
+        sys.stderr.write(f"compiling failed: {type(error).__name__}: {str(error).strip().splitlines()[:1]}\n")
+        return _EXIT_FAILED
+    return 0
+
+
+def _build(source: ModelSource, folder: Path, allow_network: bool) -> None:
+    """Write everything of a compiled model into ``folder``; the card comes last, after the check."""
+    from engram.embedding import onnx_model, reference
+    from engram.embedding.source import weights_sha256
+
+    original_folder = reference.source_folder(source, allow_network=allow_network)
+    original = reference.load_original(original_folder)
+    reference.export(original, folder / onnx_model.MODEL_NAME)
+    reference.save_tokenizer(original, folder / onnx_model.TOKENIZER_NAME)
+    card = ModelCard(
+        name=source.name,
+        weights_sha256=weights_sha256(original_folder),
+        dimension=original.get_embedding_dimension(),
+        max_tokens=original.max_seq_length,
+        pooling=reference.pooling_of(original),
+        prompts=reference.own_prompts(original, source),
+        verified_cosine=0.0,
+        made_by=reference.versions(),
+    )
+    write_card(folder, _checked(card, folder, original))
+
+
+def _checked(card: ModelCard, folder: Path, original: object) -> ModelCard:
+    """``card`` with the worst cosine of the check; raises EmbeddingError where that is too low."""
+    import dataclasses
+
+    from engram.embedding import onnx_model, reference
+    from engram.embedding.embedder import Prompts
+    from engram.embedding.rows import unit_rows
+
+    compiled = onnx_model.OnnxEmbedder(folder, card, Prompts())
+    wanted = unit_rows(reference.encode(original, CHECK_TEXTS))
+    together = (compiled.embed(CHECK_TEXTS) * wanted).sum(axis=1)
+    alone = [float(compiled.embed([text])[0] @ row) for text, row in zip(CHECK_TEXTS, wanted, strict=True)]
+    worst = min(float(together.min()), *alone)
+    if worst < LEAST_COSINE:
+        raise EmbeddingError(f"the compiled model differs from the original (cosine {worst:.4f})")
+    return dataclasses.replace(card, verified_cosine=round(worst, 6))
+
+
+def _make_private(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.chmod(FILE_MODE)
+    folder.chmod(FOLDER_MODE)
+
+
+@contextlib.contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold the lock for ``target``; the kernel lets go of it when the process dies."""
+    descriptor = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _child_environment(allow_network: bool) -> dict[str, str]:
+    quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
+    offline = {} if allow_network else {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    return {**os.environ, **quiet, **offline}
+
+
+def _reason(status: int, stderr: bytes) -> str:
+    if status < 0:
+        return f"compiling the model was ended by signal {-status}; is there 1 GB of free memory?"
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:500] if lines else f"compiling the model failed with status {status}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

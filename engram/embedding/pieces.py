@@ -1,0 +1,65 @@
+"""Long text cut into pieces of at most so many tokens, at paragraphs, sentences or words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+#: Characters looked at in one go, so that a text of megabytes needs little memory.
+_BLOCK_CHARACTERS = 20_000
+#: A piece ends in the last part of its room: this share of the tokens is always used.
+_FILLED = 0.7
+
+#: (start, end) of each token in a text, in characters.
+Spans = Sequence[tuple[int, int]]
+
+
+def cut(text: str, limit_tokens: int, spans_of: Callable[[str], Spans]) -> list[str]:
+    """``text`` in pieces of at most ``limit_tokens`` tokens as ``spans_of`` counts them; [] for a blank text."""
+    if not text.strip():
+        return []
+    if len(text.encode("utf-8", "replace")) <= limit_tokens:
+        return [text.strip()]
+    pieces = (piece for block in _blocks(text) for piece in _cut_block(block, limit_tokens, spans_of(block)))
+    return [piece for piece in pieces if piece]
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """``text`` in blocks that end at a line or a word where there is one."""
+    start = 0
+    while len(text) - start > _BLOCK_CHARACTERS:
+        stop, least = start + _BLOCK_CHARACTERS, start + _BLOCK_CHARACTERS // 2
+        found = max(text.rfind("\n", least, stop), -1)
+        found = found if found >= 0 else text.rfind(" ", least, stop)
+        stop = found + 1 if found >= 0 else stop
+        yield text[start:stop]
+        start = stop
+    yield text[start:]
+
+
+def _cut_block(block: str, limit: int, spans: Spans) -> Iterator[str]:
+    first = 0
+    while first < len(spans):
+        last = first + limit
+        last = _best_end(block, spans, first, last) if last < len(spans) else len(spans)
+        stop = spans[last][0] if last < len(spans) else len(block)
+        yield block[spans[first][0] : stop].strip()
+        first = last
+
+
+def _best_end(block: str, spans: Spans, first: int, last: int) -> int:
+    """The token before which a piece that starts at ``first`` should end; at most ``last``."""
+    best, best_rank = last, -1
+    for index in range(last, first + max(1, int((last - first) * _FILLED)) - 1, -1):
+        rank = _rank(block[spans[index - 1][1] : spans[index][0]], block[spans[index - 1][1] - 1])
+        if rank > best_rank:
+            best, best_rank = index, rank
+    return best
+
+
+def _rank(gap: str, before: str) -> int:
+    """How good it is to cut in ``gap``, which follows the character ``before``."""
+    if "\n" in gap:
+        return 4 if gap.count("\n") > 1 else 3
+    if gap:
+        return 2 if before in ".!?;:" else 1
+    return 0
