@@ -1,0 +1,207 @@
+"""Values that a secret's name introduces: `KEY=…`, `"key": "…"`, `<key>…</key>`, "the password is …"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from engram.redaction.marks import Span
+from engram.redaction.values import (
+    has_plain_shape,
+    is_expression,
+    is_mixed,
+    is_placeholder,
+    total_bits,
+)
+
+#: Names whose value a person may have chosen.
+_CHOSEN = (
+    r"pass(?:word|wd|phrase|code|wort|wrd)?|kennwort|contrase(?:ñ|n)a|senha|mot de passe|pwd|passw|pw|pin(?:code)?|otp|psk|"
+    r"storepass|keypass|creds?|credentials?|login with"
+)
+#: Names whose value a machine issued.
+_ISSUED = (
+    r"secret|token|api[-_ ]?keys?|apikey|(?:access|private|auth|encryption|signing|account|shared|master|license|licence|"
+    r"service|storage|subscription|deploy|admin|root|client|server|app|application|integration|ingest|write|read|"
+    r"publishable|webhook|hmac|aes|cipher|session|jwt|consumer|function|host|primary|secondary|recovery|backup|"
+    r"security|activation|product|serial|unseal|ssh|ssl|tls|rsa|ec|wg|age|gpg|pgp|nsec)[-_ ]?keys?|"
+    r"_keys?\b|-key\b|bearer|_auth|authorization|sessid|accesskey\w{0,8}|connection[-_ ]?string|"
+    r"x-[a-z-]{0,20}(?:key|auth|signature)|webhook(?:[-_ ]?ur[li])?|\bdsn|_pat\b|\bpat\b|\bsig\b|x-amz-(?:signature|credential)|"
+    r"salt|pepper|seed|mnemonic|invite code|client[-_ ]?secret|code_verifier|csrf|xsrf|refresh|assertion|nonce_secret"
+)
+_TRIGGER = re.compile(f"(?P<chosen>{_CHOSEN})|(?P<issued>{_ISSUED})")
+#: Triggers too short to be believed inside a longer word.
+_SHORT = frozenset(
+    {"pass", "pw", "pin", "otp", "pwd", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat"}
+)
+#: What may follow the name inside the same identifier without making it another thing.
+_TAIL = re.compile(
+    r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|main|old|new|"
+    r"root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|[0-9]{1,3})(?![a-z])){0,3}"
+)
+_SEPARATOR = re.compile(
+    r"(?P<close>\\?[\"'`]|[\])*]{1,2}|\*\*){0,2}[ \t]{0,8}"
+    r"(?P<sep>:[ \t]{0,2}[\w.]{1,20}(?:[ \t]?\|[ \t]?\w{1,12})?[ \t]{0,2}=(?!=)|=>|:=|\?=|\+=|={1,2}|->|→|:{1,2}|>|\|)[ \t]{0,8}(?:\n[ \t]{1,12})?"
+)
+_NAME_VALUE = re.compile(
+    r"\\?[\"']?,?\s{1,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}|\\?[\"']?,\s{0,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}"
+)
+_PROSE = re.compile(
+    r"(?:[ \t]{1,2}(?:for|of|to|on|at|in|from|here|there|i|we|you|that|which|should|must|there)\b[^\n:=;.]{0,50}?)?(?:"
+    r"[ \t]{0,2}(?:['’]s|:|=|->|→|—|–)[ \t]{1,3}|"
+    r"[ \t]{1,2}(?:is|was|are|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
+)
+_BARE = re.compile(r"(?:[ \t]{1,3}|\n[ \t]{0,4})")
+_SCHEME = re.compile(
+    r"(?:basic|bearer|token|digest|apikey|api-key|bot|key|negotiate|ntlm|hmac|oauth|genie ?key|splunk|jwt|"
+    r"pass|env|plain|raw|base64|\{noop\}|\{plain\})(?::|[ \t]+|(?<=\}))",
+    re.IGNORECASE,
+)
+_UNQUOTED = re.compile(r"[^\s\"'`<>“”]{3,4096}")
+_ENV_NAME = re.compile(
+    r"(?:^|\n)[ \t]*(?:[-+>$#*]{0,2}[ \t]*)?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ \t]*[\"']?[\w.-]{0,60}$"
+)
+_SENTENCE_WORDS = re.compile(
+    r"(?i)\b(?:your|the|a|an|is|must|enter|please|to|for|of|and|or|not|with|in|are|be|new|this|no)\b"
+)
+_WORD_LIMIT = 4096
+
+
+class _Name(NamedTuple):
+    """A secret's name as found: where it ends, whether a person chooses its values, the name itself."""
+
+    end: int
+    chosen: bool
+    word: str
+
+
+def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
+    """Spans of the values that follow a secret's name in `text[start:end]`.
+
+    Args:
+        text: the whole text.
+        low: the same text in lower case, of the same length.
+        start: where to begin.
+        end: where to stop looking for names; a value may reach beyond.
+    """
+    for hit in _TRIGGER.finditer(low, start, end):
+        word = hit.group()
+        if word in _SHORT and not _stands_alone(text, hit.start(), hit.end()):
+            continue
+        name = _Name(hit.end(), hit.lastgroup == "chosen", word)
+        span = _value_after(text, low, hit.start(), name)
+        if span:
+            yield span
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before = text[start - 1] if start else " "
+    after = text[end] if end < len(text) else " "
+    begins = not before.isalpha() or (before.islower() and text[start].isupper())
+    return begins and before != "-" and not (after.islower() and after != "s")
+
+
+def _value_after(text: str, low: str, start: int, name: _Name) -> Span | None:
+    tail = _TAIL.match(low, name.end)
+    at = tail.end() if tail else name.end
+    for pattern, form in ((_SEPARATOR, "set"), (_NAME_VALUE, "set"), (_PROSE, "said"), (_BARE, "bare")):
+        for position in (at, name.end) if at != name.end else (at,):
+            found = pattern.match(low, position)
+            if found:
+                span = _take(text, start, found.end(), name, form)
+                if span:
+                    return span
+    return None
+
+
+def _take(text: str, name_start: int, at: int, name: _Name, form: str) -> Span | None:
+    first, last, quoted = _literal(text, at)
+    scheme = _SCHEME.match(text, first, last)
+    if scheme and scheme.end() < last:
+        first = scheme.end()
+    elif scheme and not quoted:
+        first, last, quoted = _literal(text, scheme.end())
+    value = text[first:last]
+    if len(value) < 4 or is_placeholder(value):
+        return None
+    env = form == "set" and bool(_ENV_NAME.search(text, max(0, name_start - 80), name_start))
+    if not _judge(value, name, form, quoted=quoted, env=env):
+        return None
+    return Span(first, last, "password" if name.chosen else "token")
+
+
+def _literal(text: str, at: int) -> tuple[int, int, bool]:
+    """Where the value at `at` begins and ends, and whether it stands in quotes."""
+    first = at
+    if text[first : first + 1] in ("b", "r", "f", "u", "$") and text[first + 1 : first + 2] in ("'", '"'):
+        first += 1
+    opening = re.compile(r"\\?(\"{3}|'{3}|[\"'`]|[“])").match(text, first)
+    if opening:
+        quote = opening.group().replace("“", "”")
+        stop = text.find(quote, opening.end(), opening.end() + _WORD_LIMIT)
+        newline = text.find("\n", opening.end(), opening.end() + _WORD_LIMIT)
+        if stop >= 0 and (newline < 0 or stop < newline):
+            return opening.end(), stop, True
+        first = opening.end()
+    run = _UNQUOTED.match(text, first)
+    if not run:
+        return first, first, False
+    return first, run.end() - _trailing(run.group()), False
+
+
+def _trailing(value: str) -> int:
+    """How many characters at the end of an unquoted value are the sentence's or the code's."""
+    cut = value
+    for stop in (";", "\\n", "\\r", "\\t", ","):
+        at = cut.find(stop)
+        if at >= 4 and (stop != "," or at == len(cut) - 1 or "=" in cut[at:] or ":" in cut[at:]):
+            cut = cut[:at]
+    while cut and (cut[-1] in ".,;:\\" or (cut[-1] in ")]}" and not _opens(cut))):
+        cut = cut[:-1]
+    return len(value) - len(cut)
+
+
+def _opens(value: str) -> bool:
+    pairs = {")": "(", "]": "[", "}": "{"}
+    return value.count(pairs[value[-1]]) >= value.count(value[-1]) or any(c in "!@#$%^&*" for c in value[:-1])
+
+
+def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bool:
+    if form == "bare":
+        return not is_expression(value) and not has_plain_shape(value) and _is_issued(value, 8)
+    if " " in value:
+        return _is_phrase(value, name)
+    if not quoted and is_expression(value):
+        return False
+    if value.isdigit():
+        return name.chosen and (quoted or env or form == "said" or name.word in ("pin", "otp", "passcode", "pincode"))
+    if has_plain_shape(value):
+        return False
+    if form == "said":
+        return is_mixed(value) if name.chosen else _is_issued(value, 10)
+    if name.chosen:
+        return is_mixed(value, 5) or ((quoted or env) and len(value) >= 6 and value.isalpha())
+    if env and text_is_shouted(name):
+        return len(value) >= 6
+    return _is_issued(value, 8)
+
+
+def text_is_shouted(name: _Name) -> bool:
+    """Whether the name is of a class whose every assigned value counts."""
+    return name.word in ("secret", "token", "apikey", "api_key", "api-key")
+
+
+def _is_phrase(value: str, name: _Name) -> bool:
+    if not name.chosen and name.word not in ("mnemonic", "seed", "secret"):
+        return total_bits(value) < -8.0
+    words = value.split()
+    return len(words) >= 3 and not _SENTENCE_WORDS.search(value) and all(w.isalnum() for w in words)
+
+
+def _is_issued(value: str, least: int) -> bool:
+    if len(value) < least:
+        return False
+    if any(c.isdigit() for c in value):
+        return total_bits(value) < 1.0 or any(c in "!@#$%^&*" for c in value)
+    return total_bits(value) < -6.0 or (any(c in "!@#$%^&*" for c in value) and is_mixed(value, least))

@@ -1,0 +1,76 @@
+"""Secrets that span lines: key blocks with a header, and what the user set between private tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from engram.redaction.marks import Span
+
+_PRIVATE_TAG = re.compile(r"<(/?)private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_BEGIN = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,40}?)(PRIVATE KEY|PRIVATE KEY BLOCK|OpenVPN Static key V1)-----")
+#: What a key block is made of: base64 or hex lines, headers, real or escaped line ends, quoting of each line.
+_BODY = re.compile(r"(?:[A-Za-z0-9+/=_.\s\"'>|#\\,;+-]|: )*")
+_PUTTY = re.compile(r"Private-(?:Lines: \d+|MAC: )")
+#: A key block without an end is masked for at most this many characters.
+_BLOCK_LIMIT = 65_536
+
+
+def drop_private(text: str) -> str:
+    """The text without what stands between `<private>` and `</private>`; an unclosed one drops the rest.
+
+    Tags may nest, carry attributes and be written in any case; a closing tag alone is dropped by itself.
+    """
+    if "private" not in text and "private" not in text.lower():
+        return text
+    while True:
+        kept = _without_private(text)
+        if kept == text:
+            return text
+        text = kept
+
+
+def _without_private(text: str) -> str:
+    parts: list[str] = []
+    depth = 0
+    at = 0
+    for tag in _PRIVATE_TAG.finditer(text):
+        if depth == 0:
+            parts.append(text[at : tag.start()])
+        depth = max(0, depth - 1) if tag.group(1) else depth + 1
+        at = tag.end()
+    if depth == 0:
+        parts.append(text[at:])
+    return "".join(parts)
+
+
+def key_blocks(text: str) -> Iterator[Span]:
+    """Spans of PEM, OpenSSH, PGP and OpenVPN private keys, also quoted, escaped or cut off, and PuTTY's lines."""
+    if "-----BEGIN" in text:
+        done = 0
+        for begin in _BEGIN.finditer(text):
+            if begin.start() < done:
+                continue
+            done = _block_end(text, begin)
+            yield Span(begin.start(), done, "private-key")
+    if "Private-" in text:
+        for line in _PUTTY.finditer(text):
+            body = re.compile(r"[A-Za-z0-9+/=\s]{1,8000}").match(text, line.end())
+            if body:
+                yield Span(line.end(), _trim_right(text, body.end()), "private-key")
+
+
+def _block_end(text: str, begin: re.Match[str]) -> int:
+    footer = f"-----END {begin.group(1)}{begin.group(2)}-----"
+    limit = min(len(text), begin.end() + _BLOCK_LIMIT)
+    end = text.find(footer, begin.end(), limit)
+    if end >= 0:
+        return end + len(footer)
+    body = _BODY.match(text, begin.end(), limit)
+    return _trim_right(text, body.end() if body else begin.end())
+
+
+def _trim_right(text: str, end: int) -> int:
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end

@@ -1,0 +1,110 @@
+"""Opaque tokens: long runs of characters drawn by chance, wherever they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from engram.redaction.marks import Span
+from engram.redaction.providers import provider_spans
+from engram.redaction.randomness import evidence_bits
+
+_RUN = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
+_PIECE = re.compile(r"[A-Za-z0-9]+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+#: Ids that stay readable: of messages, tool calls, requests, sessions and of this project's memories.
+_READABLE_ID = re.compile(
+    r"(?:toolu|msg|req|srvtoolu|call|run|thread|asst|chatcmpl|resp|evt|ep|in|cus|pi|ch|sess|session|agent|task|file|batch|"
+    r"msgbatch|container|item|step)(?:_|-)[A-Za-z0-9_-]{4,64}"
+)
+_HEX_RUN = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
+#: Words before a token that say what harmless thing it is.
+_HARMLESS = re.compile(
+    r"(?i)(?:commit|\bsha\d*|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
+    r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
+    r"image|pulled|\bblob|object|\bindex\b|bundle|asset|uuid|guid|base64,|thinking|@sha|\bgit\b|checkpoint|"
+    r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:)[^\n]{0,40}$"
+)
+_HARMFUL = re.compile(
+    r"(?i)(?:secret|token|passw|passphrase|\bpwd|api[ _-]?key|private|credential|auth|bearer|\bkey\b|_key|cookie)[^\n]{0,30}$"
+)
+_FILE_END = re.compile(
+    r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log)\b"
+)
+#: The number of a bot or account, joined to its token by a colon.
+_NUMBER_BEFORE = re.compile(r"(?<!\d)\d{6,12}:$")
+#: How far before a token its context is read, in characters.
+_CONTEXT = 56
+
+
+def opaque_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Spans of known providers' tokens and of opaque tokens that begin in `text[start:end]`."""
+    for run in _RUN.finditer(text, start, end):
+        named = list(provider_spans(text, run.start(), run.end()))
+        yield from named
+        if not named:
+            yield from _judge_run(text, run)
+
+
+def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
+    body = run.group()
+    pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
+    bits = sum(evidence_bits(p) for _, _, p in pieces if len(p) > 3)
+    if bits > -6.0 and not any(len(p) >= 16 and evidence_bits(p) < -6.0 for _, _, p in pieces):
+        return
+    if _UUID.search(body):
+        body = _UUID.sub(lambda m: "." * len(m.group()), body)
+        pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
+    for first, last in _random_stretches(body, pieces):
+        if not _is_harmless(text, run.start() + first, run.start() + last):
+            begin = run.start() + first
+            number = _NUMBER_BEFORE.search(text, max(0, begin - 13), begin)
+            yield Span(number.start() if number else begin, run.start() + last, "")
+
+
+def _random_stretches(body: str, pieces: list[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
+    """Neighbouring random pieces joined; short pieces between them count as part of the token."""
+    group: list[tuple[int, int, str]] = []
+    bits = 0.0
+    for piece in [*pieces, (len(body), len(body), "")]:
+        own = evidence_bits(piece[2])
+        written = own > 3.0 and len(piece[2]) >= 4
+        if piece[2] and not written and (not group or piece[0] - group[-1][1] <= 2):
+            group.append(piece)
+            bits += own
+            continue
+        if group:
+            yield from _accept(body, group, bits)
+        group, bits = ([], 0.0) if written or not piece[2] else ([piece], own)
+
+
+def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterator[tuple[int, int]]:
+    first, last = group[0][0], group[-1][1]
+    while last < len(body) and body[last] in "=+/_-~":
+        last += 1
+    size = sum(len(p) for _, _, p in group)
+    token = body[first:last]
+    if _HEX_RUN.fullmatch(token):
+        if size >= 24:
+            yield first, last
+        return
+    longest = max(len(p) for _, _, p in group)
+    if not any(c.isdigit() for c in token) and size < 24:
+        return
+    if (size >= 20 and bits < -8.0 and longest >= 8) or (size >= 16 and bits < -12.0 and longest >= 12):
+        yield first, last
+
+
+def _is_harmless(text: str, first: int, last: int) -> bool:
+    token = text[first:last]
+    before = text[max(0, first - _CONTEXT) : first]
+    id_start = max(before.rfind(c) for c in " \t\n\"'`(/:=,[{<>") + 1
+    if _READABLE_ID.match(before[id_start:] + token):
+        return True
+    if _FILE_END.search(text, last - 8, last + 12):
+        return True
+    if before.endswith("0x") and len(token) <= 40:
+        return True
+    if token.startswith("0x") and len(token) <= 42:
+        return True
+    return bool(_HARMLESS.search(before)) and not _HARMFUL.search(before)

@@ -1,0 +1,89 @@
+"""Tokens that name their issuer by a prefix, and tokens with a fixed build such as JWT."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from engram.redaction.marks import Span
+
+#: Prefix (a regular expression) → kind. What follows must be at least as long as the number says.
+_PREFIXES: tuple[tuple[str, str, int], ...] = (
+    (r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)(?=[A-Z2-7]{16})", "aws-key", 16),
+    (r"AIza", "gcp-key", 30),
+    (r"ya29\.", "google-token", 20),
+    (r"1//0", "google-token", 30),
+    (r"GOCSPX-", "google-secret", 20),
+    (r"gh[pousr]_", "github-token", 20),
+    (r"github_pat_", "github-token", 20),
+    (r"gl(?:pat|rt|dt|ptt|ft|imt|agent|oas|cbt|soat|ffct|wt)-", "gitlab-token", 16),
+    (r"sk-ant-[a-z]+\d*-", "anthropic-key", 20),
+    (r"sk-(?:proj|svcacct|admin|None|or-v1|lf|litellm)-", "api-key", 16),
+    (r"(?:sk|pk|rk)_(?:live|test|prod)_", "stripe-key", 12),
+    (r"whsec_", "webhook-secret", 16),
+    (r"xox[abeoprs](?:\.xox[bp])?-", "slack-token", 12),
+    (r"xapp-", "slack-token", 12),
+    (r"hf_", "huggingface-token", 20),
+    (r"npm_", "npm-token", 24),
+    (r"pypi-AgE", "pypi-token", 20),
+    (r"dckr_[a-z]{3}_", "docker-token", 16),
+    (r"do[opr]_v1_", "digitalocean-token", 24),
+    (r"HRKU-", "heroku-key", 20),
+    (r"SG\.", "sendgrid-key", 30),
+    (r"EAA[A-Z]", "meta-token", 40),
+    (r"sntr(?:ys|yu)_", "sentry-token", 20),
+    (r"hv[sbr]\.", "vault-token", 16),
+    (r"FlyV1 |fm[12][ar]?_", "fly-token", 24),
+    (r"AGE-SECRET-KEY-(?:PQ-)?1", "age-key", 40),
+    (r"PMAK-", "postman-key", 24),
+    (r"NRAK-|NRJS-|NRII-", "newrelic-key", 16),
+    (r"lin_(?:api|oauth)_", "linear-key", 20),
+    (r"sq0[a-z]{3}-|EAAA", "square-token", 20),
+    (r"shp(?:at|ca|pa|ss|ua)_", "shopify-token", 20),
+    (r"(?:ATATT3|ATCTT3|ATBB)", "atlassian-token", 20),
+    (r"tvly-|pplx-|gsk_|xai-|r8_|fal_|nvapi-|jina_|voyage-|pa-|sk-|pk-|rk-|re_|sbp_|sb_secret_|secret_|ntn_|glsa_|glc_|dapi|dp\.(?:pt|st|ct|sa)\.|"
+     r"pul-|pscale_(?:tkn|pw|oauth)_|figd_|phc_|phx_|rnd_|nfp_|vcp_|ops_|tskey-[a-z]+-|key-|live_|test_|api_|token_|apify_api_|patr?_?[A-Za-z0-9]{0,14}\.|"
+     r"eyJhbGciOi|lsv2_[ps]t_|sgp_|ctp_|dt0c01\.|ccipat_|bkua_|CFPAT-|LTAI|AKCp|cmVmdGtuO|rubygems_|oy2|cio[A-Za-z0-9]|dop_|akab-|xkeysib-|mlsn\.|waka_|wandb_v1_|ATTA",
+     "api-key", 20),
+)  # fmt: skip
+_BY_PREFIX = re.compile("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
+_TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~]*[A-Za-z0-9_\-+/=~]")
+_JWT = re.compile(r"ey[JI][A-Za-z0-9_-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_+/=-]*){0,3}")
+
+
+def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Spans of tokens with a known build inside one run of token characters `text[start:end]`."""
+    at = start
+    for jwt in _JWT.finditer(text, start, end):
+        yield Span(jwt.start(), jwt.end(), "jwt")
+        at = jwt.end()
+    while at < end:
+        found = _BY_PREFIX.search(text, at, end)
+        if not found:
+            return
+        span = _named(text, found, start, end)
+        if span:
+            yield span
+        at = span.end if span else found.start() + 1
+
+
+def _named(text: str, found: re.Match[str], start: int, end: int) -> Span | None:
+    if found.start() > start and text[found.start() - 1].isalnum():
+        return None
+    if found.start() == start and start and text[start - 1].isalnum():
+        return None
+    token = _TOKEN.match(text, found.end(), end)
+    _, kind, least = _PREFIXES[int((found.lastgroup or "p0")[1:])]
+    if not token or len(token.group()) < least or "EXAMPLE" in token.group():
+        return None
+    body = token.group()
+    if kind == "api-key" and not looks_issued(body):
+        return None
+    return Span(found.start(), token.end(), kind)
+
+
+def looks_issued(body: str) -> bool:
+    """Whether the part after a short prefix looks issued by a machine: digits among the letters, no words."""
+    from engram.redaction.values import total_bits
+
+    return any(c.isdigit() for c in body[:24]) and total_bits(body) < 0

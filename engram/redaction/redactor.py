@@ -1,0 +1,76 @@
+"""The one function through which all text passes: every rule applied, spans joined, marks set."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Collection, Iterator
+
+from engram.redaction.assignments import named_spans
+from engram.redaction.blocks import drop_private, key_blocks
+from engram.redaction.commands import command_spans
+from engram.redaction.known import known_spans
+from engram.redaction.links import link_spans
+from engram.redaction.marks import Span, merge, outside_marks, replace
+from engram.redaction.opaque import opaque_spans
+from engram.redaction.phrases import phrase_spans
+
+#: Text is worked on in windows of this many characters, so that no rule ever sees more.
+WINDOW = 65_536
+#: Neighbouring windows share this many characters, so that nothing is cut where they meet.
+OVERLAP = 4_096
+#: Masking may bring a new pair of neighbours together; rules are applied until nothing changes, this often at most.
+_ROUNDS = 8
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def redact(text: str, known: Collection[bytes] = ()) -> str:
+    """The text without secrets: each stands replaced by a mark such as `[secret:aws-key]` or `[opaque:40]`.
+
+    What stands between `<private>` tags is dropped. Redacting twice changes nothing more. Never fails; takes time
+    in proportion to the length of the text.
+
+    Args:
+        text: anything, of any length.
+        known: entries made by `hash_value` of values seen in `.env` lines; they are masked wherever they stand.
+    """
+    for _ in range(_ROUNDS):
+        cleaned = _once(text, known)
+        if cleaned == text:
+            return text
+        text = cleaned
+    return text
+
+
+def _once(text: str, known: Collection[bytes]) -> str:
+    text = drop_private(text)
+    spans = merge(key_blocks(text))
+    if spans:
+        text = replace(text, outside_marks(text, spans))
+    found: list[Span] = []
+    for window, offset in _windows(text):
+        found += (Span(s.start + offset, s.end + offset, s.kind) for s in _window_spans(window, known))
+    spans = merge(found)
+    return replace(text, outside_marks(text, spans)) if spans else text
+
+
+def _windows(text: str) -> Iterator[tuple[str, int]]:
+    if len(text) <= WINDOW:
+        yield text, 0
+        return
+    for start in range(0, len(text), WINDOW - OVERLAP):
+        yield text[start : start + WINDOW], start
+
+
+def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
+    low = text.lower()
+    if len(low) != len(text):
+        low = text.translate(_ASCII_LOWER)
+    size = len(text)
+    yield from opaque_spans(text, 0, size)
+    yield from named_spans(text, low, 0, size)
+    yield from command_spans(text, low, 0, size)
+    yield from phrase_spans(text, low, 0, size)
+    if "://" in text:
+        yield from link_spans(text, 0, size)
+    if known:
+        yield from known_spans(text, known)

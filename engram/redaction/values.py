@@ -1,0 +1,80 @@
+"""Is this value a secret, a placeholder, or code that fetches one? The judgements that rules share."""
+
+from __future__ import annotations
+
+import re
+
+from engram.redaction.randomness import evidence_bits
+
+_PLACEHOLDER = re.compile(
+    r"(?i)(?:"
+    r"<.*>?|\$[\w({].*|\{.*|%\w*%?|\*+|x{3,}|\.{2,}.*|…+|-+|_+|#+|\?+|"
+    r"your\b.*|your[-_].*|my[-_]?(?:api|token|secret|password|key).*|change[-_ ]?(?:me|this|it).*|replace.*|insert[-_ ].*|"
+    r"example.*|placeholder.*|todo.*|tbd|dummy.*|sample.*|redacted.*|masked.*|"
+    r"none|null|nil|undefined|true|false|yes|no|on|off|str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|object|bytes|"
+    r"text|hidden|required|optional|empty|invalid|missing|unset|unknown|default|value|values|user|username|admin|"
+    r"here|below|above|from|this|that|it|not|the|is|are|was|secrets?|tokens?|keys?|pass(?:word|wd)?s?|pwd|api[-_]?key|"
+    r"credentials?|inherit|auto|self|env|environment|file|path|url|name|id|type|basic|bearer|digest|"
+    r"password123\.{3}|(?:access|refresh|auth|bearer|api)[-_]?(?:token|key)s?"
+    r")[\"'`.,;:!?)]*"
+)
+_PLACEHOLDER_INSIDE = re.compile(
+    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]+>|changeme|redacted|not[-_ ]?set|\[secret:|\[opaque:"
+)
+#: An expression: a call, an index, an attribute, an operator with blanks; what follows is no literal.
+_EXPRESSION = re.compile(
+    r"(?:[A-Za-z_][A-Za-z0-9_]*(?:\.|->|::|\?\.))*[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_]|->|::|\?\.)"
+)
+_FUNCTION_WORDS = re.compile(
+    r"(?:await|new|function|lambda|async|return|getattr|os|process|self|this|if|for|in|and|or|not|const|let|var)\b"
+)
+_UNSECRET_SHAPE = re.compile(
+    r"(?:\d{1,2}[:/.-]\d.*|v?\d+(?:\.\d+)+\S*|\d+(?:ms|s|m|h|d|kb|mb|gb|%|px|k)?|(?:\.{0,2}|~)/\S*|[\w.+-]+@[\w-]+\.[\w.]+|"
+    r"[\w-]+\.(?:output|jsonl|py|js|ts|tsx|go|rs|md|json|ya?ml|toml|txt|sh|html|css|log|pem|key|crt|env|cfg|ini|sql|db|c|h|rb|java))",
+    re.IGNORECASE,
+)
+_PIECES = re.compile(r"[A-Za-z0-9]+")
+_HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether the value only stands for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`, an example."""
+    return bool(_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value))
+
+
+def is_expression(value: str) -> bool:
+    """Whether an unquoted value is code that fetches a secret: a call, an attribute, an index."""
+    if _FUNCTION_WORDS.match(value):
+        return True
+    if sum(c in "!@#$%^&*" for c in value) >= 2 and any(c.isdigit() for c in value):
+        return False
+    found = _EXPRESSION.match(value)
+    return bool(found) and total_bits(found.group() if found else "") > -4.0
+
+
+def has_plain_shape(value: str) -> bool:
+    """Whether the value is a number, version, date, path, file name or e-mail address."""
+    return bool(_UNSECRET_SHAPE.fullmatch(value))
+
+
+def total_bits(value: str) -> float:
+    """Evidence (bits) over all alphanumeric pieces of the value; negative means drawn by chance."""
+    return sum(evidence_bits(piece) for piece in _PIECES.findall(value))
+
+
+def is_hex(value: str) -> bool:
+    """Whether the value is hexadecimal of one case, with digits and letters both."""
+    return bool(_HEX.fullmatch(value)) and not value.isdigit() and not value.isalpha()
+
+
+def is_mixed(value: str, least: int = 6) -> bool:
+    """Whether the value looks like a password: long enough, and of several classes of characters."""
+    if len(value) < least:
+        return False
+    lower = any(c.islower() for c in value)
+    upper = any(c.isupper() for c in value)
+    digit = any(c.isdigit() for c in value)
+    symbol = any(c in "!@#$%^&*?+=~|" for c in value.rstrip("!?"))
+    return (
+        (digit and (lower or upper)) or (symbol and (lower or upper)) or (len(value) >= 12 and total_bits(value) < -3)
+    )
