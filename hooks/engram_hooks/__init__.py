@@ -1,0 +1,1 @@
+"""Hooks that Claude Code calls; they hand bytes over and do no work."""

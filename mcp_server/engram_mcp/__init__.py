@@ -1,0 +1,1 @@
+"""The MCP server: what the agent may ask, keep and forget."""
