@@ -1,0 +1,124 @@
+"""What a tool call did, as facts: files, command, exit status, first error line, commit, the user's refusal."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from engram.transcripts.entry import MAX_ID_CHARS
+from engram.transcripts.record import Action
+
+#: Longest command that is kept, in characters.
+COMMAND_CHARS = 400
+#: Longest error line and commit subject that is kept, in characters.
+ERROR_CHARS = 200
+#: Longest comment on a refused call that is kept, in characters.
+REFUSAL_CHARS = 4000
+#: So many characters of a result are searched for facts.
+SEARCHED_CHARS = 20_000
+
+EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch"})
+SHELL_TOOLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
+_FILE_KEYS = ("file_path", "notebook_path")
+
+_EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_COMMIT = re.compile(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
+_REFUSED = "The user doesn't want to proceed with this tool use"
+_COMMENT = "the user said:"
+_AFTER_COMMENT = re.compile(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
+#: What a telling error line looks like, the most telling first.
+_TELLING = (
+    re.compile(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
+    re.compile(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?", re.IGNORECASE),
+    re.compile(
+        r"cannot|can't|could not|not found|no such|denied|undefined|unexpected|invalid|refused|✗|✘|×", re.IGNORECASE
+    ),
+)
+_NOISE = re.compile(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w-]+\] \$ |\s*$)")
+
+
+def start_action(block: dict[str, Any], uuid: str) -> Action | None:
+    """The action of a ``tool_use`` block; None where it has no usable id."""
+    tool_use_id, tool = block.get("id"), block.get("name")
+    if not isinstance(tool_use_id, str) or not 0 < len(tool_use_id) <= MAX_ID_CHARS:
+        return None
+    tool = tool[:MAX_ID_CHARS] if isinstance(tool, str) else ""
+    given = block.get("input")
+    given = given if isinstance(given, dict) else {}
+    files = tuple(f for f in (given.get(key) for key in _FILE_KEYS) if isinstance(f, str) and 0 < len(f) <= 4096)
+    command = given.get("command")
+    return Action(
+        tool_use_id=tool_use_id,
+        tool=tool,
+        uuid=uuid,
+        files=files,
+        command=command[:COMMAND_CHARS] if isinstance(command, str) else "",
+        is_edit=tool in EDIT_TOOLS,
+    )
+
+
+def finish_action(action: Action, block: dict[str, Any], uuid: str) -> Action:
+    """The action with what its ``tool_result`` block says."""
+    text = _result_text(block.get("content"))
+    is_error = block.get("is_error") is True
+    exit_code = _exit_code(action, text, is_error)
+    refusal = _refusal(text) if is_error else ""
+    is_refused = is_error and text.startswith(_REFUSED)
+    return replace(
+        action,
+        is_error=is_error,
+        exit_code=exit_code,
+        error_line=telling_line(text) if is_error and not is_refused else "",
+        commit=_commit(action, text) if not is_error else "",
+        refusal=refusal,
+        result_uuid=uuid,
+    )
+
+
+def telling_line(text: str) -> str:
+    """The line of an error message that says most, without colours; cut at 200 characters."""
+    text = _ANSI.sub("", text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
+    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
+    for pattern in _TELLING:
+        for line in lines:
+            if pattern.search(line):
+                return line[:ERROR_CHARS]
+    return lines[0][:ERROR_CHARS] if lines else ""
+
+
+def _result_text(content: object) -> str:
+    if isinstance(content, str):
+        return content[:SEARCHED_CHARS]
+    if not isinstance(content, list):
+        return ""
+    texts = [b.get("text") for b in content if isinstance(b, dict) and b.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))[:SEARCHED_CHARS]
+
+
+def _exit_code(action: Action, text: str, is_error: bool) -> int | None:
+    if action.tool not in SHELL_TOOLS:
+        return None
+    found = _EXIT.match(text) if is_error else None
+    if found:
+        return int(found[1])
+    return None if is_error or text.startswith("Command running in background") else 0
+
+
+def _refusal(text: str) -> str:
+    """What the user typed when they refused the call; "" where they typed nothing."""
+    if not text.startswith(_REFUSED):
+        return ""
+    _, marker, comment = text.partition(_COMMENT)
+    if not marker:
+        return ""
+    end = _AFTER_COMMENT.search(comment)
+    return (comment[: end.start()] if end else comment).strip()[:REFUSAL_CHARS]
+
+
+def _commit(action: Action, text: str) -> str:
+    if "git" not in action.command or "commit" not in action.command:
+        return ""
+    found = _COMMIT.search(text)
+    return f"{found[1]} {found[2].strip()}"[:ERROR_CHARS] if found else ""

@@ -1,0 +1,159 @@
+"""Which project a working directory belongs to: the repository's identity, read without running git."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+
+from engram.atomic import read_regular
+
+#: Folders in which tools keep worktrees of a repository: what stands before them is the repository.
+_WORKTREE_FOLDERS = (
+    (".claude", "worktrees"), (".worktrees",), ("worktrees",), (".cursor", "worktrees"), (".codex", "worktrees"),
+    (".git", "worktrees"), (".trees",), (".conductor",),
+)  # fmt: skip
+#: Bytes of ``.git`` and ``commondir`` that are read.
+_LINK_BYTES = 4096
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_MAX_DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project by its identity."""
+
+    #: Same for every folder and worktree of one repository; "" where nothing is known.
+    identity: str
+    #: Folder of the repository or, without one, the working directory.
+    root: str
+    #: Short name for display; not unique.
+    name: str
+    #: True for a session that was started in a root folder itself: what it learns holds everywhere.
+    is_global: bool = False
+
+
+def identify_project(cwd: str, *, known_roots: Iterable[str] = (), root_folders: Collection[str] = ()) -> Project:
+    """The project of a working directory as a transcript names it.
+
+    Where the folder is there, its repository decides (a worktree belongs to its repository). Where it is gone, the
+    path as written, with known worktree suffixes cut, then the longest known project root above it.
+
+    Args:
+        cwd: POSIX or Windows path, as written.
+        known_roots: roots of projects that are known already.
+        root_folders: folders that hold projects; a session in such a folder itself has global scope.
+    """
+    if not cwd.strip():
+        return Project("", "", "")
+    path = _pure(cwd)
+    if any(_same(path, _pure(os.path.expanduser(folder))) for folder in root_folders):
+        return Project(str(path), str(path), _name_of(path), is_global=True)
+    found = find_repository(Path(cwd)) if _is_local(cwd) else None
+    if found is not None:
+        return Project(str(found), str(found), found.name or str(found))
+    path = _without_worktree(path)
+    if _is_local(cwd) and path != _pure(cwd):
+        found = find_repository(Path(str(path)))
+        if found is not None:
+            return Project(str(found), str(found), found.name or str(found))
+    root = _longest_root(path, known_roots) if not _exists(cwd) else None
+    root = root if root is not None else path
+    return Project(_identity(root), str(root), _name_of(root))
+
+
+def find_repository(folder: Path) -> Path | None:
+    """The main folder of the repository that holds ``folder``; None outside any. Runs nothing, writes nothing."""
+    if not _exists(str(folder)):
+        return None
+    here = Path(os.path.realpath(folder))
+    for candidate in (here, *here.parents)[:_MAX_DEPTH]:
+        git = candidate / ".git"
+        if (git / "HEAD").is_file():
+            return candidate
+        if git.is_file():
+            return _main_folder(candidate, git)
+    return None
+
+
+def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
+    """True where one of the globs covers the working directory or a folder above it; ``~`` is the home folder."""
+    path = _pure(cwd)
+    candidates = [str(path), *(str(parent) for parent in path.parents)]
+    for glob in globs:
+        pattern = os.path.expanduser(glob).rstrip("/\\") or glob
+        if any(fnmatch.fnmatchcase(candidate, pattern) for candidate in candidates):
+            return True
+    return False
+
+
+def _main_folder(worktree: Path, link: Path) -> Path:
+    """Follow a worktree's ``.git`` file and ``commondir`` to the repository; a submodule is its own project."""
+    git_folder = _read_link(link, worktree, prefix="gitdir:")
+    if git_folder is None:
+        return worktree
+    common = _read_link(git_folder / "commondir", git_folder)
+    if common is None:
+        return worktree
+    common = Path(os.path.realpath(common))
+    return common.parent if common.name == ".git" else common
+
+
+def _read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
+    data = read_regular(file, _LINK_BYTES)
+    text = data.decode("utf-8", "surrogateescape").strip() if data else ""
+    if not text.startswith(prefix) or "\0" in text:
+        return None
+    target = text[len(prefix) :].strip()
+    return base / target if target else None
+
+
+def _pure(text: str) -> PurePath:
+    return PureWindowsPath(text) if _WINDOWS.match(text) else PurePosixPath(os.path.normpath(text))
+
+
+def _is_local(text: str) -> bool:
+    return os.path.isabs(text) and "\0" not in text
+
+
+def _exists(text: str) -> bool:
+    try:
+        return _is_local(text) and os.path.isdir(text)
+    except (OSError, ValueError):
+        return False
+
+
+def _without_worktree(path: PurePath) -> PurePath:
+    """The path before a worktree folder; a worktree folder at the top of the file system is none."""
+    parts = path.parts
+    for index in range(2, len(parts)):
+        for folder in _WORKTREE_FOLDERS:
+            if parts[index : index + len(folder)] == folder and len(parts) > index + len(folder):
+                return type(path)(*parts[:index])
+    return path
+
+
+def _longest_root(path: PurePath, roots: Iterable[str]) -> PurePath | None:
+    above = [p for p in map(_pure, (r for r in roots if r)) if type(p) is type(path) and path.is_relative_to(p)]
+    useful = [p for p in above if len(p.parts) > 1]
+    return max(useful, key=lambda p: len(p.parts), default=None)
+
+
+def _same(one: PurePath, other: PurePath) -> bool:
+    if type(one) is not type(other):
+        return False
+    return one == other or (
+        isinstance(one, PurePosixPath) and os.path.realpath(str(one)) == os.path.realpath(str(other))
+    )
+
+
+def _identity(path: PurePath) -> str:
+    """Windows paths count without case and with one kind of slash."""
+    return str(path).lower() if isinstance(path, PureWindowsPath) else str(path)
+
+
+def _name_of(path: PurePath) -> str:
+    return path.name or str(path)

@@ -1,0 +1,182 @@
+"""Whole lines of a growing file from a byte offset, in bounded memory, and whether the file was rewritten."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from engram.errors import TranscriptError
+
+#: Bytes read at a time; a longer line is read in further steps.
+CHUNK_BYTES = 4 * 1024 * 1024
+#: Longest line that is read; a longer one is skipped and counted.
+MAX_LINE_BYTES = 64 * 1024 * 1024
+#: Longest piece of the first line that tells one file from another.
+FINGERPRINT_BYTES = 1024
+_STEP_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One whole line."""
+
+    #: Where it begins in the file, in bytes.
+    offset: int
+    #: Bytes without the newline.
+    length: int
+    #: Line number from 1.
+    number: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a file was read."""
+
+    #: Bytes read, always at the beginning of a line.
+    offset: int = 0
+    #: Lines read.
+    lines: int = 0
+    #: What told this file from others when it was read; empty before the first whole line.
+    fingerprint: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedLine:
+    """A line too long to be read, by its place."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one read found."""
+
+    lines: tuple[Line, ...]
+    skipped: tuple[SkippedLine, ...]
+    #: Where the next read goes on.
+    position: Position
+    #: Size of the file at this read, in bytes.
+    size: int
+    #: True where the file was truncated or another one stands in its place: read again from the beginning.
+    is_rewritten: bool = False
+    #: True where whole lines may be left.
+    has_more: bool = False
+
+
+def read_chunk(
+    path: Path, position: Position, *, chunk_bytes: int = CHUNK_BYTES, max_line_bytes: int = MAX_LINE_BYTES
+) -> Chunk:
+    """Read up to ``chunk_bytes`` of whole lines behind ``position``; an unfinished last line is left for later.
+
+    A line longer than ``chunk_bytes`` comes alone; one longer than ``max_line_bytes`` is named in ``skipped``.
+    The file is closed again before this returns. Links, pipes and devices are not opened.
+
+    Raises:
+        TranscriptError: the file is gone, not a regular file, or cannot be read.
+    """
+    try:
+        with _open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            found = _fingerprint_of(file)
+            if size < position.offset or (position.fingerprint and found != position.fingerprint):
+                return Chunk((), (), Position(), size, is_rewritten=True)
+            file.seek(position.offset)
+            lines, skipped, offset, number = _read_lines(file, position, chunk_bytes, max_line_bytes)
+    except (OSError, ValueError) as error:
+        raise TranscriptError(f"{str(path)!r}: {error}") from error
+    advanced = Position(offset, number, found if offset else b"")
+    return Chunk(lines, skipped, advanced, size, has_more=offset > position.offset and offset < size)
+
+
+def fingerprint(path: Path) -> bytes:
+    """The fingerprint of a file now; empty where it has no whole first line and less than 1 KB.
+
+    Raises:
+        TranscriptError: as ``read_chunk``.
+    """
+    try:
+        with _open_regular(path) as file:
+            return _fingerprint_of(file)
+    except (OSError, ValueError) as error:
+        raise TranscriptError(f"{str(path)!r}: {error}") from error
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb", buffering=0)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError("not a regular file")
+    return file
+
+
+def _fingerprint_of(file: BinaryIO) -> bytes:
+    file.seek(0)
+    head = file.read(FINGERPRINT_BYTES)
+    end = head.find(b"\n")
+    if end < 0 and len(head) < FINGERPRINT_BYTES:
+        return b""
+    return hashlib.sha256(head if end < 0 else head[:end]).digest()
+
+
+def _read_lines(
+    file: BinaryIO, position: Position, chunk_bytes: int, max_line_bytes: int
+) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
+    """The lines, the skipped lines, the offset behind them and the number of lines so far."""
+    data = _read_up_to(file, chunk_bytes)
+    end = data.rfind(b"\n")
+    if end < 0 and len(data) == chunk_bytes:
+        return _read_long_line(file, data, position, max_line_bytes)
+    if end < 0:
+        return (), (), position.offset, position.lines
+    lines: list[Line] = []
+    offset, number = position.offset, position.lines
+    for piece in data[:end].split(b"\n"):
+        number += 1
+        lines.append(Line(offset, len(piece), number, piece))
+        offset += len(piece) + 1
+    return tuple(lines), (), offset, number
+
+
+def _read_long_line(
+    file: BinaryIO, begin: bytes, position: Position, max_line_bytes: int
+) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
+    """The one line that is longer than a chunk; where it is not finished yet, nothing."""
+    pieces: list[bytes] = [begin]
+    length = len(begin)
+    while True:
+        piece = file.read(_STEP_BYTES)
+        if not piece:
+            return (), (), position.offset, position.lines
+        end = piece.find(b"\n")
+        length += len(piece) if end < 0 else end
+        if length <= max_line_bytes:
+            pieces.append(piece if end < 0 else piece[:end])
+        else:
+            pieces.clear()
+        if end >= 0:
+            break
+    after = position.offset + length + 1
+    if length > max_line_bytes:
+        return (), (SkippedLine(position.offset, length),), after, position.lines + 1
+    line = Line(position.offset, length, position.lines + 1, b"".join(pieces))
+    return (line,), (), after, position.lines + 1
+
+
+def _read_up_to(file: BinaryIO, count: int) -> bytes:
+    """As many bytes as there are, at most ``count``; a raw read may give fewer than asked."""
+    pieces: list[bytes] = []
+    left = count
+    while left > 0:
+        piece = file.read(left)
+        if not piece:
+            break
+        pieces.append(piece)
+        left -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
