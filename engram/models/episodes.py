@@ -335,7 +335,9 @@ def history_of(store: Store, episode_id: str) -> list[Change]:
         "SELECT at_ms, action, reason, run_id, before, after, episode_id, id FROM history WHERE episode_id = ? ORDER BY id",
         (episode_id,),
     )
-    return [Change(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5]), row[6], row[7]) for row in rows]
+    return [
+        Change(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5]), row[6], row[7]) for row in rows
+    ]
 
 
 def _values(episode: Episode) -> dict[str, Value]:

@@ -105,7 +105,7 @@ class Store:
         """Run one writing statement for each set of parameters; call it inside ``writing``."""
         if not many:
             return
-        with self._mapped_errors(), peewee.__exception_wrapper__:
+        with self._mapped_errors(), peewee.__exception_wrapper__:  # type: ignore[attr-defined]
             self._database.cursor().executemany(sql, [tuple(one) for one in many])
 
     @contextlib.contextmanager

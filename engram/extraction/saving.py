@@ -1,0 +1,153 @@
+"""What the user or the agent does to a memory by hand: save, edit, pin, lower, supersede."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engram.errors import BadRequest, NotFound
+from engram.models import episodes
+from engram.models.episodes import Episode
+from engram.models.store import Store
+
+#: Longest content that is saved, in characters.
+CONTENT_LIMIT = 20_000
+#: Longest summary, in characters.
+SUMMARY_LIMIT = 500
+
+Redact = Callable[[str], str]
+
+
+def save_memory(
+    store: Store,
+    content: str,
+    redact: Redact,
+    *,
+    scope: str = "project",
+    importance: str = "normal",
+    project_id: int | None = None,
+    session_id: str = "",
+    supersedes: str | None = None,
+    is_pinned: bool = False,
+    voice: str = "agent",
+    summary: str | None = None,
+) -> Episode:
+    """Keep a text as a memory, as it is but for secrets.
+
+    Args:
+        store: the open memory.
+        content: 1 to 20,000 characters; the first sentence or line becomes the summary unless one is given.
+        redact: takes secrets out.
+        scope: ``project`` needs ``project_id``; ``global`` is for every project.
+        importance: ``normal`` or ``high``.
+        supersedes: id of the memory that this one replaces.
+        voice: ``user`` or ``agent``: who saved it.
+
+    Raises:
+        BadRequest: a value cannot be used.
+        NotFound: ``supersedes`` names no memory.
+    """
+    if scope not in ("project", "global"):
+        raise BadRequest(f"scope {scope!r} must be project or global")
+    if importance not in ("normal", "high"):
+        raise BadRequest(f"importance {importance!r} must be normal or high")
+    text = redact(content.replace("\0", "")).strip()
+    if not text or len(text) > CONTENT_LIMIT:
+        raise BadRequest(f"a memory has 1 to {CONTENT_LIMIT} characters, this one {len(text)}")
+    if scope == "project" and project_id is None:
+        raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
+    made = Episode(
+        episode_id=episodes.new_episode_id(),
+        kind="fact",
+        summary=redact(summary).strip()[:SUMMARY_LIMIT] if summary else first_sentence(text),
+        content=text,
+        session_id=session_id,
+        project_id=project_id,
+        scope=scope,
+        importance=importance,
+        source="manual",
+        voice=voice,
+        confidence=1.0,
+        quality=1.0,
+        is_pinned=is_pinned,
+        extractor="manual",
+        valid_from_ms=store.now_ms(),
+    )
+    with store.writing():
+        old = None if supersedes is None else require_episode(store, supersedes)
+        made = episodes.add_episode(store, made, [], action="save")
+        if old is not None:
+            supersede(store, old, made, "replaced by hand")
+    return made
+
+
+def supersede(store: Store, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:
+    """Mark ``old`` as replaced by ``new`` from now on. Inside ``writing``."""
+    return episodes.change_episode(
+        store, old, "supersede", reason, run_id=run_id,
+        status="superseded", superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or store.now_ms(),
+    )  # fmt: skip
+
+
+def edit_memory(
+    store: Store, episode_id: str, redact: Redact, *, summary: str | None = None, content: str | None = None,
+    importance: str | None = None, scope: str | None = None,
+) -> Episode:  # fmt: skip
+    """Change a memory's words, importance or scope; history keeps what it was.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: nothing to change, or a value cannot be used.
+    """
+    if importance not in (None, "normal", "high") or scope not in (None, "project", "global"):
+        raise BadRequest("importance is normal or high, scope is project or global")
+    changes = {
+        "summary": None if summary is None else redact(summary).strip()[:SUMMARY_LIMIT],
+        "content": None if content is None else redact(content).strip()[:CONTENT_LIMIT],
+        "importance": importance,
+        "scope": scope,
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if not changes or changes.get("summary") == "":
+        raise BadRequest("say what to change: a summary, a content, an importance or a scope")
+    with store.writing():
+        found = require_episode(store, episode_id)
+        if changes.get("scope") == "project" and found.project_id is None:
+            raise BadRequest("this memory belongs to no project, so its scope stays global")
+        return episodes.change_episode(store, found, "edit", "by hand", **changes)
+
+
+def pin_memory(store: Store, episode_id: str, *, is_pinned: bool = True) -> Episode:
+    """Pin a memory (it never ages and heads every briefing), or unpin it."""
+    with store.writing():
+        found = require_episode(store, episode_id)
+        return episodes.change_episode(store, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned)
+
+
+def lower_memory(store: Store, episode_id: str) -> Episode:
+    """Say that a memory is bad: it is never injected again and sinks in every answer; nothing is deleted."""
+    with store.writing():
+        found = require_episode(store, episode_id)
+        return episodes.change_episode(store, found, "bad", "by hand", is_lowered=True)
+
+
+def require_episode(store: Store, episode_id: str) -> Episode:
+    """The memory of an id.
+
+    Raises:
+        NotFound: there is none; the message says where ids come from.
+    """
+    found = episodes.find_episode(store, episode_id) if episodes.is_episode_id(episode_id) else None
+    if found is None:
+        raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
+    return found
+
+
+def first_sentence(text: str, limit: int = 240) -> str:
+    """The first line or sentence of a text, at most ``limit`` characters, on one line."""
+    lines = [line.strip(" #*->\t") for line in text.splitlines()]
+    first = next((line for line in lines if line), "")
+    if len(first) <= limit:
+        return first
+    cut = first[:limit]
+    stop = max(cut.rfind(". "), cut.rfind("; "))
+    return cut[: stop + 1] if stop > limit // 3 else cut.rsplit(" ", 1)[0] + "…"
