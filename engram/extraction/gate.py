@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from engram.extraction.score import words_of
-
 #: Stands in every text that Engram injects; a text that holds it is Engram's own and is never learned from.
 INJECTION_MARKER = "engram-memory"
 #: Share of the shorter bite's words that the other holds, from which both say the same.
@@ -18,6 +16,7 @@ those when where which who how if so than then there they we our you your i my d
 could should would will may about into over out up only also more now all each per via use used using new
 """
 _STOP = frozenset(_STOP_WORDS.split())
+_WORD = re.compile(r"[A-Za-z0-9_]+")
 _OWN = re.compile(
     re.escape(INJECTION_MARKER)
     + r"|\bmemory_(?:recall|expand|search|save|forget|context|timeline|status|get)\b|\bep_[0-9a-z]{8,}",
@@ -42,7 +41,7 @@ def is_log(text: str) -> bool:
 
 def content_words(text: str) -> frozenset[str]:
     """Words that carry content, for telling repetitions."""
-    return frozenset(w for w in words_of(text) if w not in _STOP and len(w) > 1)
+    return frozenset(w for w in map(str.lower, _WORD.findall(text)) if w not in _STOP and len(w) > 1)
 
 
 def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from engram.errors import BadRequest, NotFound
 from engram.models import episodes
@@ -100,7 +101,7 @@ def edit_memory(
     """
     if importance not in (None, "normal", "high") or scope not in (None, "project", "global"):
         raise BadRequest("importance is normal or high, scope is project or global")
-    changes = {
+    changes: dict[str, Any] = {
         "summary": None if summary is None else redact(summary).strip()[:SUMMARY_LIMIT],
         "content": None if content is None else redact(content).strip()[:CONTENT_LIMIT],
         "importance": importance,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engram.extraction.bite import Passage
 from engram.extraction.cues import COUNTED, TOPICAL
+from engram.extraction.gate import content_words
+from engram.extraction.place import Place
 from engram.extraction.sentences import Block, Statement
 
 _TICKED = re.compile(r"`[^`]+`")
@@ -21,33 +22,6 @@ _WORD = re.compile(r"[A-Za-z0-9_]+")
 _PATH_LEAD = re.compile(r"^`?[\w.-]*[/\\.][\w./\\:-]*`?(?: \([^)]*\))?\s*[:—–-]\s")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message stands: what the score knows of its surroundings."""
-
-    is_user: bool
-    #: The last message of its turn.
-    is_closing: bool
-    #: The first message of the assistant in its turn.
-    is_first: bool
-    #: Length of the message in characters.
-    chars: int
-    #: How many statements the message has.
-    statements: int
-    #: Messages with text in the turn.
-    messages: int
-    has_edits: bool
-    has_commit: bool
-    has_errors: bool
-    #: Words of the turn's prompt (empty for the prompt itself).
-    prompt_words: frozenset[str] = frozenset()
-
-
-def words_of(text: str) -> frozenset[str]:
-    """Lower-case words and identifiers of a text."""
-    return frozenset(w.lower() for w in _WORD.findall(text))
-
-
 def features(passage: Passage, statements: Sequence[Statement], place: Place) -> dict[str, float]:
     """Named features of one passage, each between 0 and about 3."""
     first = statements[passage.start]
@@ -57,12 +31,28 @@ def features(passage: Passage, statements: Sequence[Statement], place: Place) ->
     label = f"{first.topic} {first.lead}"
     found.update({name: float(bool(p.search(label))) for name, p in TOPICAL.items()})
     found.update(_surface(bite, count))
-    found.update(_position(passage, first, place))
-    said = words_of(bite)
-    found["echo"] = len(said & place.prompt_words) / max(1, len(said))
+    found.update(_position(passage, first, len(statements), place))
+    found.update(_relations(bite, place))
     if place.is_user:
         found = {f"user_{name}": value for name, value in found.items()} | {"user": 1.0}
     return found
+
+
+def _relations(bite: str, place: Place) -> dict[str, float]:
+    """How the passage relates to the prompt, to its own message and to the turn's other messages."""
+    said = content_words(bite)
+    size = max(1, len(said))
+    restated = max((len(said & other) for other in place.other_words), default=0)
+    return {
+        "echo": len(said & place.prompt_words) / size,
+        "restated": restated / size,
+        "share": min(1.0, size / max(1, len(place.message_words))),
+        "asked": float(place.asked),
+        "prompt_chars": math.log10(max(10, place.prompt_chars)) - 1,
+        "agreed": float(place.is_agreed),
+        "objected": float(place.is_objected),
+        "asks_back": float(place.asks_back),
+    }
 
 
 def _surface(bite: str, count: int) -> dict[str, float]:
@@ -83,8 +73,8 @@ def _surface(bite: str, count: int) -> dict[str, float]:
     }
 
 
-def _position(passage: Passage, first: Statement, place: Place) -> dict[str, float]:
-    share = passage.start / max(1, place.statements - 1)
+def _position(passage: Passage, first: Statement, statements: int, place: Place) -> dict[str, float]:
+    share = passage.start / max(1, statements - 1)
     return {
         "closing": float(place.is_closing),
         "first_message": float(place.is_first),
@@ -104,6 +94,9 @@ def _position(passage: Passage, first: Statement, place: Place) -> dict[str, flo
         "edits": float(place.has_edits),
         "commit": float(place.has_commit),
         "errors": float(place.has_errors),
+        "after_error": float(place.after_error),
+        "before_edit": float(place.before_edit),
+        "before_tools": float(place.before_tools),
     }
 
 

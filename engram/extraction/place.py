@@ -1,0 +1,110 @@
+"""Where a message stands in its turn: what the score knows of a passage's surroundings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engram.extraction.gate import content_words
+from engram.transcripts.record import Action, Role, Said, Turn
+
+_ASKS = re.compile(
+    r"\?|^\W*(?:why|how|what|where|which|when|who|is|are|do|does|did|can|could|should|would|explain|tell)\b",
+    re.IGNORECASE,
+)
+_AGREES = re.compile(
+    r"^\W*(?:yes|yeah|yep|ok(?:ay)?|sure|right|correct|agreed?|exactly|good|great|perfect|nice|do (?:it|that|so)|go (?:ahead|on|for it)|"
+    r"please do|sounds good|looks good|lgtm|let'?s (?:do|go)|proceed|continue|implement|commit|push|thanks?)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_OBJECTS = re.compile(
+    r"^\W*(?:no\b|nope|wait|hm+|but\b|still\b|not\b|don'?t|stop|actually|that'?s (?:not|wrong)|why\b|wrong|it (?:doesn|does not|still))",
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One message's surroundings."""
+
+    is_user: bool
+    #: The last message of its turn.
+    is_closing: bool
+    #: The first message of the assistant in its turn.
+    is_first: bool
+    #: Length of the message in characters.
+    chars: int
+    #: Messages of the assistant in the turn.
+    messages: int
+    has_edits: bool
+    has_commit: bool
+    has_errors: bool
+    #: The tool call before the message failed.
+    after_error: bool = False
+    #: The next tool call changes a file.
+    before_edit: bool = False
+    #: No tool call comes before the message in its turn.
+    before_tools: bool = False
+    #: The prompt is a question.
+    asked: bool = False
+    #: Characters of the prompt.
+    prompt_chars: int = 0
+    #: The next prompt begins by agreeing, or by objecting; both False where there is none yet.
+    is_agreed: bool = False
+    is_objected: bool = False
+    #: The message ends with a question to the user.
+    asks_back: bool = False
+    #: Content words of the prompt (empty for the prompt itself), the message, and the turn's other messages.
+    prompt_words: frozenset[str] = frozenset()
+    message_words: frozenset[str] = frozenset()
+    other_words: tuple[frozenset[str], ...] = ()
+
+
+def places(turn: Turn, following: Turn | None) -> Iterator[tuple[Said, Place]]:
+    """Every message of a turn with its place.
+
+    Args:
+        turn: The turn.
+        following: The session's next turn, whose prompt answers this one; None where there is none yet.
+    """
+    order = {entry.uuid: index for index, entry in enumerate(turn.entries)}
+    replies = [s for s in turn.said if s.role is Role.ASSISTANT]
+    words = {id(s): content_words(s.text) for s in turn.said}
+    answer = following.prompt if following else ""
+    prompt_words = content_words(turn.prompt)
+    for said in turn.said:
+        is_user = said.role is Role.USER
+        before, after = _neighbours(turn.actions, order, said)
+        yield (
+            said,
+            Place(
+                is_user=is_user,
+                is_closing=not is_user and said is replies[-1],
+                is_first=not is_user and said is replies[0],
+                chars=len(said.text),
+                messages=len(replies),
+                has_edits=turn.has_edits,
+                has_commit=any(a.commit for a in turn.actions),
+                has_errors=any(a.is_error for a in turn.actions),
+                after_error=before is not None and bool(before.is_error),
+                before_edit=after is not None and after.is_edit,
+                before_tools=before is None,
+                asked=bool(_ASKS.search(turn.prompt[:2_000])),
+                prompt_chars=len(turn.prompt),
+                is_agreed=bool(_AGREES.match(answer)),
+                is_objected=bool(_OBJECTS.match(answer)),
+                asks_back=said.text.rstrip().endswith("?"),
+                prompt_words=frozenset() if is_user else prompt_words,
+                message_words=words[id(said)],
+                other_words=tuple(words[id(s)] for s in replies if s is not said),
+            ),
+        )
+
+
+def _neighbours(actions: tuple[Action, ...], order: dict[str, int], said: Said) -> tuple[Action | None, Action | None]:
+    """The tool calls just before and after a message."""
+    here = order.get(said.uuid, -1)
+    before = [a for a in actions if order.get(a.uuid, -1) < here]
+    after = [a for a in actions if order.get(a.uuid, -1) >= here]
+    return (before[-1] if before else None), (after[0] if after else None)
