@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.atomic import FILE_MODE, FOLDER_MODE, make_private_folder
-from engram.embedding.card import ModelCard, read_card, write_card
+from engram.embedding.card import CARD_NAME, ModelCard, read_card, write_card
 from engram.embedding.source import ModelSource, find_source
 from engram.errors import EmbeddingError, EngramError
 
@@ -96,6 +96,12 @@ def is_compiled(target: Path) -> bool:
     except EmbeddingError:
         return False
     return True
+
+
+def discard(target: Path) -> None:
+    """Remove a compiled model that turned out to be damaged; the next ``ensure_compiled`` makes it anew."""
+    with contextlib.suppress(OSError):
+        (target / CARD_NAME).unlink()
 
 
 def compile_model(model: str, models_folder: Path, *, allow_network: bool = False) -> Path:

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from engram.embedding.card import read_card
-from engram.embedding.compile import ensure_compiled
+from engram.embedding.compile import discard, ensure_compiled
 from engram.embedding.embedder import Embedder, Prompts
 from engram.embedding.source import HASHED, find_source
 from engram.errors import EmbeddingError
@@ -46,10 +46,8 @@ def load_embedder(
     prompts = Prompts(document_prompt, query_prompt)
     try:
         if compile_if_missing:
-            folder = ensure_compiled(model, models_folder, allow_network=allow_network)
-        else:
-            folder = models_folder / find_source(model).target_name
-        return _run_compiled(folder, prompts, threads)
+            return _compile_and_run(model, models_folder, prompts, threads, allow_network)
+        return _run_compiled(models_folder / find_source(model).target_name, prompts, threads)
     except EmbeddingError as error:
         if not compile_if_missing:
             raise
@@ -58,6 +56,16 @@ def load_embedder(
     from engram.embedding.reference import ReferenceEmbedder
 
     return ReferenceEmbedder(find_source(model), prompts, reason, allow_network=allow_network)
+
+
+def _compile_and_run(model: str, models_folder: Path, prompts: Prompts, threads: int, allow_network: bool) -> Embedder:
+    folder = ensure_compiled(model, models_folder, allow_network=allow_network)
+    try:
+        return _run_compiled(folder, prompts, threads)
+    except EmbeddingError as error:
+        logger.warning("action=load_model model=%s compiled=damaged reason=%s", model, error)
+        discard(folder)
+    return _run_compiled(ensure_compiled(model, models_folder, allow_network=allow_network), prompts, threads)
 
 
 def _run_compiled(folder: Path, prompts: Prompts, threads: int) -> Embedder:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from engram.embedding.card import ModelCard, model_id
 from engram.embedding.embedder import Prompts
-from engram.embedding.pieces import Spans, cut
+from engram.embedding.pieces import Spans, cut, valid
 from engram.embedding.rows import unit_rows
 from engram.embedding.source import thresholds_of
 from engram.errors import EmbeddingError
@@ -90,7 +90,7 @@ class OnnxEmbedder:
         return spans
 
     def _ids(self, text: str) -> list[int]:
-        shown = text[: self.max_tokens * _CHARACTERS_A_TOKEN].encode("utf-8", "replace").decode()
+        shown = valid(text[: self.max_tokens * _CHARACTERS_A_TOKEN])
         encoding = self._tokenizer.encode(shown, add_special_tokens=False)
         encoding.truncate(self.max_tokens - self._special_tokens)
         ids: list[int] = self._tokenizer.post_process(encoding).ids

@@ -13,11 +13,17 @@ _FILLED = 0.7
 Spans = Sequence[tuple[int, int]]
 
 
+def valid(text: str) -> str:
+    """``text`` with each half of a surrogate pair as a question mark, at the same length; tokenizers need that."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def cut(text: str, limit_tokens: int, spans_of: Callable[[str], Spans]) -> list[str]:
     """``text`` in pieces of at most ``limit_tokens`` tokens as ``spans_of`` counts them; [] for a blank text."""
     if not text.strip():
         return []
-    if len(text.encode("utf-8", "replace")) <= limit_tokens:
+    text = valid(text)
+    if len(text.encode()) <= limit_tokens:
         return [text.strip()]
     pieces = (piece for block in _blocks(text) for piece in _cut_block(block, limit_tokens, spans_of(block)))
     return [piece for piece in pieces if piece]
@@ -28,8 +34,9 @@ def _blocks(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > _BLOCK_CHARACTERS:
         stop, least = start + _BLOCK_CHARACTERS, start + _BLOCK_CHARACTERS // 2
-        found = max(text.rfind("\n", least, stop), -1)
-        found = found if found >= 0 else text.rfind(" ", least, stop)
+        found = text.rfind("\n", least, stop)
+        if found < 0:
+            found = text.rfind(" ", least, stop)
         stop = found + 1 if found >= 0 else stop
         yield text[start:stop]
         start = stop

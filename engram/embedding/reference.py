@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engram.embedding.card import model_id
 from engram.embedding.embedder import Prompts
-from engram.embedding.pieces import Spans, cut
+from engram.embedding.pieces import Spans, cut, valid
 from engram.embedding.rows import unit_rows
 from engram.embedding.source import ModelSource, thresholds_of, weights_sha256
 from engram.errors import EmbeddingError
@@ -111,7 +111,11 @@ def own_prompts(model: Any, source: ModelSource) -> Prompts:
 def encode(model: Any, texts: Sequence[str]) -> NDArray[np.float32]:
     """Rows as sentence-transformers computes them, without any prompt."""
     rows: NDArray[np.float32] = model.encode(
-        list(texts), batch_size=_BATCH_ROWS, prompt="", show_progress_bar=False, convert_to_numpy=True
+        [valid(text) for text in texts],
+        batch_size=_BATCH_ROWS,
+        prompt="",
+        show_progress_bar=False,
+        convert_to_numpy=True,
     )
     return rows
 

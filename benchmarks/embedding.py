@@ -1,0 +1,125 @@
+"""What embedding costs, compiled against the original: ``python benchmarks/embedding.py [--json]``.
+
+Each way runs in a process of its own. Times are medians; read the ratios, the machine decides the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+REPO = Path(__file__).resolve().parent.parent
+SHORT = "how do I run the tests of the queue again?"
+LONG = ("We keep the cursor beside the turns so that both commit together. " * 20)[:1100]
+MIXED = [f"{number} " + "a sentence about queues, files and hooks. " * (1 + number % 30) for number in range(120)]
+
+
+def rss_mb() -> float:
+    """Resident memory of this process now, in megabytes; the peak where the system tells no more."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def median_ms(call: Any, times: int) -> float:
+    """The median of ``times`` calls in milliseconds, after one that is not counted."""
+    call()
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken) * 1000
+
+
+def stolen_share(call: Any) -> float:
+    """Share of the main thread's pure Python speed that is left while another thread embeds."""
+
+    def spin(seconds: float) -> float:
+        rounds, end = 0, time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            rounds += 1
+        return rounds / seconds
+
+    alone = spin(0.7)
+    stop = threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            call()
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    beside = spin(0.7)
+    stop.set()
+    thread.join()
+    return beside / alone
+
+
+def measure(way: str, models_folder: Path) -> dict[str, float]:
+    """All figures of one way, in this process."""
+    start = time.perf_counter()
+    if way == "reference":
+        from engram.embedding.embedder import Prompts
+        from engram.embedding.reference import ReferenceEmbedder
+        from engram.embedding.source import find_source
+
+        embedder: Any = ReferenceEmbedder(find_source("bundled"), Prompts(), "measured")
+        import torch
+
+        torch.set_num_threads(1)
+    else:
+        from engram.embedding.load import load_embedder
+
+        model = "hashed" if way == "hashed" else "bundled"
+        embedder = load_embedder(model, models_folder, compile_if_missing=False)
+    figures = {"load_s": time.perf_counter() - start, "rss_loaded_mb": rss_mb()}
+    figures["short_ms"] = median_ms(lambda: embedder.embed_query(SHORT), 40)
+    figures["long_ms"] = median_ms(lambda: embedder.embed([LONG]), 10)
+    start = time.perf_counter()
+    embedder.embed(MIXED)
+    figures["batch_per_s"] = len(MIXED) / (time.perf_counter() - start)
+    figures["python_beside"] = stolen_share(lambda: embedder.embed([LONG]))
+    figures["rss_after_mb"] = rss_mb()
+    return figures
+
+
+def main() -> None:
+    """Print the table, or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
+    parser.add_argument("--way", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.way:
+        print(json.dumps(measure(options.way, options.models)))
+        return
+    from engram.embedding.compile import ensure_compiled
+
+    ensure_compiled("bundled", options.models)
+    table = {}
+    for way in ("reference", "onnx", "hashed"):
+        command = [sys.executable, __file__, "--way", way, "--models", str(options.models)]
+        answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        table[way] = json.loads(answer.stdout)
+    if options.json:
+        print(json.dumps(table))
+        return
+    print(f"{'':16}" + "".join(f"{way:>12}" for way in table) + f"{'onnx/ref':>12}")
+    for name in table["onnx"]:
+        ratio = table["onnx"][name] / table["reference"][name]
+        print(f"{name:16}" + "".join(f"{row[name]:12.2f}" for row in table.values()) + f"{ratio:12.2f}")
+
+
+if __name__ == "__main__":
+    main()
