@@ -115,9 +115,10 @@ VERSION_1 = (
     "CREATE INDEX history_episode ON history(episode_id)",
     "CREATE INDEX history_run ON history(run_id)",
     # -- vectors of passages (p), episodes (e) and note chunks (n); float16
+    # seq rises with every vector written, so that an index in memory reads only what is new
     """CREATE TABLE vector (
-        owner TEXT NOT NULL, owner_id INTEGER NOT NULL, piece INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL,
-        data BLOB NOT NULL, PRIMARY KEY (owner, owner_id, piece)) WITHOUT ROWID""",
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, owner_id INTEGER NOT NULL,
+        piece INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL, data BLOB NOT NULL, UNIQUE (owner, owner_id, piece))""",
     # -- notes
     """CREATE TABLE note (
         id INTEGER PRIMARY KEY, stable_id TEXT NOT NULL UNIQUE, source TEXT NOT NULL UNIQUE, path TEXT NOT NULL UNIQUE,

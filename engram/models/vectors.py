@@ -75,7 +75,8 @@ def put_vectors(store: Store, model: str, vectors: Sequence[tuple[str, int, int,
     for owner, table in tables.items():
         some = [v for v in vectors if v[0] == owner]
         store.run_many(
-            f"INSERT OR REPLACE INTO vector SELECT ?, id, ?, ?, ? FROM {table} WHERE id = ?",
+            f"INSERT OR REPLACE INTO vector (owner, owner_id, piece, model, data) SELECT ?, id, ?, ?, ? FROM {table} "
+            "WHERE id = ?",
             [(owner, piece, model, data, owner_id) for _, owner_id, piece, data in some],
         )
 
@@ -87,6 +88,36 @@ def load_vectors(store: Store, owner: str, model: str, after_id: int = 0) -> lis
         (owner, after_id, model),
     )
     return [(row[0], row[1], bytes(row[2])) for row in rows]
+
+
+def vectors_since(
+    store: Store, owner: str, model: str, seq: int, limit: int
+) -> list[tuple[int, int, int | None, bytes]]:
+    """``(seq, owner_id, project id, float16 bytes)`` of the vectors written after ``seq``, at most ``limit`` of them.
+
+    The project is None for what every project may see: global memories and notes.
+    """
+    project = {
+        "p": "(SELECT project_id FROM passage WHERE id = v.owner_id)",
+        "e": "(SELECT CASE scope WHEN 'global' THEN NULL ELSE project_id END FROM episode WHERE id = v.owner_id)",
+        "n": "NULL",
+    }[owner]
+    rows = store.rows(
+        f"SELECT v.seq, v.owner_id, {project}, v.data FROM vector v WHERE v.seq > ? AND v.owner = ? AND v.model = ? "
+        "ORDER BY v.seq LIMIT ?",
+        (seq, owner, model, limit),
+    )
+    return [(row[0], row[1], row[2], bytes(row[3])) for row in rows]
+
+
+def vector_owner_ids(store: Store, owner: str) -> list[int]:
+    """The rows of an owner kind that have vectors, ascending; one entry for each piece."""
+    return [int(row[0]) for row in store.rows("SELECT owner_id FROM vector WHERE owner = ? ORDER BY owner_id", (owner,))]
+
+
+def count_vectors(store: Store, owner: str) -> int:
+    """How many vectors an owner kind has, of all models."""
+    return int(store.value("SELECT count(*) FROM vector WHERE owner = ?", (owner,)))
 
 
 def vectors_of(store: Store, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:

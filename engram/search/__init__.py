@@ -1,0 +1,1 @@
+"""Query to ranked hits, with a reason for every score."""
