@@ -15,25 +15,60 @@ from engram.redaction.values import (
     total_bits,
 )
 
-#: Names whose value a person may have chosen.
-_CHOSEN = (
-    r"pass(?:word|wd|phrase|code|wort|wrd)?|kennwort|contrase(?:ñ|n)a|senha|mot de passe|pwd|passw|pw|pin(?:code)?|otp|psk|"
-    r"storepass|keypass|creds?|credentials?|login with"
+#: Stems of names, and whether a person chooses the values; found by plain search, then looked at in their place.
+_STEMS: tuple[tuple[str, bool], ...] = (
+    ("pass", True),
+    ("pwd", True),
+    ("pw", True),
+    ("pin", True),
+    ("otp", True),
+    ("psk", True),
+    ("cred", True),
+    ("kennwort", True),
+    ("contrase", True),
+    ("senha", True),
+    ("login with", True),
+    ("secret", False),
+    ("token", False),
+    ("key", False),
+    ("auth", False),
+    ("bearer", False),
+    ("sess", False),
+    ("connection", False),
+    ("x-amz-", False),
+    ("x-", False),
+    ("webhook", False),
+    ("dsn", False),
+    ("pat", False),
+    ("sig", False),
+    ("salt", False),
+    ("pepper", False),
+    ("seed", False),
+    ("mnemonic", False),
+    ("invite code", False),
+    ("verifier", False),
+    ("csrf", False),
+    ("xsrf", False),
+    ("refresh", False),
+    ("assertion", False),
 )
-#: Names whose value a machine issued.
-_ISSUED = (
-    r"secret|token|api[-_ ]?keys?|apikey|(?:access|private|auth|encryption|signing|account|shared|master|license|licence|"
-    r"service|storage|subscription|deploy|admin|root|client|server|app|application|integration|ingest|write|read|"
-    r"publishable|webhook|hmac|aes|cipher|session|jwt|consumer|function|host|primary|secondary|recovery|backup|"
-    r"security|activation|product|serial|unseal|ssh|ssl|tls|rsa|ec|wg|age|gpg|pgp|nsec)[-_ ]?keys?|"
-    r"_keys?\b|-key\b|bearer|_auth|authorization|sessid|accesskey\w{0,8}|connection[-_ ]?string|"
-    r"x-[a-z-]{0,20}(?:key|auth|signature)|webhook(?:[-_ ]?ur[li])?|\bdsn|_pat\b|\bpat\b|\bsig\b|x-amz-(?:signature|credential)|"
-    r"salt|pepper|seed|mnemonic|invite code|client[-_ ]?secret|code_verifier|csrf|xsrf|refresh|assertion|nonce_secret"
+#: The name that begins with the stem, in full.
+_NAME = re.compile(
+    r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|contrase(?:ñ|n)a|"
+    r"senha|login with|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ ]?key|id)|connection[-_ ]?string|"
+    r"x-amz-(?:signature|credential|security-token)|x-[a-z-]{0,20}(?:key|auth|signature)|webhook(?:[-_ ]?ur[li])?|dsn|pat|"
+    r"sig|salt|pepper|seed|mnemonic|invite code|verifier|csrf|xsrf|refresh|assertion"
 )
-_TRIGGER = re.compile(f"(?P<chosen>{_CHOSEN})|(?P<issued>{_ISSUED})")
-#: Triggers too short to be believed inside a longer word.
+#: Names too short to be believed inside a longer word.
 _SHORT = frozenset(
-    {"pass", "pw", "pin", "otp", "pwd", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat"}
+    {"pass", "pw", "pin", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig", "dsn"}
+)
+#: What must stand before "key" for it to be a secret's name.
+_KEY_OF = re.compile(
+    r"(?:[_-]|(?:api|access|private|auth|encryption|signing|account|shared|master|licen[sc]e|service|storage|subscription|deploy|"
+    r"deployer|admin|root|client|server|app|application|integration|ingest|write|read|publishable|webhook|hmac|aes|cipher|"
+    r"session|jwt|consumer|function|host|primary|secondary|recovery|backup|security|activation|product|serial|unseal|ssh|"
+    r"ssl|tls|rsa|ec|wg|age|gpg|pgp|setup|preshared|fernet|old|new|my|the|your|enc|hash|sign|secret|store|key|gcp|aws|azure|openai) ?)$"
 )
 #: What may follow the name inside the same identifier without making it another thing.
 _TAIL = re.compile(
@@ -50,7 +85,7 @@ _NAME_VALUE = re.compile(
 _PROSE = re.compile(
     r"(?:[ \t]{1,2}(?:for|of|to|on|at|in|from|here|there|i|we|you|that|which|should|must|there)\b[^\n:=;.]{0,50}?)?(?:"
     r"[ \t]{0,2}(?:['’]s|:|=|->|→|—|–)[ \t]{1,3}|"
-    r"[ \t]{1,2}(?:is|was|are|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
+    r"[ \t]{1,2}(?:is|was|are|ist|lautet|es|est|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
 )
 _BARE = re.compile(r"(?:[ \t]{1,3}|\n[ \t]{0,4})")
 _SCHEME = re.compile(
@@ -65,6 +100,8 @@ _ENV_NAME = re.compile(
 _SENTENCE_WORDS = re.compile(
     r"(?i)\b(?:your|the|a|an|is|must|enter|please|to|for|of|and|or|not|with|in|are|be|new|this|no)\b"
 )
+#: A password told in groups of equal length, as app passwords and seeds of authenticators are.
+_GROUPS = re.compile(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
 _WORD_LIMIT = 4096
 
 
@@ -85,19 +122,33 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         start: where to begin.
         end: where to stop looking for names; a value may reach beyond.
     """
-    for hit in _TRIGGER.finditer(low, start, end):
-        word = hit.group()
-        if word in _SHORT and not _stands_alone(text, hit.start(), hit.end()):
-            continue
-        name = _Name(hit.end(), hit.lastgroup == "chosen", word)
-        span = _value_after(text, low, hit.start(), name)
-        if span:
-            yield span
+    for stem, chosen in _STEMS:
+        at = low.find(stem, start, end)
+        while at >= 0:
+            found = _NAME.match(low, at)
+            word = found.group() if found else ""
+            if found and _is_name(text, low, at, found.end(), word):
+                span = _value_after(text, low, at, _Name(found.end(), chosen or word == "keypass", word))
+                if span:
+                    yield span
+            at = low.find(stem, at + len(stem), end)
+
+
+def _is_name(text: str, low: str, start: int, end: int, word: str) -> bool:
+    if word in _SHORT:
+        return _stands_alone(text, start, end)
+    if word in ("key", "keys"):
+        return bool(_KEY_OF.search(low, max(0, start - 14), start))
+    if word == "auth":
+        return (start > 0 and text[start - 1] in "_-\"'") or text[end : end + 1] in "\"'=:"
+    return True
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
     before = text[start - 1] if start else " "
     after = text[end] if end < len(text) else " "
+    if text[start:end].lower() == "pw" and not after.isalnum():
+        return True
     begins = not before.isalpha() or (before.islower() and text[start].isupper())
     return begins and before != "-" and not (after.islower() and after != "s")
 
@@ -122,9 +173,14 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str) -> Span |
         first = scheme.end()
     elif scheme and not quoted:
         first, last, quoted = _literal(text, scheme.end())
+    groups = _GROUPS.match(text, first)
+    if groups and not quoted:
+        last = groups.end()
     value = text[first:last]
     if len(value) < 4 or is_placeholder(value):
         return None
+    if groups and not quoted:
+        return Span(first, last, "password") if total_bits(value.replace(" ", "")) < -2.0 else None
     env = form == "set" and bool(_ENV_NAME.search(text, max(0, name_start - 80), name_start))
     if not _judge(value, name, form, quoted=quoted, env=env):
         return None
@@ -169,7 +225,9 @@ def _opens(value: str) -> bool:
 
 def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bool:
     if form == "bare":
-        return not is_expression(value) and not has_plain_shape(value) and _is_issued(value, 8)
+        if is_expression(value) or has_plain_shape(value):
+            return False
+        return _is_issued(value, 8) or (quoted and name.chosen and is_mixed(value, 8) and " " not in value)
     if " " in value:
         return _is_phrase(value, name)
     if not quoted and is_expression(value):

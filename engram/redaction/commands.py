@@ -15,33 +15,59 @@ _LONG = re.compile(
     r"access-key|secret-key|storepass|keypass|passin|passout|pin|otp|cookie|identity-token|client-secret|unseal-key|"
     r"from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + _VALUE,
 )
-#: A command, and the short options of it that carry a secret.
-_SHORT: tuple[tuple[str, str], ...] = (
-    (r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli", r"-p"),
-    (r"sshpass|docker login|podman login|buildah login|helm registry login|az login|oc login|mongo(?:sh|dump|restore|import|export)?|"
-     r"bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|cqlsh|clickhouse-client", r"-p ?"),
-    (r"redis-cli|keydb-cli|valkey-cli", r"-a "),
-    (r"zip|unzip|sqlcmd|ipmitool|mosquitto_(?:pub|sub)|bcp", r"-P ?"),
-    (r"ssh-keygen", r"-[NP] "),
-    (r"ldap(?:search|add|modify|passwd|whoami|delete)", r"-w "),
-    (r"openssl", r"-(?:k|K|passin|passout|pass|macopt) (?:pass:|hexkey:|key:)?"),
-    (r"security", r"-w "),
-    (r"snmp(?:walk|get|set|bulkwalk)", r"-[AXc] "),
-    (r"gh secret set|gh variable set", r"(?:-b|--body) "),
-    (r"tailscale|netbird", r"--auth-?key[= ]"),
-    (r"borg|restic|rclone|kopia", r"--pass(?:word)?[= ]"),
-    (r"xfreerdp|rdesktop|wlfreerdp", r"(?:/p:|-p )"),
-    (r"net use", r"\S+ /user:\S+ "),
-    (r"wpa_passphrase|htpasswd -\w*b\w*|htpasswd", r"(?:-\w+ )?\S+ (?:\S+ )?"),
-    (r"rabbitmqctl (?:add_user|change_password)|wpa_passphrase", r"\S+ "),
-    (r"nmcli", r"password "),
-    (r"vercel|netlify|surge|railway|expo|eas", r"(?:-t|--token|--auth) "),
-    (r"wrangler|flyctl|fly", r"-t "),
-    (r"linkerd|argocd", r"--auth-token "),
-)  # fmt: skip
+#: Short options that carry a secret, and the commands of which they do.
+_SHORT = re.compile(
+    r"\s(-p|-P|-a|-w|-k|-K|-N|-A|-X|-c|-b|-t|-s|/p:|-pw|-passin|-passout|-pass|-macopt|-D)[ =]?(?:pass:|hexkey:|key:)?"
+    + _VALUE
+)
+_USERS: dict[str, re.Pattern[str]] = {
+    option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
+    for option, commands in {
+        "-p": r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli|sshpass|docker|podman|buildah|helm|az|oc|mongo(?:sh|dump|restore|"
+        r"import|export)?|bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|cqlsh|clickhouse-client|xfreerdp|rdesktop|"
+        r"login|su|usermod|useradd|mosquitto_\w+|snowsql|twine|impacket-\w+|evil-winrm|vncviewer|ncftp\w*|john|expect|sqlplus|kcadm\S*",
+        "-a": r"redis-cli|keydb-cli|valkey-cli|http|https|xh",
+        "-P": r"zip|unzip|sqlcmd|ipmitool|mosquitto_\w+|bcp|isql|tsql|nmap|hydra",
+        "-N": "ssh-keygen",
+        "-w": r"ldap\w+|security|iwconfig|sshpass",
+        "-k": r"openssl|curl|nessuscli|airdecap-ng|keybase",
+        "-K": "openssl",
+        "-pass": "openssl",
+        "-passin": "openssl",
+        "-passout": "openssl",
+        "-macopt": "openssl",
+        "-A": r"snmp\w+",
+        "-X": r"snmp\w+",
+        "-c": r"snmp\w+",
+        "-b": r"gh|htpasswd",
+        "-t": r"vercel|netlify|surge|railway|wrangler|fly|flyctl|expo|eas|gh|glab|ngrok",
+        "-s": r"vncviewer|vault|zmprov|sfdx",
+        "/p:": r"x?wl?freerdp3?",
+        "-pw": r"plink|pscp|psftp|putty|wpscan",
+        "-D": r"keytool|java|mvn|gradle",
+    }.items()
+}
+#: Commands that take a secret by its place, each gated by a word of it.
+_PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (gate, re.compile(pattern + _VALUE))
+    for gate, pattern in (
+        ("net use", r"net use \S+ (?:\S+ )?/user:\S+ "),
+        ("net user", r"net user \S+ "),
+        ("wpa_passphrase", r"wpa_passphrase \S+ "),
+        ("htpasswd", r"htpasswd (?:-\w+ ){0,3}\S+ \S+ "),
+        ("rabbitmqctl", r"rabbitmqctl (?:add_user|change_password|authenticate_user) \S+ "),
+        ("nmcli", r"nmcli [^\n]{0,120}?(?:password|wifi-sec\.psk) "),
+        ("config set", r"config set \S{0,80}(?:[tT]oken|[pP]ass(?:word)?|[kK]ey|[sS]ecret|auth)\S{0,20}[ =]"),
+        ("configure set", r"configure set \S{0,80}(?:token|key|secret)\S{0,20} "),
+        ("importprivkey", r"importprivkey "),
+        ("auth ", r"(?:^|\n|> )(?:AUTH|auth) (?:default )?"),
+        ("add-authtoken", r"add-authtoken "),
+        ("auth login", r"auth login (?:--\w+[ =])?"),
+    )
+)
 #: Options that carry `user:password`.
 _PAIR = re.compile(
-    r"(?:(?<=\s)|^)(?:-u|--user|-U|--proxy-user|--auth|-a|--basic-auth|--creds?|--userpass)[= ]?\s?[\"']?([^\s\"':/]{1,64})[:%]([^\s\"'\n]{3,256})"
+    r"\s(?:-u|--user|-U|--proxy-user|--auth|-a|--basic-auth|--creds?|--userpass)[= ]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
 )
 _PIPED = re.compile(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
@@ -51,8 +77,9 @@ _PIPED = re.compile(
 _SQL = re.compile(
     r"(?i)(?:identified\s+(?:by|with\s+\w+\s+(?:by|as))|\bpassword|with\s+(?:encrypted\s+)?password|requirepass|masterauth|sasl_password)\s+(?:=\s*)?['\"]([^'\"\n]{3,256})['\"]"
 )
+_PGPASS_PORT = re.compile(r":(?:\d{3,5}|\*):[\w.*-]+:")
 _PGPASS = re.compile(
-    r"(?m)^[ \t]*(?:[\w.*-]{1,128}|\[[0-9a-f:]+\]):(?:\d{2,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:(\S{3,256})$"
+    r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s\"'`]{3,256})"
 )
 _CRYPT = re.compile(
     r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
@@ -67,12 +94,13 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     """Spans of secrets given to commands by option, pipe or SQL, and of lines of password files."""
     if " -" in text or "\n-" in text or text.startswith("-"):
         for found in _LONG.finditer(text, start, end):
-            yield from _accept(text, found, "password", lenient="pass" in found.group()[:24])
+            if found.start() == 0 or not text[found.start() - 1].isalnum():
+                yield from _accept(text, found, "password", lenient="pass" in found.group()[:24])
         for found in _PAIR.finditer(text, start, end):
             if not is_placeholder(found.group(2)):
                 yield Span(*found.span(2), "password")
-        if _DASH_VALUE.search(text, start, end):
-            yield from _short_options(text, start, end)
+        yield from _short_options(text, start, end)
+    yield from _placed(text, low, start, end)
     if "|" in text:
         for found in _PIPED.finditer(text, start, end):
             yield from _accept(text, found, "password", lenient=True)
@@ -81,7 +109,7 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
             for found in pattern.finditer(text, start, end):
                 yield from _accept(text, found, "password", lenient=True)
             break
-    if ":" in text:
+    if _PGPASS_PORT.search(text, start, end):
         for found in _PGPASS.finditer(text, start, end):
             if is_mixed(found.group(1)):
                 yield Span(*found.span(1), "password")
@@ -92,31 +120,27 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         yield from _cookies(text, start, end)
 
 
-#: Something like a short option stands somewhere: only then commands are looked for.
-_DASH_VALUE = re.compile(r"\s(?:-[a-zA-Z]|/p:|/user:|--[a-z])|nmcli|rabbitmqctl|wpa_")
-_COMMANDS = re.compile("|".join(rf"(?P<c{i}>(?:{command})(?![\w-]))" for i, (command, _) in enumerate(_SHORT)))
-_OPTIONS = tuple(re.compile(r"(?<=\s)" + option + _VALUE) for _, option in _SHORT)
-
-
 def _short_options(text: str, start: int, end: int) -> Iterator[Span]:
-    for command in _COMMANDS.finditer(text, start, end):
-        before = text[command.start() - 1] if command.start() else " "
-        if before.isalnum() or before in "-_":
-            continue
-        line = _LINE.match(text, command.end())
-        option = _OPTIONS[int((command.lastgroup or "c0")[1:])]
-        found = option.search(text, command.end(), line.end() if line else command.end())
-        if found:
-            yield from _accept(text, found, "password", lenient=False)
+    for option in _SHORT.finditer(text, start, end):
+        line = text.rfind("\n", max(start, option.start() - 400), option.start()) + 1
+        if _USERS[option.group(1)].search(text, max(line, option.start() - 400, 0), option.start()):
+            yield from _accept(text, option, "password", lenient=False, first=2)
 
 
-def _accept(text: str, found: re.Match[str], kind: str, *, lenient: bool) -> Iterator[Span]:
-    group = next(i for i in range(1, (found.lastindex or 1) + 1) if found.group(i) is not None)
+def _placed(text: str, low: str, start: int, end: int) -> Iterator[Span]:
+    for gate, pattern in _PLACED:
+        if gate in low:
+            for found in pattern.finditer(text, start, end):
+                yield from _accept(text, found, "password", lenient=False)
+
+
+def _accept(text: str, found: re.Match[str], kind: str, *, lenient: bool, first: int = 1) -> Iterator[Span]:
+    group = next(i for i in range(first, (found.lastindex or first) + 1) if found.group(i) is not None)
     value = found.group(group)
-    if is_placeholder(value) or (group == 3 and is_expression(value)) or (" " in value and not lenient):
+    if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):
         return
     if (lenient and not has_plain_shape(value) and not value.startswith("-")) or (
-        is_mixed(value) and not has_plain_shape(value) and total_bits(value) < 6.0
+        is_mixed(value) and not has_plain_shape(value)
     ):
         yield Span(*found.span(group), kind)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from engram.redaction.marks import Span
 from engram.redaction.providers import provider_spans
@@ -18,12 +19,13 @@ _READABLE_ID = re.compile(
     r"msgbatch|container|item|step)(?:_|-)[A-Za-z0-9_-]{4,64}"
 )
 _HEX_RUN = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
+_HEX_INSIDE = re.compile(r"(?<![0-9a-f])(?=[0-9]*[a-f])[0-9a-f]{20}|(?<![0-9A-F])(?=[0-9]*[A-F])[0-9A-F]{20}")
 #: Words before a token that say what harmless thing it is.
 _HARMLESS = re.compile(
     r"(?i)(?:commit|\bsha\d*|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
     r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
     r"image|pulled|\bblob|object|\bindex\b|bundle|asset|uuid|guid|base64,|thinking|@sha|\bgit\b|checkpoint|"
-    r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:)[^\n]{0,40}$"
+    r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b)[^\n]{0,40}$|(?i:etag|none-match)[\s\S]{0,40}$"
 )
 _HARMFUL = re.compile(
     r"(?i)(?:secret|token|passw|passphrase|\bpwd|api[ _-]?key|private|credential|auth|bearer|\bkey\b|_key|cookie)[^\n]{0,30}$"
@@ -40,21 +42,27 @@ _CONTEXT = 56
 def opaque_spans(text: str, start: int, end: int) -> Iterator[Span]:
     """Spans of known providers' tokens and of opaque tokens that begin in `text[start:end]`."""
     for run in _RUN.finditer(text, start, end):
+        if not _may_hold_token(run.group()):
+            continue
         named = list(provider_spans(text, run.start(), run.end()))
         yield from named
         if not named:
             yield from _judge_run(text, run)
 
 
+@lru_cache(maxsize=4096)
+def _may_hold_token(body: str) -> bool:
+    """Whether any part of the run is random enough to look at closely."""
+    if evidence_bits(body) < -4.0 or _HEX_INSIDE.search(body):
+        return True
+    return any(evidence_bits(piece) < -4.0 for piece in _PIECE.findall(body) if len(piece) >= 12)
+
+
 def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
     body = run.group()
-    pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
-    bits = sum(evidence_bits(p) for _, _, p in pieces if len(p) > 3)
-    if bits > -6.0 and not any(len(p) >= 16 and evidence_bits(p) < -6.0 for _, _, p in pieces):
-        return
     if _UUID.search(body):
         body = _UUID.sub(lambda m: "." * len(m.group()), body)
-        pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
+    pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
     for first, last in _random_stretches(body, pieces):
         if not _is_harmless(text, run.start() + first, run.start() + last):
             begin = run.start() + first
@@ -67,7 +75,7 @@ def _random_stretches(body: str, pieces: list[tuple[int, int, str]]) -> Iterator
     group: list[tuple[int, int, str]] = []
     bits = 0.0
     for piece in [*pieces, (len(body), len(body), "")]:
-        own = evidence_bits(piece[2])
+        own = -12.0 if len(piece[2]) >= 20 and _HEX_INSIDE.search(piece[2]) else evidence_bits(piece[2])
         written = own > 3.0 and len(piece[2]) >= 4
         if piece[2] and not written and (not group or piece[0] - group[-1][1] <= 2):
             group.append(piece)

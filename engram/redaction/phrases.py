@@ -14,17 +14,19 @@ _WALLET = re.compile(
 _WORDS = re.compile(
     r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):])*?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|]{1,4}){10,24}[a-z]{3,8})"
 )
-#: Twelve or more words with nothing between them that makes a sentence.
-_BARE_WORDS = re.compile(r"(?<![\w,.;:-] )(?<![\w])(?:[a-z]{3,8} ){11,23}[a-z]{3,8}(?![\w ]*[,;:])(?=[\"'`\n]|$)")
+#: A run of words in small letters with nothing between them.
+_PLAIN_WORDS = re.compile(r"[a-z]+(?:[ \n][a-z]+)*+")
 _SENTENCE = re.compile(
     r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|uses)\b"
 )
-_CODE = re.compile(
-    r"(?:(?:verification|one[- ]time|security|2fa|mfa|two[- ]factor|sms|login|auth(?:entication|enticator)?|confirmation|"
-    r"access|door|gate|alarm|lock|pairing|unlock|sign[- ]?in|activation|invite|backup|recovery|otp|totp|pin)[- ]codes?|otp|totp|2fa|pin|passcode)"
-    r"(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?: ?[:=] ?| is:? (?:now )?| was )[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,7}))\b"
+_CODE_OF = re.compile(
+    r"(?:verification|one[- ]time|security|2fa|mfa|two[- ]factor|sms|login|auth(?:entication|enticator)?|confirmation|access|"
+    r"door|gate|alarm|lock|pairing|unlock|sign[- ]?in|activation|invite|backup|recovery|otp|totp|pin|reset|scratch)[- ]$"
 )
-_LIST_CODE = re.compile(r"[A-Za-z0-9]{4,10}(?:-[A-Za-z0-9]{4,10}){0,4}")
+_CODE = re.compile(
+    r"(codes?|t?otp|2fa|pin|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? (?:now )?| was |\s)"
+    r"[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
+)
 _PAIR = re.compile(
     r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|root)(?: (?:is|are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}"
     r"[\"'`]?[\w.@+-]{2,40}[\"'`]? {0,2}(?:/|:|,| and | with | - |\|) {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
@@ -37,12 +39,9 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         words = _WORDS.match(text, wallet.end())
         if words:
             yield Span(*words.span(1), "seed-phrase")
-    for words in _BARE_WORDS.finditer(text, start, end):
-        if not _SENTENCE.search(words.group()):
-            yield Span(words.start(), words.end(), "seed-phrase")
-    for code in _CODE.finditer(low, start, end):
-        if any(c.isdigit() for c in code.group(1)):
-            yield Span(*code.span(1), "code")
+    yield from _bare_phrases(text, start, end)
+    if "code" in low or "otp" in low or "2fa" in low or "pin" in low or "passcode" in low:
+        yield from _codes(low, start, end)
     for pair in _PAIR.finditer(low, start, end):
         first, last = pair.span(1)
         while last > first and text[last - 1] in ".,;:)":
@@ -50,6 +49,36 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         value = text[first:last]
         if is_mixed(value) and not is_placeholder(value) and not has_plain_shape(value) and _is_password(value):
             yield Span(first, last, "password")
+
+
+def _bare_phrases(text: str, start: int, end: int) -> Iterator[Span]:
+    """Twelve to twenty-four words that make no sentence, at the end of a run of plain words."""
+    for run in _PLAIN_WORDS.finditer(text, start, end):
+        if run.end() - run.start() < 47 or text[run.end() : run.end() + 1] not in ("", "\n", '"', "'", "`", "<"):
+            continue
+        lines = run.group().split("\n") if run.group().count("\n") < 11 else [run.group()]
+        at = run.start()
+        for line in lines:
+            words = line.split()
+            kept = len(words)
+            while kept and 3 <= len(words[kept - 1]) <= 8 and not _SENTENCE.fullmatch(words[kept - 1]):
+                kept -= 1
+            phrase = words[kept:]
+            if 12 <= len(phrase) <= 26 and len(set(phrase)) >= 8:
+                size = len(" ".join(phrase))
+                yield Span(at + len(line) - size, at + len(line), "seed-phrase")
+            at += len(line) + 1
+
+
+def _codes(low: str, start: int, end: int) -> Iterator[Span]:
+    for code in _CODE.finditer(low, start, end):
+        first = code.start()
+        if code.group(1).startswith("code"):
+            qualified = bool(_CODE_OF.search(low, max(0, first - 20), first))
+        else:
+            qualified = not first or not low[first - 1].isalnum()
+        if qualified and any(c.isdigit() for c in code.group(2)):
+            yield Span(*code.span(2), "code")
 
 
 def _is_password(value: str) -> bool:

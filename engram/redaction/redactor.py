@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from engram.redaction.assignments import named_spans
 from engram.redaction.blocks import drop_private, key_blocks
 from engram.redaction.commands import command_spans
+from engram.redaction.composed import composed_spans
 from engram.redaction.known import known_spans
 from engram.redaction.links import link_spans
 from engram.redaction.marks import Span, merge, outside_marks, replace
@@ -69,6 +70,7 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     yield from opaque_spans(text, 0, size)
     yield from named_spans(text, low, 0, size)
     yield from command_spans(text, low, 0, size)
+    yield from composed_spans(text, 0, size)
     yield from phrase_spans(text, low, 0, size)
     if "://" in text:
         yield from link_spans(text, 0, size)

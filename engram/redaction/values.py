@@ -59,7 +59,10 @@ def has_plain_shape(value: str) -> bool:
 
 def total_bits(value: str) -> float:
     """Evidence (bits) over all alphanumeric pieces of the value; negative means drawn by chance."""
-    return sum(evidence_bits(piece) for piece in _PIECES.findall(value))
+    return sum(
+        -len(piece) / 2 if len(piece) >= 12 and is_hex(piece) else evidence_bits(piece)
+        for piece in _PIECES.findall(value)
+    )
 
 
 def is_hex(value: str) -> bool:

@@ -1,0 +1,65 @@
+"""Secrets that show by their composition alone: made-up passwords, lists of key bytes, network join codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from engram.redaction.marks import Span
+from engram.redaction.values import is_expression, is_placeholder
+
+_SYMBOLS = "!@#$%^&*"
+_SYMBOL = re.compile(r"[A-Za-z0-9][!@#$%^&*]|[!@#$%^&*][A-Za-z0-9]")
+_TOKEN = re.compile(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
+_EDGE = " \t\n\r\"'`<>(){}[],;|="
+#: Look-alikes: references, scopes, versions, shares, money, addresses, paths, operators, escapes of URLs.
+_HARMLESS = re.compile(
+    r".*(?:://|//|\\|\.\.|&&|\$\{|%[0-9A-Fa-f]{2}|&#?\w+;?|\*\*|::|->|!=|[+*%^&]=).*|@.*|#.*|\$\w+|%\w+|.*@[\w-]*\.[\w.-]+|"
+    r"[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|"
+    r"[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|"
+    r"[A-Za-z_][\w.]*\$\d{1,3}|.*M-\^?[A-Z].*"
+)
+_BYTES = re.compile(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
+_JOIN = re.compile(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
+
+
+def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Spans of passwords of four classes of characters, of 32- and 64-byte keys as numbers, of Wi-Fi codes."""
+    at = start
+    for symbol in _SYMBOL.finditer(text, start, end):
+        if symbol.start() < at:
+            continue
+        first = symbol.start()
+        floor = max(start, first - 64)
+        while first > floor and text[first - 1] not in _EDGE:
+            first -= 1
+        token = _TOKEN.match(text, first, end)
+        if token:
+            at = token.end()
+            last = at
+            while last > first and text[last - 1] in ".,:;?":
+                last -= 1
+            if is_composed(text[first:last]):
+                yield Span(first, last, "password")
+    if "WIFI:" in text:
+        for join in _JOIN.finditer(text, start, end):
+            yield Span(*join.span(1), "password")
+    yield from _byte_lists(text, start, end)
+
+
+def is_composed(value: str) -> bool:
+    """Whether the value has capitals, small letters, digits and signs as only a password has."""
+    if not 8 <= len(value) <= 48 or not any(c.isdigit() for c in value):
+        return False
+    if not (any(c.islower() for c in value) and any(c.isupper() for c in value)):
+        return False
+    if not any(c in _SYMBOLS for c in value) or not value.isascii():
+        return False
+    return not (_HARMLESS.fullmatch(value) or is_placeholder(value) or is_expression(value))
+
+
+def _byte_lists(text: str, start: int, end: int) -> Iterator[Span]:
+    for numbers in _BYTES.finditer(text, start, end):
+        values = [int(n) for n in re.findall(r"\d+", numbers.group())]
+        if len(values) in (32, 64) and max(values) <= 255 and max(values) > 127 and len(set(values)) > len(values) // 2:
+            yield Span(numbers.start(), numbers.end(), "key-bytes")
