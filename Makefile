@@ -1,0 +1,81 @@
+# What a person types: make run, make test. Needs Python 3.11 or newer and make, nothing else.
+
+# The interpreter for .venv; empty: the first of python3, python3.14 … python3.11 that is new enough.
+PYTHON ?=
+# torch compiles the embedding model once and is not loaded afterwards. For its small CPU build on Linux set
+# TORCH_INDEX to the address of PyTorch's index of CPU builds.
+TORCH_VERSION ?= 2.13.0
+TORCH_INDEX ?=
+# Another Claude configuration folder (it holds projects/); empty: CLAUDE_CONFIG_DIR or ~/.claude.
+PROJECTS ?=
+# More arguments: for `engram up`, for pytest, or for `engram bench`.
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+CANDIDATES := $(if $(PYTHON),"$(PYTHON)",python3 python3.14 python3.13 python3.12 python3.11 python)
+NEW_ENOUGH := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+SAMPLES := .engram-sample
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint soak bench clean
+
+help:
+	@echo "make run                  read your Claude Code sessions and keep reading (Ctrl-C stops)"
+	@echo "make run ARGS=--once      read, extract, embed and index everything, then stop"
+	@echo "make run PROJECTS=DIR     read another Claude configuration folder"
+	@echo "make test                 ruff, mypy and the tests"
+	@echo "make soak                 the long fault tests"
+	@echo "make bench ARGS=…         the benchmarks"
+	@echo "make clean                remove .venv and everything built; your memory folder stays"
+	@echo "PYTHON=… names the interpreter; TORCH_INDEX=… an index with CPU builds of torch"
+
+run: $(VENV)/.installed
+	@if [ -n "$(PROJECTS)" ]; then \
+	  folder=$$(cd "$(PROJECTS)" 2>/dev/null && pwd) || { echo "PROJECTS=$(PROJECTS): there is no such folder" >&2; exit 1; }; \
+	  CLAUDE_CONFIG_DIR="$$folder" $(BIN)/engram up $(ARGS); \
+	else \
+	  $(BIN)/engram up --samples-in "$(SAMPLES)" $(ARGS); \
+	fi
+
+test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest -m "not soak" $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
+bench: $(VENV)/.dev
+	$(BIN)/engram bench $(ARGS)
+
+clean:
+	rm -rf $(VENV) $(SAMPLES) .engram-bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@found=""; \
+	for one in $(CANDIDATES); do \
+	  if "$$one" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then found="$$one"; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "Engram needs Python 3.11 or newer with its venv module (on Debian and Ubuntu: python3-venv)." >&2; \
+	  echo "Looked for: $(if $(PYTHON),$(PYTHON),$(CANDIDATES)). Name another one: make $(or $(MAKECMDGOALS),run) PYTHON=/path/to/python3" >&2; \
+	  exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$found"; \
+	"$$found" -m venv $(VENV)
+
+# The stamps make the second run instant; they are older than pyproject.toml when dependencies changed.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)") "torch==$(TORCH_VERSION)"
+	$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
