@@ -181,6 +181,29 @@ def latest_episodes(
     return select_episodes(store, where, parameters, order="e.created_at_ms DESC, e.id DESC", limit=limit)
 
 
+def episodes_around(store: Store, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
+    """Episodes before and after a time, the oldest first; of a project and global ones, or of all."""
+    where, parameters = "1", ()
+    if project_id is not None:
+        where, parameters = "(e.project_id = ? OR e.scope = 'global')", (project_id,)
+    half = max(1, limit // 2)
+    before = select_episodes(
+        store,
+        f"{where} AND e.created_at_ms <= ?",
+        (*parameters, at_ms),
+        order="e.created_at_ms DESC, e.id DESC",
+        limit=half,
+    )
+    after = select_episodes(
+        store,
+        f"{where} AND e.created_at_ms > ?",
+        (*parameters, at_ms),
+        order="e.created_at_ms, e.id",
+        limit=limit - half,
+    )
+    return before[::-1] + after
+
+
 def episode_by_slot(store: Store, slot: str) -> Episode | None:
     """The episode of a slot."""
     found = select_episodes(store, "e.slot = ?", (slot,))

@@ -143,6 +143,22 @@ def close_turns(store: Store, session_ref: int) -> int:
     return store.run("UPDATE turn SET is_closed = 1 WHERE session_ref = ? AND is_closed = 0", (session_ref,))
 
 
+def close_turn(store: Store, key: str) -> None:
+    """Close one turn that did not grow, so that its revision stays. Inside ``writing``."""
+    store.run("UPDATE turn SET is_closed = 1 WHERE key = ?", (key,))
+
+
+def withdraw_turn(store: Store, key: str) -> None:
+    """Remove a turn that proved to be none (its entries may come again in another). Inside ``writing``."""
+    turn_id = store.value("SELECT id FROM turn WHERE key = ?", (key,))
+    if turn_id is None:
+        return
+    drop_passages(store, int(turn_id))
+    for table in ("said", "entry"):
+        store.run(f"DELETE FROM {table} WHERE turn_id = ?", (turn_id,))
+    store.run("DELETE FROM turn WHERE id = ?", (turn_id,))
+
+
 def load_turn(store: Store, key: str) -> StoredTurn | None:
     """A turn by its key."""
     found = store.row(f"{_TURN} WHERE t.key = ?", (key,))

@@ -112,7 +112,9 @@ def vectors_since(
 
 def vector_owner_ids(store: Store, owner: str) -> list[int]:
     """The rows of an owner kind that have vectors, ascending; one entry for each piece."""
-    return [int(row[0]) for row in store.rows("SELECT owner_id FROM vector WHERE owner = ? ORDER BY owner_id", (owner,))]
+    return [
+        int(row[0]) for row in store.rows("SELECT owner_id FROM vector WHERE owner = ? ORDER BY owner_id", (owner,))
+    ]
 
 
 def count_vectors(store: Store, owner: str) -> int:

@@ -1,0 +1,46 @@
+"""Which stored project a working folder belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engram.errors import NotFound
+from engram.models.sessions import ProjectRow, ensure_project, find_project, list_projects
+from engram.models.store import Store
+from engram.settings import Settings
+from engram.transcripts.project import identify_project
+
+
+@dataclass(frozen=True, slots=True)
+class FolderScope:
+    """What a working folder stands for."""
+
+    #: None for a root folder, or a project that was never seen.
+    project: ProjectRow | None
+    is_global: bool = False
+
+
+def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = False) -> FolderScope:
+    """The project of a working folder; ``make`` stores it where it is new."""
+    roots = [project.root for project in list_projects(store)]
+    found = identify_project(cwd, known_roots=roots, root_folders=settings.project_roots)
+    if found.is_global or not found.identity:
+        return FolderScope(None, found.is_global)
+    known = find_project(store, found.identity)
+    if known is None and make:
+        with store.writing():
+            known = ensure_project(store, found.identity, found.name, found.root)
+    return FolderScope(known)
+
+
+def named_project(store: Store, name: str) -> ProjectRow:
+    """A project by its display name or identity.
+
+    Raises:
+        NotFound: there is none; the message names those that exist.
+    """
+    found = find_project(store, name)
+    if found is None:
+        names = ", ".join(project.name for project in list_projects(store)[:12]) or "none yet"
+        raise NotFound(f"there is no project {name[:60]!r}; known projects: {names}")
+    return found

@@ -1,0 +1,100 @@
+"""Notes as they were last indexed, and their chunks."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engram.models.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRow:
+    """A note file as it was indexed."""
+
+    id: int
+    #: The name that search prints and ``memory_get`` takes.
+    source: str
+    path: str
+    size: int
+    changed_at_ns: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NoteChunk:
+    """One part of a note, from a heading to the next."""
+
+    heading: str
+    text: str
+    #: First line in the file, from 1.
+    start_line: int
+    #: Last line in the file.
+    stop_line: int
+    id: int = 0
+    source: str = ""
+
+
+def list_notes(store: Store) -> list[NoteRow]:
+    """Every indexed note."""
+    rows = store.rows("SELECT id, source, path, size, changed_at_ns, digest FROM note ORDER BY source")
+    return [NoteRow(row[0], row[1], row[2], row[3], row[4], bytes(row[5])) for row in rows]
+
+
+def find_note(store: Store, source: str) -> NoteRow | None:
+    """A note by the name that search prints."""
+    rows = store.rows("SELECT id, source, path, size, changed_at_ns, digest FROM note WHERE source = ?", (source,))
+    return NoteRow(rows[0][0], rows[0][1], rows[0][2], rows[0][3], rows[0][4], bytes(rows[0][5])) if rows else None
+
+
+def put_note(store: Store, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
+    """Store a note's chunks in place of the old ones; vectors follow later. Inside ``writing``."""
+    drop_note(store, note.source)
+    note_id = store.insert(
+        "INSERT INTO note (stable_id, source, path, size, changed_at_ns, digest, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (secrets.token_hex(8), note.source, note.path, note.size, note.changed_at_ns, note.digest, store.now_ms()),
+    )
+    for chunk in chunks:
+        chunk_id = store.insert(
+            "INSERT INTO note_chunk (note_id, heading, text, start_line, stop_line) VALUES (?, ?, ?, ?, ?)",
+            (note_id, chunk.heading, chunk.text, chunk.start_line, chunk.stop_line),
+        )
+        store.run("INSERT INTO note_fts(rowid, heading, text) VALUES (?, ?, ?)", (chunk_id, chunk.heading, chunk.text))
+
+
+def drop_note(store: Store, source: str) -> None:
+    """Take a note out of the index with its vectors; the file is not touched. Inside ``writing``."""
+    for (note_id,) in store.rows("SELECT id FROM note WHERE source = ?", (source,)):
+        store.run(
+            "INSERT INTO note_fts(note_fts, rowid, heading, text) SELECT 'delete', id, heading, text FROM note_chunk "
+            "WHERE note_id = ?",
+            (note_id,),
+        )
+        store.run(
+            "DELETE FROM vector WHERE owner = 'n' AND owner_id IN (SELECT id FROM note_chunk WHERE note_id = ?)",
+            (note_id,),
+        )
+        store.run("DELETE FROM note_chunk WHERE note_id = ?", (note_id,))
+        store.run("DELETE FROM note WHERE id = ?", (note_id,))
+
+
+def note_chunks(store: Store, chunk_ids: Sequence[int]) -> dict[int, NoteChunk]:
+    """Chunk id → chunk with the name of its note."""
+    found: dict[int, NoteChunk] = {}
+    for start in range(0, len(chunk_ids), 500):
+        some = list(chunk_ids[start : start + 500])
+        marks = ",".join("?" * len(some))
+        for row in store.rows(
+            "SELECT c.heading, c.text, c.start_line, c.stop_line, c.id, n.source FROM note_chunk c "
+            f"JOIN note n ON n.id = c.note_id WHERE c.id IN ({marks})",
+            some,
+        ):
+            chunk = NoteChunk(*row)
+            found[chunk.id] = chunk
+    return found
+
+
+def count_notes(store: Store) -> tuple[int, int]:
+    """(notes, chunks)."""
+    return int(store.value("SELECT count(*) FROM note")), int(store.value("SELECT count(*) FROM note_chunk"))

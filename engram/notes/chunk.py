@@ -1,0 +1,43 @@
+"""Cut a Markdown text into chunks, one a heading, long ones further at paragraphs. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from engram.models.notes import NoteChunk
+
+#: A chunk grows to about this many words before it is cut at a paragraph.
+CHUNK_WORDS = 120
+
+_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*")
+_FENCE = re.compile(r"\s*(```|~~~)")
+
+
+def cut_markdown(text: str, words: int = CHUNK_WORDS) -> list[NoteChunk]:
+    """The chunks of a Markdown text in order; a chunk's heading is the path of headings above it."""
+    chunks: list[NoteChunk] = []
+    path: list[tuple[int, str]] = []
+    lines: list[str] = []
+    start, in_fence = 1, False
+
+    def close(stop: int) -> None:
+        body = "\n".join(lines).strip()
+        if body:
+            heading = " › ".join(title for _, title in path)
+            chunks.append(NoteChunk(heading, body, start, stop))
+
+    for number, line in enumerate(text.splitlines(), 1):
+        if _FENCE.match(line):
+            in_fence = not in_fence
+        found = None if in_fence else _HEADING.fullmatch(line)
+        is_full = not line.strip() and not in_fence and sum(len(one.split()) for one in lines) >= words
+        if found or is_full:
+            close(number - 1)
+            lines, start = [], number + (1 if found else 0)
+        if found:
+            level = len(found.group(1))
+            path = [*[one for one in path if one[0] < level], (level, found.group(2))]
+        else:
+            lines.append(line)
+    close(start + len(lines) - 1)
+    return chunks
