@@ -202,7 +202,10 @@ def _alone(target: Path) -> Iterator[None]:
 def _child_environment(allow_network: bool) -> dict[str, str]:
     quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
     offline = {} if allow_network else {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    return {**os.environ, **quiet, **offline}
+    # The child must find this very package, installed or not, and nothing of the folder it is started in.
+    package = str(Path(__file__).resolve().parents[2])
+    search = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, **quiet, **offline, "PYTHONPATH": search}
 
 
 def _reason(status: int, stderr: bytes) -> str:
