@@ -183,7 +183,8 @@ def latest_episodes(
 
 def episodes_around(store: Store, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
     """Episodes before and after a time, the oldest first; of a project and global ones, or of all."""
-    where, parameters = "1", ()
+    where = "1"
+    parameters: tuple[Value, ...] = ()
     if project_id is not None:
         where, parameters = "(e.project_id = ? OR e.scope = 'global')", (project_id,)
     half = max(1, limit // 2)
