@@ -25,6 +25,10 @@ _FILE_KEYS = ("file_path", "notebook_path")
 _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _COMMIT = re.compile(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
+_ENVIRONMENT_FILE = re.compile(
+    r"(?:^|[\\/])(?:\.env\b[^\\/]*|[^\\/]*\.env)$|(?:^|[\\/])credentials[^\\/]*$", re.IGNORECASE
+)
+_ENVIRONMENT_COMMAND = re.compile(r"\.env\b|\bprintenv\b|(?:^|[;&|]\s*)env\s*(?:$|[|;&])", re.MULTILINE)
 _REFUSED = "The user doesn't want to proceed with this tool use"
 _COMMENT = "the user said:"
 _AFTER_COMMENT = re.compile(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
@@ -61,7 +65,7 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
 
 def finish_action(action: Action, block: dict[str, Any], uuid: str) -> Action:
     """The action with what its ``tool_result`` block says."""
-    text = _result_text(block.get("content"))
+    text = result_text(block)
     is_error = block.get("is_error") is True
     exit_code = _exit_code(action, text, is_error)
     refusal = _refusal(text) if is_error else ""
@@ -88,7 +92,16 @@ def telling_line(text: str) -> str:
     return lines[0][:ERROR_CHARS] if lines else ""
 
 
-def _result_text(content: object) -> str:
+def shows_environment(action: Action) -> bool:
+    """True where the call names an environment file or prints the environment, so that its result holds secrets."""
+    return any(_ENVIRONMENT_FILE.search(file) for file in action.files) or (
+        bool(action.command) and _ENVIRONMENT_COMMAND.search(action.command) is not None
+    )
+
+
+def result_text(block: dict[str, Any]) -> str:
+    """The text of a ``tool_result`` block; cut where facts are no longer looked for."""
+    content = block.get("content")
     if isinstance(content, str):
         return content[:SEARCHED_CHARS]
     if not isinstance(content, list):

@@ -38,6 +38,7 @@ class Agent(Protocol):
         resume: Mapping[str, Turn] | None = None,
         owner: Callable[[str], str | None] = lambda uuid: None,
         is_subagent: bool = False,
+        see_environment: Callable[[str], None] = lambda text: None,
     ) -> TurnBuilder:
         """A builder for one transcript."""
 
@@ -71,9 +72,17 @@ class ClaudeCode:
         resume: Mapping[str, Turn] | None = None,
         owner: Callable[[str], str | None] = lambda uuid: None,
         is_subagent: bool = False,
+        see_environment: Callable[[str], None] = lambda text: None,
     ) -> TurnBuilder:
         """A builder for one transcript."""
-        return TurnBuilder(session_id, state=state, resume=resume, owner=owner, is_subagent=is_subagent)
+        return TurnBuilder(
+            session_id,
+            state=state,
+            resume=resume,
+            owner=owner,
+            is_subagent=is_subagent,
+            see_environment=see_environment,
+        )
 
 
 CLAUDE_CODE = ClaudeCode()

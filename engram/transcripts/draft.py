@@ -16,8 +16,12 @@ class TurnUpdate:
     said_before: int = 0
     #: So many of ``turn.entries`` were stored before.
     entries_before: int = 0
+    #: So many of ``turn.actions`` were stored before.
+    actions_before: int = 0
     #: True where the turn was not stored before.
     is_new: bool = True
+    #: False where a stored turn was only closed.
+    has_grown: bool = True
 
 
 @dataclass(slots=True)
@@ -42,8 +46,10 @@ class Draft:
     extra: dict[str, str] = field(default_factory=dict)
     said_before: int = 0
     entries_before: int = 0
+    actions_before: int = 0
     is_stored: bool = False
     is_changed: bool = False
+    has_grown: bool = False
     #: Tool calls without a result yet: id → index in ``actions``.
     waiting: dict[str, int] = field(default_factory=dict)
 
@@ -54,7 +60,7 @@ class Draft:
             turn.key, turn.session_id, turn.opening, turn.agent, turn.cwd, turn.branch,
             turn.started_at_ms, turn.ended_at_ms, turn.start_offset, turn.end_offset, turn.is_closed,
             turn.is_interrupted, list(turn.said), list(turn.actions), list(turn.entries), dict(turn.extra),
-            len(turn.said), len(turn.entries), is_stored=True,
+            len(turn.said), len(turn.entries), len(turn.actions), is_stored=True,
             waiting={a.tool_use_id: i for i, a in enumerate(turn.actions) if not a.result_uuid},
         )  # fmt: skip
 
@@ -71,7 +77,7 @@ class Draft:
             self.started_at_ms = at_ms if self.started_at_ms is None else self.started_at_ms
             self.ended_at_ms = max(self.ended_at_ms or at_ms, at_ms)
         self.is_closed = False
-        self.is_changed = True
+        self.is_changed = self.has_grown = True
 
     def close(self) -> None:
         """No more lines belong to it, as far as is known."""
@@ -93,7 +99,7 @@ class Draft:
             self.add_action(other.actions[index])
         other.actions = [a for i, a in enumerate(other.actions) if i not in indexes]
         other.waiting.clear()
-        other.is_changed = True
+        other.is_changed = other.has_grown = True
 
     def update(self) -> TurnUpdate:
         """The record of the turn as it is now."""
@@ -105,4 +111,6 @@ class Draft:
             end_offset=self.end_offset, is_closed=self.is_closed, message_count=len(messages),
             is_interrupted=self.is_interrupted, agent=self.agent, extra=dict(self.extra),
         )  # fmt: skip
-        return TurnUpdate(turn, self.said_before, self.entries_before, is_new=not self.is_stored)
+        return TurnUpdate(
+            turn, self.said_before, self.entries_before, self.actions_before, not self.is_stored, self.has_grown
+        )

@@ -36,7 +36,13 @@ class Project:
     is_global: bool = False
 
 
-def identify_project(cwd: str, *, known_roots: Iterable[str] = (), root_folders: Collection[str] = ()) -> Project:
+def identify_project(
+    cwd: str,
+    *,
+    known_roots: Iterable[str] = (),
+    root_folders: Collection[str] = (),
+    join_worktrees: bool = True,
+) -> Project:
     """The project of a working directory as a transcript names it.
 
     Where the folder is there, its repository decides (a worktree belongs to its repository). Where it is gone, the
@@ -45,6 +51,7 @@ def identify_project(cwd: str, *, known_roots: Iterable[str] = (), root_folders:
     Args:
         cwd: POSIX or Windows path, as written.
         known_roots: roots of projects that are known already.
+        join_worktrees: a worktree belongs to its repository; off makes each a project of its own.
         root_folders: folders that hold projects; a session in such a folder itself has global scope.
     """
     if not cwd.strip():
@@ -52,10 +59,10 @@ def identify_project(cwd: str, *, known_roots: Iterable[str] = (), root_folders:
     path = _pure(cwd)
     if any(_same(path, _pure(os.path.expanduser(folder))) for folder in root_folders):
         return Project(str(path), str(path), _name_of(path), is_global=True)
-    found = find_repository(Path(cwd)) if _is_local(cwd) else None
+    found = find_repository(Path(cwd), join_worktrees=join_worktrees) if _is_local(cwd) else None
     if found is not None:
         return Project(str(found), str(found), found.name or str(found))
-    path = _without_worktree(path)
+    path = _without_worktree(path) if join_worktrees else path
     if _is_local(cwd) and path != _pure(cwd):
         found = find_repository(Path(str(path)))
         if found is not None:
@@ -65,7 +72,7 @@ def identify_project(cwd: str, *, known_roots: Iterable[str] = (), root_folders:
     return Project(_identity(root), str(root), _name_of(root))
 
 
-def find_repository(folder: Path) -> Path | None:
+def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None:
     """The main folder of the repository that holds ``folder``; None outside any. Runs nothing, writes nothing."""
     if not _exists(str(folder)):
         return None
@@ -75,7 +82,7 @@ def find_repository(folder: Path) -> Path | None:
         if (git / "HEAD").is_file():
             return candidate
         if git.is_file():
-            return _main_folder(candidate, git)
+            return _main_folder(candidate, git) if join_worktrees else candidate
     return None
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engram.transcripts.action import finish_action, start_action
+from engram.transcripts.action import finish_action, result_text, shows_environment, start_action
 from engram.transcripts.draft import Draft, TurnUpdate
 from engram.transcripts.entry import MAX_ID_CHARS, Entry, Kind
 from engram.transcripts.prompt import command_of, is_interruption, prompt_of, queued_text, text_of
@@ -50,8 +50,13 @@ class Built:
 def keys_to_resume(state: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys of the stored turns that ``TurnBuilder`` needs to go on from ``state``."""
     queued = [waiting.key for waiting in Queue.load(state.get("queue")).waiting]
-    keys = [state.get("current"), state.get("preamble"), *queued]
+    keys = [state.get("current"), state.get("preamble"), state.get("previous"), *queued]
     return tuple(dict.fromkeys(key for key in keys if isinstance(key, str) and key))
+
+
+def restarted(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state with which a rewritten file is read from its beginning: its last turn may go on."""
+    return {"previous": str(state.get("current") or state.get("previous") or "")}
 
 
 class TurnBuilder:
@@ -65,6 +70,7 @@ class TurnBuilder:
         resume: Mapping[str, Turn] | None = None,
         owner: Callable[[str], str | None] = lambda uuid: None,
         is_subagent: bool = False,
+        see_environment: Callable[[str], None] = lambda text: None,
         agent: str = AGENT,
     ) -> None:
         """Begin at the first line, or go on from a state.
@@ -74,12 +80,14 @@ class TurnBuilder:
             resume: the stored turns that ``keys_to_resume(state)`` names, by key (a missing one was forgotten and is
                 not made again); for a rewritten file the last turn of the old content.
             owner: the key of the stored turn that an entry's uuid belongs to, None where it belongs to none.
+            see_environment: gets the result of every tool call that showed an environment file; it is not kept.
             is_subagent: the file is a subagent's own: its lines count, though nothing in it is a user's prompt.
         """
         state = state or {}
         self._session_id = session_id
         self._agent = agent
         self._takes_asides = is_subagent
+        self._see_environment = see_environment
         self._owner = owner
         self._drafts = {key: Draft.of(turn) for key, turn in (resume or {}).items()}
         self._seen: dict[str, str] = {}
@@ -87,6 +95,7 @@ class TurnBuilder:
         self._queue = Queue.load(state.get("queue"))
         self._current = self._drafts.get(str(state.get("current") or ""))
         self._preamble = self._drafts.get(str(state.get("preamble") or ""))
+        self._previous = str(state.get("previous") or "")
         self._cwd = str(state.get("cwd") or "")
         self._branch = str(state.get("branch") or "")
 
@@ -124,6 +133,7 @@ class TurnBuilder:
         state: dict[str, Any] = {
             "current": self._current.key if self._current else "",
             "preamble": self._preamble.key if self._preamble else "",
+            "previous": "" if self._current else self._previous,
             "queue": self._queue.dump(),
             "cwd": self._cwd,
             "branch": self._branch,
@@ -297,12 +307,15 @@ class TurnBuilder:
             if isinstance(block, dict) and block.get("type") == "tool_result":
                 index = draft.waiting.pop(str(block.get("tool_use_id")), None)
                 if index is not None:
-                    draft.actions[index] = finish_action(draft.actions[index], block, entry.uuid)
+                    action = draft.actions[index]
+                    draft.actions[index] = finish_action(action, block, entry.uuid)
+                    if shows_environment(action):
+                        self._see_environment(result_text(block))
 
     def _note_interruption(self, text: str) -> None:
         if self._current is not None and is_interruption(text) and not self._current.is_interrupted:
             self._current.is_interrupted = True
-            self._current.is_changed = True
+            self._current.is_changed = self._current.has_grown = True
 
     # -- whose entry is it
 

@@ -1,0 +1,38 @@
+"""What a read makes due: extraction by thresholds or silence, a recollection for a new prompt."""
+
+from __future__ import annotations
+
+from engram.models.sessions import SessionRow
+from engram.models.store import Store
+from engram.models.work import make_due, postpone
+from engram.settings import Settings
+
+
+def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -> int:
+    """When a session's new messages are extracted: now where there are enough, else after its silence.
+
+    The silence counts from the session's last entry, so that an old transcript is due at once; a time in the future
+    (another machine's clock) counts as now.
+    """
+    wanted = settings.extract_every_messages if session.extractions else settings.extract_first_messages
+    if session.message_count - session.extracted_messages >= wanted:
+        return now_ms
+    return min(session.last_at_ms, now_ms) + settings.extract_idle_seconds * 1000
+
+
+def note_due(store: Store, session: SessionRow, settings: Settings, new_prompt_at_ms: int | None) -> None:
+    """Write the work that a session's growth makes due. Inside ``writing``, with the growth itself."""
+    now_ms = store.now_ms()
+    if settings.extractor != "off":
+        due_at_ms = extraction_due_at_ms(session, settings, now_ms)
+        if due_at_ms <= now_ms:
+            make_due(store, "extract", session.session_id, due_at_ms, reason="messages")
+        else:
+            postpone(store, "extract", session.session_id, due_at_ms)
+    if settings.inject and new_prompt_at_ms is not None and is_fresh(new_prompt_at_ms, settings, now_ms):
+        make_due(store, "recollect", session.session_id, now_ms, reason="prompt")
+
+
+def is_fresh(at_ms: int, settings: Settings, now_ms: int) -> bool:
+    """True where a prompt is young enough that a recollection for it would still be injected."""
+    return abs(now_ms - at_ms) <= settings.stale_seconds * 1000

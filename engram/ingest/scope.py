@@ -1,0 +1,45 @@
+"""Which project a session belongs to, and whether it may be read at all."""
+
+from __future__ import annotations
+
+from engram.models.sessions import SessionRow, find_session, list_projects, paused_scopes, project_by_id
+from engram.models.store import Store
+from engram.settings import Settings
+from engram.transcripts.project import Project, identify_project, is_excluded
+
+
+def project_for(store: Store, cwd: str, settings: Settings) -> Project:
+    """The project of a working directory, beside those that are known."""
+    return identify_project(
+        cwd,
+        known_roots=[project.root for project in list_projects(store)],
+        root_folders=settings.project_roots,
+        join_worktrees=settings.join_worktrees,
+    )
+
+
+def why_not(store: Store, session_id: str, settings: Settings) -> str:
+    """The reason not to read a session that is known already: ``off``, ``paused``, ``excluded``; "" to go on."""
+    if not settings.capture:
+        return "off"
+    paused = paused_scopes(store)
+    if "" in paused:
+        return "paused"
+    session = find_session(store, session_id)
+    if session is None:
+        return ""
+    if session.cwd and is_excluded(session.cwd, settings.exclude):
+        return "excluded"
+    return "paused" if _identity(store, session) in paused else ""
+
+
+def why_not_project(store: Store, cwd: str, project: Project, settings: Settings) -> str:
+    """The reason not to read a session that is new, by its first working directory."""
+    if is_excluded(cwd, settings.exclude):
+        return "excluded"
+    return "paused" if project.identity and project.identity in paused_scopes(store) else ""
+
+
+def _identity(store: Store, session: SessionRow) -> str | None:
+    project = project_by_id(store, session.project_id) if session.project_id else None
+    return project.identity if project else None

@@ -1,0 +1,291 @@
+"""Read a transcript to its end: bytes → turns, stored with the cursor in one transaction a chunk."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engram.errors import Moved, TranscriptError
+from engram.failpoint import reach
+from engram.ingest.clean import Cleaner, Redact
+from engram.ingest.scope import project_for, why_not, why_not_project
+from engram.ingest.write import Reading, Written, write_reading
+from engram.models.sessions import find_session, known_values, salt
+from engram.models.store import Store
+from engram.models.transcripts import (
+    BadLine,
+    Cursor,
+    ensure_transcript,
+    known_uuids,
+    load_cursor,
+    move_cursor,
+    note_error,
+    note_gone,
+)
+from engram.models.turns import close_turns, is_forgotten, load_turn
+from engram.settings import Settings
+from engram.transcripts.agent import CLAUDE_CODE, Agent
+from engram.transcripts.discover import TranscriptFile
+from engram.transcripts.entry import BadLine as Unreadable
+from engram.transcripts.entry import Entry
+from engram.transcripts.project import is_excluded
+from engram.transcripts.record import Turn
+from engram.transcripts.tail import Chunk, Position, read_chunk
+from engram.transcripts.turn import restarted
+
+logger = logging.getLogger(__name__)
+
+#: Bytes of one transaction: bounds memory and how long the write lock is held.
+CHUNK_BYTES = 1024 * 1024
+#: So often a read begins anew because another reader was faster.
+MAX_TRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What reading one transcript brought."""
+
+    path: Path
+    session_id: str = ""
+    #: Why nothing was read: off, paused, excluded, gone, unreadable, "not a transcript"; "" where it was read.
+    skipped: str = ""
+    #: Bytes of whole lines read now.
+    bytes_read: int = 0
+    new_turns: int = 0
+    #: Turns that were known and have grown.
+    grown_turns: int = 0
+    #: Entries that were stored.
+    entries: int = 0
+    #: Prompts and assistant messages with text.
+    messages: int = 0
+    bad_lines: int = 0
+    #: Keys of new turns that begin with a prompt, in order.
+    prompts: tuple[str, ...] = ()
+    #: Files and commands of new tool calls, in order, for memories about what is at hand.
+    calls: tuple[str, ...] = ()
+
+    def plus(self, written: Written, bytes_read: int, bad_lines: int) -> IngestResult:
+        """The sum of this and one more chunk."""
+        return replace(
+            self,
+            bytes_read=self.bytes_read + bytes_read,
+            new_turns=self.new_turns + written.new_turns,
+            grown_turns=self.grown_turns + written.grown_turns,
+            entries=self.entries + written.entries,
+            messages=self.messages + written.messages,
+            bad_lines=self.bad_lines + bad_lines,
+            prompts=self.prompts + written.prompts,
+            calls=self.calls + written.calls,
+        )
+
+
+def ingest_file(
+    store: Store,
+    path: Path,
+    *,
+    settings: Settings,
+    redact: Redact,
+    close: bool = False,
+    agent: Agent = CLAUDE_CODE,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> IngestResult:
+    """Read what is new in a transcript and store it; any number of readers may do so at once.
+
+    Each chunk is one transaction: its turns, their entries, the cursor and the work they make due commit together,
+    if nobody moved the cursor meanwhile; else the chunk is read again. A file that vanished or cannot be read
+    changes nothing that is stored.
+
+    Args:
+        redact: takes a text and known hashes; every text passes it before it is stored.
+        close: close the session's open turn at the end (Stop, a flush, silence).
+
+    Raises:
+        StoreError: the database cannot be written; the cursor has not moved.
+    """
+    file = agent.identify(path)
+    if file is None:
+        return _unavailable(store, path)
+    reason = why_not(store, file.session_id, settings)
+    result = IngestResult(path, file.session_id, skipped=reason)
+    tries = 0
+    while not result.skipped:
+        try:
+            step = _Step(store, file, settings, redact, agent, chunk_bytes)
+            result, has_more = step.run(result)
+            tries = 0
+        except Moved:
+            tries += 1
+            if tries >= MAX_TRIES:
+                raise
+            continue
+        except TranscriptError as error:
+            note_error(store, path, str(error))
+            return replace(result, skipped="unreadable")
+        if not has_more:
+            break
+    if close and not result.skipped:
+        _close(store, file.session_id)
+    return result
+
+
+def ingest_all(
+    store: Store,
+    folder: Path,
+    *,
+    settings: Settings,
+    redact: Redact,
+    progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
+    agent: Agent = CLAUDE_CODE,
+    paths: Iterable[Path] | None = None,
+) -> list[IngestResult]:
+    """Read every transcript below a configuration folder (or just ``paths``), the oldest first.
+
+    ``progress`` gets the number of files done, their total and the last result after each file.
+    """
+    if paths is None:
+        found = agent.find(folder, with_subagents=settings.subagents)
+        paths = [file.path for file in sorted(found, key=lambda file: (file.changed_at_ns, str(file.path)))]
+    todo = list(paths)
+    results = []
+    for done, path in enumerate(todo, 1):
+        result = ingest_file(store, path, settings=settings, redact=redact, agent=agent)
+        results.append(result)
+        progress(done, len(todo), result)
+    return results
+
+
+@dataclass(slots=True)
+class _Step:
+    """One chunk of one file: read, think, write."""
+
+    store: Store
+    file: TranscriptFile
+    settings: Settings
+    redact: Redact
+    agent: Agent
+    chunk_bytes: int
+
+    def run(self, result: IngestResult) -> tuple[IngestResult, bool]:
+        """Read and store one chunk; returns the sum so far, and whether more may be there.
+
+        Raises:
+            Moved: another reader was faster; nothing was written.
+        """
+        before = load_cursor(self.store, self.file.path)
+        chunk = read_chunk(
+            self.file.path,
+            Position(before.offset, before.line_number, before.fingerprint),
+            chunk_bytes=self.chunk_bytes,
+            max_line_bytes=self.settings.line_limit_bytes,
+        )
+        reach("ingest.read")
+        if chunk.is_rewritten:
+            self._start_over(before)
+            return result, True
+        if chunk.position.offset == before.offset:
+            return result, False
+        entries, bad_lines = self._parse(chunk)
+        cwd = next((entry.cwd for entry in entries if entry.cwd), "")
+        project = project_for(self.store, cwd, self.settings) if cwd else None
+        if project is not None and find_session(self.store, self.file.session_id) is None:
+            reason = why_not_project(self.store, cwd, project, self.settings)
+            if reason:
+                return replace(result, skipped=reason), False
+        reading = self._build(before, chunk, entries, bad_lines)
+        reading = replace(reading, cwd=cwd, project=project)
+        written = write_reading(self.store, reading, self.settings)
+        result = result.plus(written, chunk.position.offset - before.offset, len(bad_lines))
+        return result, chunk.has_more
+
+    def _parse(self, chunk: Chunk) -> tuple[list[Entry], list[BadLine]]:
+        bad = [BadLine(line.offset, line.length, "too long") for line in chunk.skipped]
+        entries = []
+        for line in chunk.lines:
+            found = self.agent.parse(line)
+            if isinstance(found, Unreadable):
+                bad.append(BadLine(found.offset, found.length, found.reason))
+            elif found is not None:
+                entries.append(found)
+        return entries, bad
+
+    def _build(self, before: Cursor, chunk: Chunk, entries: list[Entry], bad_lines: list[BadLine]) -> Reading:
+        state = json.loads(before.reader_state)
+        known = known_uuids(self.store, [entry.uuid for entry in entries if entry.uuid])
+        cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.file.session_id))
+        builder = self.agent.builder(
+            self.file.session_id,
+            state=state,
+            resume=self._resume(state),
+            owner=lambda uuid: uuid if uuid in known or self._is_turn(uuid) else None,
+            is_subagent=self.file.is_subagent,
+            see_environment=cleaner.see_environment,
+        )
+        for entry in entries:
+            builder.add(entry)
+        built = builder.finish()
+        updates = tuple(
+            replace(update, turn=cleaner.clean(update))
+            for update in built.updates
+            if not is_excluded_turn(update.turn, self.settings)
+        )
+        after = replace(
+            before,
+            offset=chunk.position.offset,
+            line_number=chunk.position.lines,
+            fingerprint=chunk.position.fingerprint,
+            reader_state=json.dumps(built.state, separators=(",", ":")),
+            size=chunk.size,
+        )
+        return Reading(
+            self.file, before, after, updates, built.withdrawn, tuple(bad_lines), cleaner.new_known, self.agent.name
+        )
+
+    def _resume(self, state: dict[str, Any]) -> dict[str, Turn]:
+        found = ((key, load_turn(self.store, key)) for key in self.agent.keys_to_resume(state))
+        return {key: stored.turn for key, stored in found if stored is not None}
+
+    def _is_turn(self, key: str) -> bool:
+        """True for the key of a queued prompt that is stored or was forgotten; other uuids are in ``known``."""
+        if not key.startswith("q:"):
+            return False
+        return load_turn(self.store, key) is not None or is_forgotten(self.store, key)
+
+    def _start_over(self, before: Cursor) -> None:
+        """The file was truncated or rewritten: read it again as a new generation; entries are known by their uuid."""
+        state = restarted(json.loads(before.reader_state))
+        after = replace(
+            before,
+            offset=0,
+            line_number=0,
+            fingerprint=b"",
+            generation=before.generation + 1,
+            reader_state=json.dumps(state),
+        )
+        with self.store.writing():
+            transcript_id = ensure_transcript(self.store, self.file.path, before.session_ref or None)
+            move_cursor(self.store, before, after, transcript_id)
+        logger.info("action=reread path=%s generation=%d", self.file.path, after.generation)
+
+
+def is_excluded_turn(turn: Turn, settings: Settings) -> bool:
+    """True for a turn in a folder that the user excludes, in a session that began elsewhere."""
+    return bool(turn.cwd) and is_excluded(turn.cwd, settings.exclude)
+
+
+def _close(store: Store, session_id: str) -> None:
+    session = find_session(store, session_id)
+    if session is not None:
+        with store.writing():
+            close_turns(store, session.id)
+
+
+def _unavailable(store: Store, path: Path) -> IngestResult:
+    """The result for a path that is no transcript now; what was read of it before stays."""
+    if load_cursor(store, path).transcript_id and not path.exists():
+        note_gone(store, path, is_gone=True)
+        return IngestResult(path, path.stem, skipped="gone")
+    return IngestResult(path, skipped="not a transcript")

@@ -1,0 +1,160 @@
+"""The one transaction of a read: turns, entries, cursor and the work they make due, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engram.failpoint import reach
+from engram.ingest.due import note_due
+from engram.models.sessions import (
+    SessionRow,
+    add_known_values,
+    ensure_project,
+    ensure_session,
+    find_session,
+    touch_session,
+)
+from engram.models.store import Store
+from engram.models.transcripts import BadLine, Cursor, add_bad_lines, ensure_transcript, move_cursor
+from engram.models.turns import close_turn, withdraw_turn, write_turn
+from engram.settings import Settings
+from engram.transcripts.discover import TranscriptFile
+from engram.transcripts.draft import TurnUpdate
+from engram.transcripts.project import Project
+from engram.transcripts.record import Opening, Role, Said
+
+#: Tool calls named in a result at most; only the newest matter for what is at hand.
+MAX_CALLS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one chunk became, ready to be written; all texts are redacted."""
+
+    file: TranscriptFile
+    before: Cursor
+    after: Cursor
+    updates: tuple[TurnUpdate, ...]
+    #: Keys of stored turns that proved to be none.
+    withdrawn: tuple[str, ...]
+    bad_lines: tuple[BadLine, ...]
+    known: frozenset[bytes]
+    agent: str
+    cwd: str = ""
+    project: Project | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one transaction added."""
+
+    new_turns: int = 0
+    grown_turns: int = 0
+    entries: int = 0
+    messages: int = 0
+    prompts: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+def write_reading(store: Store, reading: Reading, settings: Settings) -> Written:
+    """Write a chunk in one transaction.
+
+    Raises:
+        Moved: the cursor is not where the chunk was read from; nothing was written.
+        StoreError: the database cannot be written; nothing was.
+    """
+    with store.writing():
+        reach("ingest.begin")
+        session = _session(store, reading)
+        transcript_id = ensure_transcript(store, reading.file.path, session.id if session else None)
+        written = Written()
+        if session is not None:
+            written = _write_turns(store, reading, session, transcript_id, settings)
+        reach("ingest.turns")
+        add_bad_lines(store, transcript_id, reading.before.generation, reading.bad_lines)
+        move_cursor(store, reading.before, reading.after, transcript_id)
+        reach("ingest.cursor")
+    reach("ingest.committed")
+    return written
+
+
+def _session(store: Store, reading: Reading) -> SessionRow | None:
+    """The session, made once there is something of it to store."""
+    found = find_session(store, reading.file.session_id)
+    if not reading.updates and not reading.known:
+        return found
+    project = reading.project
+    row = None
+    is_settled = found is not None and (found.project_id is not None or found.is_global)
+    if project is not None and project.identity and not project.is_global and not is_settled:
+        row = ensure_project(store, project.identity, project.name, project.root)
+    times = [u.turn.started_at_ms for u in reading.updates if u.turn.started_at_ms is not None]
+    return ensure_session(
+        store,
+        reading.file.session_id,
+        agent=reading.agent,
+        project_id=row.id if row else None,
+        is_global=project.is_global if project else False,
+        cwd=reading.cwd,
+        at_ms=min(times, default=store.now_ms()),
+    )
+
+
+def _write_turns(
+    store: Store, reading: Reading, session: SessionRow, transcript_id: int, settings: Settings
+) -> Written:
+    add_known_values(store, session.id, reading.known)
+    for key in reading.withdrawn:
+        withdraw_turn(store, key)
+    for update in reading.updates:
+        if update.has_grown:
+            write_turn(store, update.turn, session, transcript_id)
+        else:
+            close_turn(store, update.turn.key)
+    written = _count(reading)
+    if not any(update.has_grown for update in reading.updates):
+        return written
+    times = [u.turn.ended_at_ms for u in reading.updates if u.turn.ended_at_ms is not None]
+    branch = next((u.turn.branch for u in reversed(reading.updates) if u.turn.branch), "")
+    touch_session(
+        store, session.id, at_ms=max(times, default=session.last_at_ms), branch=branch, new_messages=written.messages
+    )
+    grown = find_session(store, session.session_id)
+    if grown is not None:
+        note_due(store, grown, settings, _last_prompt_at_ms(reading))
+    return written
+
+
+def _count(reading: Reading) -> Written:
+    grown = [update for update in reading.updates if update.has_grown]
+    new = [update for update in grown if update.is_new]
+    calls = [
+        text
+        for update in grown
+        for action in update.turn.actions[update.actions_before :]
+        for text in (*action.files, action.command)
+        if text
+    ]
+    return Written(
+        new_turns=len(new) - len(reading.withdrawn),
+        grown_turns=len(grown) - len(new),
+        entries=sum(len(update.turn.entries) - update.entries_before for update in grown),
+        messages=sum(_messages(u.turn.said) - _messages(u.turn.said[: u.said_before]) for u in grown),
+        prompts=tuple(u.turn.key for u in new if u.turn.opening is not Opening.CONTINUATION),
+        calls=tuple(calls[-MAX_CALLS:]),
+    )
+
+
+def _messages(said: tuple[Said, ...]) -> int:
+    """Prompts, and distinct messages of the assistant with text."""
+    replies = {one.message_id or one.uuid for one in said if one.role is Role.ASSISTANT}
+    return len(replies) + sum(one.role is Role.USER for one in said)
+
+
+def _last_prompt_at_ms(reading: Reading) -> int | None:
+    times = [
+        update.turn.started_at_ms
+        for update in reading.updates
+        if update.is_new and update.turn.opening is not Opening.CONTINUATION
+    ]
+    return times[-1] if times else None
