@@ -51,6 +51,11 @@ def kind_of(bite: str, label: str, *, is_user: bool) -> Kind:
     return Kind.DECISION if len(_DECIDED.findall(bite)) + len(cues.CHANGE.findall(bite)) >= 2 else Kind.FACT
 
 
+def tells_fix(bite: str) -> bool:
+    """Whether a passage speaks of what was wrong or of how it was put right."""
+    return bool(cues.PROBLEM.search(bite) or cues.REPAIR.search(bite) or cues.CAUSE.search(bite))
+
+
 def importance_of(kind: Kind, quality: float, *, is_user: bool) -> Importance:
     """High for the user's own rules and for the surest decisions and fixes."""
     if kind in (Kind.DECISION, Kind.FIX, Kind.PREFERENCE) and quality >= HIGH_QUALITY:

@@ -29,17 +29,17 @@ class Place:
     """One message's surroundings."""
 
     is_user: bool
-    #: The last message of its turn.
-    is_closing: bool
-    #: The first message of the assistant in its turn.
-    is_first: bool
     #: Length of the message in characters.
     chars: int
+    #: The last message of its turn.
+    is_closing: bool = False
+    #: The first message of the assistant in its turn.
+    is_first: bool = False
     #: Messages of the assistant in the turn.
-    messages: int
-    has_edits: bool
-    has_commit: bool
-    has_errors: bool
+    messages: int = 0
+    has_edits: bool = False
+    has_commit: bool = False
+    has_errors: bool = False
     #: The tool call before the message failed.
     after_error: bool = False
     #: The next tool call changes a file.

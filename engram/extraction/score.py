@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from engram.extraction.bite import Passage
 from engram.extraction.cues import COUNTED, TOPICAL
@@ -100,7 +100,7 @@ def _position(passage: Passage, first: Statement, statements: int, place: Place)
     }
 
 
-def quality(found: dict[str, float], weights: dict[str, float]) -> float:
+def quality(found: dict[str, float], weights: Mapping[str, float]) -> float:
     """Chance, 0 to 1, that the passage is worth keeping."""
     total = weights.get("bias", 0.0) + sum(weights.get(name, 0.0) * value for name, value in found.items())
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))

@@ -1,0 +1,144 @@
+"""Make candidates of chosen passages: content, evidence, facts, and whether they are confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engram.extraction.candidate import (
+    CONTENT_CHARS,
+    MAX_FACTS,
+    Candidate,
+    Importance,
+    Kind,
+    Scope,
+    Status,
+    Voice,
+)
+from engram.extraction.gate import content_words
+from engram.extraction.labels import entities_of, importance_of, kind_of
+from engram.extraction.select import Option
+from engram.extraction.voice import why_suspect
+from engram.transcripts.record import Role, Said
+
+#: How much of the telling message a content holds before other voices, in characters.
+TELLING_CHARS = 600
+#: Share of the passage's words that another message of the turn must hold to support it.
+SUPPORT_SHARE = 0.35
+#: Most supporting messages of a candidate, and how much of each its content holds, in characters.
+MAX_SUPPORTS = 2
+SUPPORT_CHARS = 300
+#: How much of the prompt a content holds at first, in characters.
+PROMPT_CHARS = 200
+
+
+def candidate(option: Option, *, is_global: bool = False) -> Candidate:
+    """The candidate of one chosen passage.
+
+    Args:
+        option: The passage.
+        is_global: Whether the session has no project of its own.
+    """
+    supports = _supports(option)
+    kind = _kind(option)
+    status, confidence = _standing(option)
+    return Candidate(
+        kind=kind,
+        summary=option.passage.bite,
+        content=_content(option, supports),
+        evidence=_evidence(option, supports),
+        turn_keys=(option.turn.key,),
+        facts=_facts(option),
+        entities=entities_of(option.passage.bite, option.turn),
+        importance=_importance(option, kind),
+        scope=_scope(option, is_global),
+        voice=Voice.USER_SAID if option.place.is_user and option.is_typed else Voice.ASSISTANT_SAID,
+        confidence=confidence,
+        status=status,
+        suspect=why_suspect(option.passage.bite, is_typed=option.is_typed),
+        quality=round(option.quality, 3),
+    )
+
+
+def _kind(option: Option) -> Kind:
+    if option.directive is not None:
+        return option.directive.kind
+    if option.episode is not None:
+        return Kind.FIX
+    return kind_of(option.passage.bite, option.label, is_user=option.is_typed)
+
+
+def _importance(option: Option, kind: Kind) -> Importance:
+    if option.directive is not None:
+        return Importance.HIGH if option.directive.is_lasting else Importance.NORMAL
+    return importance_of(kind, option.quality, is_user=option.is_typed)
+
+
+def _scope(option: Option, is_global: bool) -> Scope:
+    if is_global:
+        return Scope.GLOBAL
+    return option.directive.scope if option.directive is not None else Scope.PROJECT
+
+
+def _standing(option: Option) -> tuple[Status, float]:
+    """Status and confidence: confirmed is what the user typed or agreed to, and a fix whose command passed."""
+    if option.is_typed:
+        return Status.ACTIVE, 0.9
+    if option.episode is not None:
+        return Status.ACTIVE, 0.8
+    if option.place.is_agreed and option.place.is_closing and not option.place.is_objected:
+        return Status.ACTIVE, 0.75
+    doubt = 0.2 if option.place.is_objected else 0.0
+    return Status.PROVISIONAL, round(0.45 + 0.3 * option.quality - doubt, 3)
+
+
+def _facts(option: Option) -> tuple[str, ...]:
+    """First error line, command and files of the fix episode, then commits of the turn."""
+    facts: list[str] = []
+    if option.episode is not None:
+        files = ", ".join(f.replace("\\", "/").rsplit("/", 1)[-1] for f in option.episode.files[:4])
+        facts = [option.episode.error_line[:200], option.episode.command[:120], f"changed: {files}"]
+    if not option.place.is_user and option.place.is_closing:
+        facts.extend(a.commit[:120] for a in option.turn.actions if a.commit)
+    return tuple(dict.fromkeys(" ".join(f.split()) for f in facts if f.strip()))[:MAX_FACTS]
+
+
+def _supports(option: Option) -> list[Said]:
+    """Other messages of the turn that say much of what the passage says, the closest first."""
+    said = content_words(option.passage.bite)
+    others = [s for s in option.turn.said if s is not option.said and s.role is Role.ASSISTANT and s.uuid]
+    shares = [(len(said & content_words(s.text)) / max(1, len(said)), s) for s in others]
+    near = sorted((pair for pair in shares if pair[0] >= SUPPORT_SHARE), key=lambda pair: -pair[0])
+    return [s for _, s in near[:MAX_SUPPORTS]]
+
+
+def _evidence(option: Option, supports: Sequence[Said]) -> tuple[str, ...]:
+    """The telling entry, the entries that support it, then the prompt it answers, which the content quotes."""
+    prompts = [s.uuid for s in option.turn.said if s.role is Role.USER]
+    own = [option.said.uuid, *(s.uuid for s in supports), *prompts]
+    calls = [option.episode.failed_uuid, option.episode.passed_uuid] if option.episode is not None else []
+    return tuple(dict.fromkeys(u for u in [*own, *calls] if u))
+
+
+def _content(option: Option, supports: Sequence[Said]) -> str:
+    """The message from the telling line on, what supports it, the prompt, then what stands before it."""
+    lines = option.said.text.splitlines()
+    telling = "\n".join(lines[option.line :]).strip()
+    parts = [telling[:TELLING_CHARS]]
+    said = content_words(option.passage.bite)
+    for other in supports:
+        parts.append("[also] " + _nearest_lines(other.text, said)[:SUPPORT_CHARS])
+    if option.said.role is Role.ASSISTANT and option.turn.prompt:
+        parts.append("[asked] " + option.turn.prompt[:PROMPT_CHARS])
+    if len(telling) > TELLING_CHARS:
+        parts.append("[on] " + telling[TELLING_CHARS:])
+    before = "\n".join(lines[: option.line]).strip()
+    if before:
+        parts.append("[before it] " + before)
+    return "\n\n".join(parts)[:CONTENT_CHARS]
+
+
+def _nearest_lines(text: str, said: frozenset[str]) -> str:
+    """The text from the line on that shares most words with the passage."""
+    lines = text.splitlines()
+    best = max(range(len(lines)), key=lambda i: len(said & content_words(lines[i])))
+    return "\n".join(lines[best:]).strip()

@@ -1,0 +1,119 @@
+"""Directives: what the user laid down for later, in their own typed words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from engram.extraction.bite import cut
+from engram.extraction.candidate import Kind, Scope
+from engram.extraction.sentences import Block, split
+
+#: Shortest and longest directive, in words; longer sentences are descriptions.
+MIN_WORDS = 3
+MAX_WORDS = 60
+
+#: A rule for always, said to the agent or of the team.
+_LASTING = re.compile(
+    r"(?:^|[,;:.!–—-]\s+|\b(?:and|but|so|then|please|you|we|i|claude|agents?|must|should|to|let'?s|want)\s+)(?:always|never)\s+(?!mind\b|\w+ed\b)|"
+    r"\b(?:from now on|going forward|in (?:the )?future(?=[,.!]|$)|every time (?:you|we|i)|whenever (?:you|we|i)|each time (?:you|we|i)|"
+    r"as a (?:general )?rule|for all (?:future|new)|remember (?:that|to)|don'?t ever|at all times|"
+    r"(?:our|my) (?:convention|rule|policy|preference|standard|workflow|code style|style) (?:is|for|says))\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_SUBJECT = (
+    r"(?:you|we|claude|agents?|tests?|commits?|prs?|docs?|comments?|messages?|names?|errors?|branches|subagents?)"
+)
+#: A rule said of oneself or of the team.
+_STANDING = re.compile(
+    r"\b(?:we (?:use|prefer|only (?:use|support|want)|name|follow|require|support) \w|we don'?t (?:use|commit|want|push|support|do|write|add)|"
+    r"i (?:prefer|like (?:to|it when)|don'?t (?:like|want)|do not want|hate) \w|i(?:'d| would) (?:prefer|rather) \w+ \w+|"
+    r"i (?:merge|commit|create|review|push|do) \w+.{0,40}\b(?:myself|manually)|"
+    rf"{_SUBJECT} (?:must|should)(?:n'?t| not| never| always| only)\b|{_SUBJECT} must\b|{_SUBJECT} (?:are|is) not allowed)",
+    re.IGNORECASE,
+)  # fmt: skip
+#: An order not to do, or to prefer, at the beginning of a clause.
+_ORDER = re.compile(
+    r"(?:^|[.!,;:—–-]\s+|\b(?:and|but|please|also)\s+)(?:please\s+)?"
+    r"(?:don'?t|do not|prefer|avoid|stop|make sure (?:to|that you|you|we|claude)|be sure to|"
+    r"use \S+(?: \S+){0,5} (?:instead|rather than)\b)"
+    r"\s*(?!know|think|see|worry|forget|understand|have|need|mind|get|care|believe|remember|really|exist)",
+    re.IGNORECASE,
+)
+#: Only for the task at hand.
+_PASSING = re.compile(
+    r"\b(?:for now|yet|right now|this time|just now|at the moment|today|this once|temporarily|until|first,|anymore\?|"
+    r"i don'?t (?:know|think|see|understand|get|have|remember|believe|care)|don'?t (?:know|think|worry)|never ?mind|"
+    r"if (?:there|error|the|a|an|it)\b|i(?:'ve| have)? never|don'?t always|never (?:got|seen|saw|happen|ran|worked|been|had)|it (?:always|never)|they (?:always|never)|"
+    r"that (?:always|never)|(?:will|would|does|is|are|was|has|have) (?:always|never))\b",
+    re.IGNORECASE,
+)
+#: A clock time: a line of a log, not of a person.
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d|\w+\.\w+:\d+:")
+_DECIDES = re.compile(
+    r"\b(?:we (?:use|only|follow|require|support|ship|decided|go with)|let'?s (?:use|go with|keep|stick))\b",
+    re.IGNORECASE,
+)
+#: What ties a sentence to this code base: symbols, paths, "this", "our", "here".
+_LOCAL = re.compile(
+    r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|code|file|cli|"
+    r"api|server|page|button|component|branch|table|database|function|method|module|package|service))\b",
+    re.IGNORECASE,
+)  # fmt: skip
+#: Habits that go with the person rather than the project.
+_HABIT = re.compile(
+    r"\b(?:commits?|committing|push|prs?|pull requests?|branch(?:es)?|tests?|tdd|comments?|docs?|explain\w*|answers?|repl(?:y|ies)|"
+    r"language|english|german|french|spanish|emojis?|dashes|plans?|ask|questions?|subagents?|agents?|models?|style|naming|names?|"
+    r"verbose|concise|short|summar\w+|format\w*|markdown|review|refactor\w*|dependenc\w+|secrets?|write|code)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One rule of the user."""
+
+    #: The user's sentence, as one line.
+    bite: str
+    kind: Kind
+    scope: Scope
+    #: Line of the text it stands in, from 0.
+    line: int
+    #: Whether it is worded for good ("always", "we use"), not as an order at hand.
+    is_lasting: bool
+
+
+def directives(typed: str, project: str = "") -> list[Directive]:
+    """Rules that the user laid down in a text they typed themselves; questions and passing orders are none.
+
+    Args:
+        typed: What the user typed, without anything pasted, quoted or relayed.
+        project: Display name of the project; a sentence that names it holds for the project.
+    """
+    found = []
+    for statement in split(typed):
+        words = statement.text.split()
+        if statement.block is Block.ROW or not MIN_WORDS <= len(words) <= MAX_WORDS:
+            continue
+        if is_directive(statement.text):
+            is_lasting = bool(_LASTING.search(statement.text) or _STANDING.search(statement.text))
+            kind = Kind.DECISION if _DECIDES.search(statement.text) else Kind.PREFERENCE
+            found.append(
+                Directive(cut(statement.text), kind, scope_of(statement.text, project), statement.line, is_lasting)
+            )
+    return found
+
+
+def is_directive(sentence: str) -> bool:
+    """Whether one typed sentence lays down a rule for later."""
+    if sentence.rstrip().endswith("?") or _PASSING.search(sentence) or _CLOCK.search(sentence):
+        return False
+    return bool(_LASTING.search(sentence) or _STANDING.search(sentence) or _ORDER.search(sentence))
+
+
+def scope_of(sentence: str, project: str = "") -> Scope:
+    """Global for a habit that names nothing of the project, else the project."""
+    names_project = bool(project) and project.lower() in sentence.lower()
+    if names_project or _LOCAL.search(sentence) or not _HABIT.search(sentence):
+        return Scope.PROJECT
+    return Scope.GLOBAL
