@@ -16,7 +16,7 @@ from engram.models.sessions import (
 )
 from engram.models.store import Store
 from engram.models.transcripts import BadLine, Cursor, add_bad_lines, ensure_transcript, move_cursor
-from engram.models.turns import close_turn, withdraw_turn, write_turn
+from engram.models.turns import close_turn, withdraw_turn, write_turns
 from engram.settings import Settings
 from engram.transcripts.discover import TranscriptFile
 from engram.transcripts.draft import TurnUpdate
@@ -106,10 +106,9 @@ def _write_turns(
     add_known_values(store, session.id, reading.known)
     for key in reading.withdrawn:
         withdraw_turn(store, key)
+    write_turns(store, [u.turn for u in reading.updates if u.has_grown], session, transcript_id)
     for update in reading.updates:
-        if update.has_grown:
-            write_turn(store, update.turn, session, transcript_id)
-        else:
+        if not update.has_grown:
             close_turn(store, update.turn.key)
     written = _count(reading)
     if not any(update.has_grown for update in reading.updates):

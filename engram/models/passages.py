@@ -10,11 +10,11 @@ from engram.transcripts.passage import split_passages
 from engram.transcripts.record import Said
 
 
-def add_passages(store: Store, turn_id: int, session: SessionRow, said: Sequence[tuple[int, Said]]) -> None:
-    """Split new texts into passages and index them. Inside ``writing``."""
+def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, int, Said]]) -> None:
+    """Split new texts (turn, row id, text) of a session into passages and index them. Inside ``writing``."""
     rows = [
         (said_id, turn_id, session.id, session.project_id, one.role.value, start, stop)
-        for said_id, one in said
+        for turn_id, said_id, one in said
         for start, stop in split_passages(one.text)
     ]
     if not rows:

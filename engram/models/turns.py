@@ -61,6 +61,23 @@ def write_turn(store: Store, turn: Turn, session: SessionRow, transcript_id: int
     Raises:
         Moved: one of its entries went to another turn meanwhile; roll back and read again.
     """
+    return write_turns(store, [turn], session, transcript_id)[0]
+
+
+def write_turns(store: Store, turns: Sequence[Turn], session: SessionRow, transcript_id: int) -> list[int]:
+    """Store several turns of one session like ``write_turn``; their passages are indexed together, which is faster."""
+    ids: list[int] = []
+    said: list[tuple[int, int, Said]] = []
+    for turn in turns:
+        turn_id = _write_row(store, turn, session, transcript_id)
+        _write_entries(store, turn_id, turn.entries)
+        said += _write_said(store, turn_id, turn.said)
+        ids.append(turn_id)
+    add_passages(store, session, said)
+    return ids
+
+
+def _write_row(store: Store, turn: Turn, session: SessionRow, transcript_id: int) -> int:
     found = store.row("SELECT id, revision FROM turn WHERE key = ?", (turn.key,))
     values = _turn_values(turn)
     if found is None:
@@ -81,8 +98,6 @@ def write_turn(store: Store, turn: Turn, session: SessionRow, transcript_id: int
             "revision = revision + 1 WHERE id = ?",
             (*values, store.now_ms(), turn_id),
         )
-    _write_entries(store, turn_id, turn.entries)
-    _write_said(store, turn_id, session, turn.said)
     return turn_id
 
 
@@ -95,11 +110,12 @@ def _turn_values(turn: Turn) -> tuple[Any, ...]:
 
 
 _ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
+_ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 
 
 def _action_to_json(action: Action) -> dict[str, Any]:
     """Only what differs from the defaults: most calls have few facts."""
-    return {k: v for k, v in dataclasses.asdict(action).items() if v != _ACTION_DEFAULTS[k]}
+    return {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
 
 
 def _action_from_json(facts: dict[str, Any]) -> Action:
@@ -122,9 +138,10 @@ def _write_entries(store: Store, turn_id: int, entries: Sequence[EntryRef]) -> N
         raise Moved() from error
 
 
-def _write_said(store: Store, turn_id: int, session: SessionRow, said: Sequence[Said]) -> None:
+def _write_said(store: Store, turn_id: int, said: Sequence[Said]) -> list[tuple[int, int, Said]]:
+    """Store what was said since; returns turn, row id and text of each."""
     have = int(store.value("SELECT count(*) FROM said WHERE turn_id = ?", (turn_id,)))
-    new: list[tuple[int, Said]] = []
+    new: list[tuple[int, int, Said]] = []
     for seq, one in enumerate(said[have:], have):
         said_id = store.insert(
             "INSERT INTO said (turn_id, seq, uuid, role, text, message_id, offset, length, line, at_ms) "
@@ -134,8 +151,8 @@ def _write_said(store: Store, turn_id: int, session: SessionRow, said: Sequence[
                 one.offset, one.length, one.line, one.at_ms,
             ),
         )  # fmt: skip
-        new.append((said_id, one))
-    add_passages(store, turn_id, session, new)
+        new.append((turn_id, said_id, one))
+    return new
 
 
 def close_turns(store: Store, session_ref: int) -> int:

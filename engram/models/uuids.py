@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import uuid as uuid_module
 
 _UUID_BYTES = 16
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def pack_uuid(text: str) -> bytes:
     """The stored form of an entry's uuid; 16 bytes mean a uuid, any other length means text."""
-    if len(text) == 36:
-        try:
-            packed = uuid_module.UUID(text)
-        except ValueError:
-            packed = None
-        if packed is not None and str(packed) == text:
-            return packed.bytes
+    if len(text) == 36 and _UUID.fullmatch(text):
+        return bytes.fromhex(text.replace("-", ""))
     data = text.encode("utf-8", "replace")
     return data + b"\0" if len(data) == _UUID_BYTES else data
 
