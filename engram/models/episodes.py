@@ -241,7 +241,7 @@ def add_episode(
     add_evidence(store, row_id, evidence)
     _index(store, row_id)
     _link_entities(store, made)
-    add_history(store, made.episode_id, action, reason, {}, _snapshot(made), run_id=run_id)
+    add_history(store, made.episode_id, action, reason, {}, snapshot(made), run_id=run_id)
     return made
 
 
@@ -267,14 +267,18 @@ def change_episode(
     if is_text:
         _unindex(store, episode.id)
     columns = _values(after)
+    if "content" in changes:
+        columns["packed_content"] = None
+    else:
+        del columns["content"]  # packed content stays packed
     assignments = ", ".join(f"{name} = ?" for name in columns)
-    store.run(f"UPDATE episode SET {assignments}, packed_content = NULL WHERE id = ?", [*columns.values(), episode.id])
+    store.run(f"UPDATE episode SET {assignments} WHERE id = ?", [*columns.values(), episode.id])
     if is_text:
         _index(store, episode.id)
         store.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
         store.run("DELETE FROM episode_entity WHERE episode_ref = ?", (episode.id,))
         _link_entities(store, after)
-    before, now = _snapshot(episode), _snapshot(after)
+    before, now = snapshot(episode), snapshot(after)
     keys = [key for key in now if now[key] != before.get(key)]
     add_history(
         store,
@@ -382,7 +386,7 @@ def _values(episode: Episode) -> dict[str, Value]:
     }  # fmt: skip
 
 
-def _snapshot(episode: Episode) -> dict[str, Any]:
+def snapshot(episode: Episode) -> dict[str, Any]:
     """What history keeps of an episode."""
     left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
     facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
@@ -436,3 +440,8 @@ def count_episodes(store: Store) -> Iterable[tuple[str, str, str, int]]:
             "LEFT JOIN project p ON p.id = e.project_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         )
     ]
+
+
+def unpacked_before(store: Store, before_ms: int) -> list[Episode]:
+    """Episodes older than a time whose content is not packed yet."""
+    return select_episodes(store, "e.created_at_ms < ? AND e.packed_content IS NULL AND e.content <> ''", (before_ms,))

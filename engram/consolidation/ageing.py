@@ -1,0 +1,50 @@
+"""Which memories age and how. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engram.models.episodes import Episode
+
+DAY_MS = 86_400_000
+#: Days in which a memory keeps its full weight.
+ACTIVE_DAYS = 30
+#: Weight of a normal memory after that.
+AGED_WEIGHT = 0.7
+#: Days after which a provisional memory that nothing confirmed is archived.
+PROVISIONAL_DAYS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ageing:
+    """What age does to a memory: a new weight, or a new status with its reason."""
+
+    weight: float
+    status: str
+    reason: str = ""
+
+
+def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
+    """What a memory's age asks for; never of a pinned, high or saved one, and never for a time in the future."""
+    same = Ageing(episode.weight, episode.status)
+    if episode.is_pinned or episode.importance == "high" or episode.source == "manual":
+        return same
+    last_use = max(episode.created_at_ms, episode.accessed_at_ms or 0)
+    age_days = (now_ms - last_use) / DAY_MS
+    if episode.status == "active" and age_days >= archive_days:
+        return Ageing(episode.weight, "archived", f"not used for {archive_days} days")
+    if episode.status == "provisional" and age_days >= PROVISIONAL_DAYS:
+        return Ageing(episode.weight, "archived", f"not confirmed for {PROVISIONAL_DAYS} days")
+    if age_days >= ACTIVE_DAYS and episode.weight > AGED_WEIGHT:
+        return Ageing(AGED_WEIGHT, episode.status, f"older than {ACTIVE_DAYS} days")
+    return same
+
+
+def graduates(episode: Episode, now_ms: int) -> bool:
+    """True for a memory that belongs into MEMORY.md: much used, or high, global and 14 days old; said or saved by the user."""
+    if episode.status != "active" or episode.suspect or episode.graduated_at_ms is not None or episode.is_lowered:
+        return False
+    if not (episode.voice.startswith("user") or episode.source == "manual"):
+        return False
+    is_old = now_ms - episode.created_at_ms >= 14 * DAY_MS
+    return episode.access_count >= 3 or (episode.importance == "high" and episode.scope == "global" and is_old)

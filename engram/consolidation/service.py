@@ -1,0 +1,164 @@
+"""One consolidation: under a lease, within a time budget, resumable, logged, and undone on request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engram.atomic import write_atomic
+from engram.consolidation import steps
+from engram.consolidation.steps import Context, Similar
+from engram.consolidation.truth import supersede_outdated
+from engram.errors import BadRequest, NotFound
+from engram.models import episodes, runs
+from engram.models.episodes import Change
+from engram.models.store import Store
+from engram.models.work import last_run_ms, release_lease, take_lease
+from engram.settings import Settings
+
+#: Name of the lease that keeps two workers from consolidating at once.
+LEASE = "consolidate"
+#: Most lines of a report that are kept.
+_REPORT_LINES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a consolidation did, or would do."""
+
+    #: 0 for a dry run, and where it was not this process's turn.
+    run_id: int
+    #: A line a change.
+    lines: tuple[str, ...]
+    #: False where the time budget ended before the steps did; the next run goes on.
+    is_complete: bool = True
+    #: False where another process held the lease, or the last run is too young.
+    has_run: bool = True
+
+
+def consolidate(
+    store: Store, settings: Settings, *, similar: Similar | None = None, duplicate_cosine: float = 0.92,
+    is_dry: bool = False, is_forced: bool = False,
+) -> Report:  # fmt: skip
+    """Tidy up: duplicates, outdated decisions, age, packing, graduation, the daily log.
+
+    Args:
+        store: the open memory.
+        settings: intervals, limits and places.
+        similar: pairs of memories whose vectors agree; without it only exact duplicates are found.
+        duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
+        is_dry: change nothing, say what would be done.
+        is_forced: run also where the last run is younger than the interval.
+    """
+    if is_dry:
+        context = Context(store, settings, None, similar, duplicate_cosine, is_dry=True)
+        for _, step in _steps(context, 0):
+            step()
+        return Report(0, tuple(context.told))
+    owner = f"{os.getpid()}-{id(store)}"
+    every = 0 if is_forced else settings.consolidate_seconds
+    since = last_run_ms(store, LEASE)
+    if not take_lease(store, LEASE, owner, settings.consolidate_budget_seconds * 2 + 60, every_seconds=every):
+        return Report(0, (), has_run=False)
+    has_finished = False
+    try:
+        report = _run(store, settings, similar, duplicate_cosine, since)
+        has_finished = report.is_complete
+        return report
+    finally:
+        release_lease(store, LEASE, owner, has_run=has_finished)
+
+
+def _run(store: Store, settings: Settings, similar: Similar | None, cosine: float, since_ms: int) -> Report:
+    run = runs.begin_run(store)
+    context = Context(store, settings, run.id, similar, cosine)
+    context.told += run.report.get("lines", [])
+    context.files_before |= run.report.get("files_before", {})
+    started = store.clock.steady_seconds()
+    todo = _steps(context, since_ms)
+    names = [name for name, _ in todo]
+    at = names.index(run.position) if run.position in names else 0
+    for number in range(at, len(todo)):
+        if store.clock.steady_seconds() - started > settings.consolidate_budget_seconds:
+            runs.update_run(store, run, position=names[number], report=_report(context))
+            return Report(run.id, tuple(context.told), is_complete=False)
+        todo[number][1]()
+        following = names[number + 1] if number + 1 < len(todo) else ""
+        runs.update_run(store, run, position=following, report=_report(context))
+    runs.update_run(store, run, position="", report=_report(context), state="done")
+    return Report(run.id, tuple(context.told))
+
+
+def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None]]]:
+    """The steps by name, in order."""
+    return [
+        ("duplicates", lambda: steps.archive_exact_duplicates(context)),
+        ("merge", lambda: steps.merge_near_duplicates(context)),
+        ("supersede", lambda: supersede_outdated(context)),
+        ("age", lambda: steps.age(context)),
+        ("pack", lambda: steps.pack_old(context)),
+        ("graduate", lambda: steps.graduate(context)),
+        ("digest", lambda: steps.write_digests(context, since_ms)),
+    ]
+
+
+def _report(context: Context) -> dict[str, object]:
+    return {"lines": context.told[:_REPORT_LINES], "files_before": context.files_before}
+
+
+def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
+    """Take back everything that a run changed, the last change first; returns a line a change.
+
+    Raises:
+        NotFound: there is no such run.
+        BadRequest: it is undone already, or a later run changed the same memories.
+    """
+    run = runs.find_run(store, run_id)
+    if run is None:
+        raise NotFound(f"there is no consolidation {run_id}; 'engram consolidate --list' shows them")
+    if run.state == "undone":
+        raise BadRequest(f"consolidation {run_id} is undone already")
+    changes = runs.changes_of_run(store, run_id)
+    _check_untouched(store, changes)
+    told = []
+    with store.writing():
+        for change in reversed(changes):
+            _undo_change(store, change)
+            told.append(f"undo {change.action} of {change.episode_id}")
+        runs.drop_history_of_run(store, run_id)
+        runs.update_run(store, run, position="", report=run.report, state="undone")
+    for name, text in run.report.get("files_before", {}).items():
+        path = settings.places.notes / name
+        if text:
+            write_atomic(path, text.encode())
+        else:
+            path.unlink(missing_ok=True)
+        told.append(f"restore notes/{name}")
+    return told
+
+
+def _check_untouched(store: Store, changes: list[Change]) -> None:
+    for change in changes:
+        later = [
+            c for c in episodes.history_of(store, change.episode_id) if c.id > change.id and c.run_id != change.run_id
+        ]
+        if later:
+            raise BadRequest(
+                f"{change.episode_id} was changed after that run ({later[-1].action}); undo the later run first"
+            )
+
+
+def _undo_change(store: Store, change: Change) -> None:
+    episode = episodes.find_episode(store, change.episode_id)
+    if episode is None:
+        return
+    if change.action == "pack":
+        runs.unpack_content(store, change.episode_id)
+    elif change.action == "evidence":
+        runs.drop_evidence_beyond(store, episode.id, int(change.before["count"]))
+    elif change.before:
+        fields = {
+            name: tuple(value) if name in ("facts", "entities") else value for name, value in change.before.items()
+        }
+        episodes.change_episode(store, episode, "undo", f"run {change.run_id}", run_id=change.run_id, **fields)

@@ -1,0 +1,156 @@
+"""Consolidation runs and what each changed, so that every run can be resumed, shown and undone."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.models import episodes
+from engram.models.episodes import Change, Episode, add_history
+from engram.models.store import Store, Value
+from engram.models.uuids import pack_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One consolidation."""
+
+    id: int
+    started_at_ms: int
+    ended_at_ms: int | None
+    #: running, done, undone.
+    state: str
+    #: Name of the step that comes next; "" at the start.
+    position: str
+    #: What it did, JSON-able.
+    report: Mapping[str, Any]
+
+
+_RUN = "SELECT id, started_at_ms, ended_at_ms, state, position, report FROM run WHERE kind = 'consolidate'"
+
+
+def _run(row: Sequence[Any]) -> Run:
+    return Run(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]))
+
+
+def begin_run(store: Store) -> Run:
+    """The run that was interrupted, to go on with, or a new one."""
+    with store.writing():
+        found = store.row(f"{_RUN} AND state = 'running' ORDER BY id DESC LIMIT 1")
+        if found is not None:
+            return _run(found)
+        run_id = store.insert(
+            "INSERT INTO run (kind, started_at_ms, state) VALUES ('consolidate', ?, 'running')", (store.now_ms(),)
+        )
+        return Run(run_id, store.now_ms(), None, "running", "", {})
+
+
+def find_run(store: Store, run_id: int) -> Run | None:
+    """A run by its number."""
+    found = store.row(f"{_RUN} AND id = ?", (run_id,))
+    return None if found is None else _run(found)
+
+
+def list_runs(store: Store, limit: int = 20) -> list[Run]:
+    """Runs, the latest first."""
+    return [_run(row) for row in store.rows(f"{_RUN} ORDER BY id DESC LIMIT ?", (limit,))]
+
+
+def update_run(store: Store, run: Run, *, position: str, report: Mapping[str, Any], state: str = "running") -> Run:
+    """Note how far a run is and what it did. May be called inside ``writing``."""
+    ended = store.now_ms() if state != "running" else None
+    with store.writing():
+        store.run(
+            "UPDATE run SET position = ?, report = ?, state = ?, ended_at_ms = ? WHERE id = ?",
+            (position, json.dumps(report, ensure_ascii=False), state, ended, run.id),
+        )
+    return Run(run.id, run.started_at_ms, ended, state, position, report)
+
+
+def changes_of_run(store: Store, run_id: int) -> list[Change]:
+    """What a run changed, in order."""
+    rows = store.rows(
+        "SELECT at_ms, action, reason, run_id, before, after, episode_id, id FROM history WHERE run_id = ? ORDER BY id",
+        (run_id,),
+    )
+    return [
+        Change(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5]), row[6], row[7]) for row in rows
+    ]
+
+
+def pack_content(store: Store, episode: Episode, run_id: int | None, reason: str) -> None:
+    """Store an episode's content compressed; it is read as before, but no longer stands in the text index. Inside ``writing``."""
+    if store.value("SELECT packed_content FROM episode WHERE id = ?", (episode.id,)) is not None:
+        return
+    packed = zlib.compress(episode.content.encode("utf-8"), 9)
+    _reindexed(
+        store, episode.id, "UPDATE episode SET packed_content = ?, content = '' WHERE id = ?", (packed, episode.id)
+    )
+    add_history(store, episode.episode_id, "pack", reason, {}, {}, run_id=run_id)
+
+
+def unpack_content(store: Store, episode_id: str) -> None:
+    """Undo ``pack_content``. Inside ``writing``."""
+    episode = episodes.find_episode(store, episode_id)
+    if episode is not None:
+        sql = "UPDATE episode SET packed_content = NULL, content = ? WHERE id = ? AND packed_content IS NOT NULL"
+        _reindexed(store, episode.id, sql, (episode.content, episode.id))
+
+
+def _reindexed(store: Store, row_id: int, sql: str, parameters: Sequence[Value]) -> None:
+    columns = "rowid, summary, content, entities"
+    select = "SELECT {}id, summary, content, entities FROM episode WHERE id = ?"
+    store.run(
+        f"INSERT INTO episode_fts(episode_fts, {columns}) {select.format(chr(39) + 'delete' + chr(39) + ', ')}",
+        (row_id,),
+    )
+    store.run(sql, parameters)
+    store.run(f"INSERT INTO episode_fts({columns}) {select.format('')}", (row_id,))
+
+
+def add_merged_evidence(store: Store, kept: Episode, merged: Episode, run_id: int | None) -> None:
+    """Give ``kept`` the evidence of ``merged`` too, logged so that it can be taken back. Inside ``writing``."""
+    before = int(store.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (kept.id,)))
+    episodes.add_evidence(store, kept.id, episodes.evidence_of(store, merged.id))
+    after = int(store.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (kept.id,)))
+    if after > before:
+        add_history(store, kept.episode_id, "evidence", f"from {merged.episode_id}", {"count": before}, {"count": after},
+                    run_id=run_id)  # fmt: skip
+
+
+def drop_evidence_beyond(store: Store, row_id: int, count: int) -> None:
+    """Keep only the first ``count`` pieces of evidence. Inside ``writing``."""
+    store.run(
+        "DELETE FROM evidence WHERE episode_ref = ? AND seq NOT IN "
+        "(SELECT seq FROM evidence WHERE episode_ref = ? ORDER BY seq LIMIT ?)",
+        (row_id, row_id, count),
+    )
+
+
+def drop_history_of_run(store: Store, run_id: int) -> None:
+    """Forget a run's history once it is undone. Inside ``writing``."""
+    store.run("DELETE FROM history WHERE run_id = ?", (run_id,))
+
+
+def sessions_active_since(store: Store, since_ms: int) -> list[str]:
+    """Ids of sessions that spoke at or after a time."""
+    rows = store.rows("SELECT session_id FROM session WHERE last_at_ms >= ? ORDER BY last_at_ms", (since_ms,))
+    return [str(row[0]) for row in rows]
+
+
+def content_digest(store: Store) -> str:
+    """SHA-256 over everything that memories hold: for proofs that an undo restored it."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for episode in episodes.all_episodes(store):
+        state = {
+            **episodes.snapshot(episode),
+            "evidence": [pack_uuid(e.uuid).hex() for e in episodes.evidence_of(store, episode.id)],
+        }
+        packed = store.value("SELECT packed_content IS NOT NULL FROM episode WHERE id = ?", (episode.id,))
+        digest.update(json.dumps([state, packed], sort_keys=True, ensure_ascii=False).encode())
+    return digest.hexdigest()

@@ -1,0 +1,152 @@
+"""What a search needs of passages, episodes and note chunks: light rows of candidates, full places of hits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from engram.models.store import Row, Store
+from engram.models.turns import EvidencePlace
+from engram.models.uuids import unpack_uuid
+
+_SLICE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRow:
+    """A passage that may become a hit."""
+
+    id: int
+    turn_id: int
+    session_ref: int
+    project_id: int | None
+    #: user or assistant.
+    role: str
+    said_id: int
+    text: str
+    #: When it was said, in milliseconds since 1970; 0 where it is not known.
+    at_ms: int
+    #: Where it begins in its text, in characters.
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePlace:
+    """Where a passage stands."""
+
+    place: EvidencePlace
+    #: Display name of the project; "" for none.
+    project: str
+    #: The turn's id that never changes.
+    turn_stable_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRow:
+    """What ranking needs to know of an episode."""
+
+    id: int
+    project_id: int | None
+    is_global: bool
+    status: str
+    importance: str
+    is_pinned: bool
+    is_lowered: bool
+    weight: float
+    quality: float
+    created_at_ms: int
+    access_count: int
+    session_ref: int
+    summary: str
+    entities: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRowText:
+    """A chunk of a note that may become a hit."""
+
+    id: int
+    source: str
+    path: str
+    heading: str
+    text: str
+    start_line: int
+    changed_at_ns: int
+
+
+def passage_rows(store: Store, ids: Sequence[int]) -> dict[int, PassageRow]:
+    """Row id → passage, for those that exist."""
+    sql = (
+        "SELECT p.id, p.turn_id, p.session_ref, p.project_id, p.role, p.said_id, "
+        "substr(s.text, p.start + 1, p.stop - p.start), coalesce(s.at_ms, t.started_at_ms, 0), p.start "
+        "FROM passage p JOIN said s ON s.id = p.said_id JOIN turn t ON t.id = p.turn_id WHERE p.id IN"
+    )
+    return {row[0]: PassageRow(*row) for row in _rows_of(store, sql, ids)}
+
+
+def passage_places(store: Store, ids: Sequence[int]) -> dict[int, PassagePlace]:
+    """Row id → where the passage stands."""
+    sql = (
+        "SELECT p.id, n.session_id, s.uuid, f.path, s.line, coalesce(j.name, ''), t.stable_id "
+        "FROM passage p JOIN said s ON s.id = p.said_id JOIN turn t ON t.id = p.turn_id "
+        "JOIN session n ON n.id = p.session_ref JOIN transcript f ON f.id = t.transcript_id "
+        "LEFT JOIN project j ON j.id = p.project_id WHERE p.id IN"
+    )
+    return {
+        row[0]: PassagePlace(
+            EvidencePlace(row[1], unpack_uuid(row[2]), os.fsdecode(bytes(row[3])), row[4]), row[5], row[6]
+        )
+        for row in _rows_of(store, sql, ids)
+    }
+
+
+def episode_rows(store: Store, ids: Sequence[int]) -> dict[int, EpisodeRow]:
+    """Row id → what ranking needs of the episode."""
+    sql = (
+        "SELECT id, project_id, scope = 'global', status, importance, is_pinned, is_lowered, weight, quality, "
+        "created_at_ms, access_count, coalesce(session_ref, 0), summary, entities FROM episode WHERE id IN"
+    )
+    return {
+        row[0]: EpisodeRow(
+            row[0], row[1], bool(row[2]), row[3], row[4], bool(row[5]), bool(row[6]), *row[7:]
+        )
+        for row in _rows_of(store, sql, ids)
+    }  # fmt: skip
+
+
+def newest_episode_ids(store: Store, limit: int) -> list[int]:
+    """Row ids of the newest episodes that are in force."""
+    rows = store.rows(
+        "SELECT id FROM episode WHERE status IN ('active', 'provisional') ORDER BY created_at_ms DESC, id DESC LIMIT ?",
+        (limit,),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def most_accesses(store: Store) -> int:
+    """The highest access count of any episode."""
+    return int(store.value("SELECT coalesce(max(access_count), 0) FROM episode"))
+
+
+def note_rows(store: Store, ids: Sequence[int]) -> dict[int, NoteRowText]:
+    """Row id → chunk of a note."""
+    sql = (
+        "SELECT c.id, n.source, n.path, c.heading, c.text, c.start_line, n.changed_at_ns "
+        "FROM note_chunk c JOIN note n ON n.id = c.note_id WHERE c.id IN"
+    )
+    return {row[0]: NoteRowText(*row) for row in _rows_of(store, sql, ids)}
+
+
+def passage_span(store: Store, session_ref: int, first: int, last: int) -> dict[int, PassageRow]:
+    """Row id → passage, for the passages of a session from row ``first`` to row ``last``."""
+    rows = store.rows(
+        "SELECT id FROM passage WHERE session_ref = ? AND id BETWEEN ? AND ? ORDER BY id", (session_ref, first, last)
+    )
+    return passage_rows(store, [int(row[0]) for row in rows])
+
+
+def _rows_of(store: Store, sql: str, ids: Sequence[int]) -> Iterator[Row]:
+    for start in range(0, len(ids), _SLICE):
+        some = list(ids[start : start + _SLICE])
+        yield from store.rows(f"{sql} ({','.join('?' * len(some))})", some)

@@ -1,0 +1,50 @@
+"""MEMORY.md: graduated memories as lines under dated headings, within its limits; old sections go to the archive. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+#: Longest MEMORY.md, in lines and in bytes: what Claude Code reads of such a file.
+LINES_LIMIT = 200
+BYTES_LIMIT = 25_000
+
+_SECTION = re.compile(r"(?m)^(?=## )")
+
+
+def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
+    """MEMORY.md with lines added under ``## heading``; lines that stand there already are left out."""
+    new = [line for line in lines if line not in text.splitlines()]
+    if not new:
+        return text
+    text = text or "# Memory\n\nKept by Engram. Edit freely; sections in excess move to archive/.\n"
+    parts = _SECTION.split(text)
+    for number, part in enumerate(parts):
+        if part.startswith(f"## {heading}\n"):
+            parts[number] = part.rstrip("\n") + "\n" + "\n".join(new) + "\n\n"
+            return "".join(parts).rstrip("\n") + "\n"
+    return text.rstrip("\n") + f"\n\n## {heading}\n" + "\n".join(new) + "\n"
+
+
+def within_limits(text: str) -> tuple[str, str]:
+    """``(kept, moved)``: the oldest ``##`` sections leave until the rest fits; what stands before them stays.
+
+    A single section that is too large by itself loses its first lines to the archive.
+    """
+    parts = _SECTION.split(text)
+    head, sections = parts[0], parts[1:]
+    moved: list[str] = []
+    while sections and not _fits(head + "".join(sections)):
+        if len(sections) == 1:
+            lines = sections[0].splitlines(keepends=True)
+            if len(lines) < 3:
+                break
+            moved.append("".join(lines[:2]))
+            sections[0] = lines[0] + "".join(lines[2:])
+        else:
+            moved.append(sections.pop(0))
+    return head + "".join(sections), "".join(moved)
+
+
+def _fits(text: str) -> bool:
+    return len(text.splitlines()) <= LINES_LIMIT and len(text.encode()) <= BYTES_LIMIT
