@@ -1,0 +1,33 @@
+"""A question taken apart once, for all steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engram.search.moments import Span, span_of
+from engram.search.query import Query
+from engram.search.words import names_of, terms_of
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the steps know of a question."""
+
+    text: str
+    #: Telling words, each once.
+    terms: tuple[str, ...]
+    #: Paths, symbols, flags and quoted code, in lower case.
+    names: tuple[str, ...]
+    #: The time the question names; None where it names none.
+    span: Span | None
+    now_ms: int
+    session_id: str = ""
+
+
+def take_apart(query: Query, now_ms: int) -> Asked:
+    """Take a question apart. The words of files, command and error count as the question's own."""
+    more = " ".join([*query.files, query.command, query.error]).strip()
+    text = f"{query.text}\n{more}" if more else query.text
+    return Asked(
+        query.text, tuple(terms_of(text)), tuple(names_of(text)), span_of(query.text, now_ms), now_ms, query.session_id
+    )

@@ -1,0 +1,209 @@
+"""The search service: candidates from memory.db, ranked, chosen and shown with their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from engram.embedding.embedder import Embedder
+from engram.models.episodes import episodes_by_row, evidence_of
+from engram.models.fulltext import document_counts, search_episodes, search_notes, search_passages
+from engram.models.search_rows import EpisodeRow, episode_rows, note_rows, passage_places, passage_rows
+from engram.models.store import Store
+from engram.models.turns import EvidencePlace, places_of
+from engram.search.asked import Asked, take_apart
+from engram.search.loaded import LoadedVectors
+from engram.search.matrix import Floats
+from engram.search.pool import Pool, pool_of_episodes, pool_of_notes, pool_of_passages
+from engram.search.query import Hit, Query
+from engram.search.ranking import Ranked, rank
+from engram.search.weights import EPISODE_WEIGHTS, PASSAGE_WEIGHTS
+from engram.search.words import choose_terms
+from engram.settings import Settings
+
+__all__ = ["Hit", "Query", "Searcher"]
+
+#: Candidates that text and vectors bring, each.
+CANDIDATES = 200
+#: Terms that are asked of the text index at most.
+MOST_TERMS = 12
+
+
+class Searcher:
+    """Answers queries over one store. Any thread may call any method.
+
+    Without an embedder it searches by text alone.
+    """
+
+    def __init__(
+        self, store: Store, settings: Settings, *, embedder: Embedder | None = None,
+        index: Mapping[str, LoadedVectors] | None = None,
+    ) -> None:  # fmt: skip
+        """``index`` holds the vectors of each owner kind (p, e, n); made and filled by ``refresh`` where it is None."""
+        self._store = store
+        self._settings = settings
+        self._embedder = embedder
+        if index is None and embedder is not None:
+            index = {owner: LoadedVectors(owner, embedder.model_id, embedder.dimension) for owner in "pen"}
+        self._index = index or {}
+
+    def refresh(self) -> int:
+        """Bring the vectors in memory up to date; returns how many rows were read."""
+        return sum(vectors.refresh(self._store) for vectors in self._index.values())
+
+    def recall(self, query: Query) -> list[Hit]:
+        """The best episodes, best first; own project and global ones only where a project is named."""
+        asked = self._take_apart(query)
+        cosine = self._cosines("e", self._vector_of(query), query)
+        bm25 = dict(search_episodes(self._store, self._terms(asked, "episode_fts"), CANDIDATES))
+        rows = {
+            row_id: row
+            for row_id, row in episode_rows(self._store, sorted({*bm25, *cosine})).items()
+            if row.status != "suspect" and _may_see(query, row)
+        }
+        pool = pool_of_episodes(rows, bm25, cosine)
+        ranked = rank(pool, asked, EPISODE_WEIGHTS)
+        return self._episode_hits(pool, ranked, query.limit)
+
+    def search(self, query: Query) -> list[Hit]:
+        """The best passages of turns and chunks of notes, word for word, best first."""
+        asked = self._take_apart(query)
+        vector = self._vector_of(query)
+        hits = self._search_passages(query, asked, vector) + self._search_notes(query, asked, vector)
+        return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
+
+    def _search_passages(self, query: Query, asked: Asked, vector: Floats | None) -> list[Hit]:
+        cosine = self._cosines("p", vector, query)
+        terms = self._terms(asked, "passage_fts")
+        bm25 = dict(search_passages(self._store, terms, CANDIDATES, project_id=query.project_id))
+        pool = pool_of_passages(passage_rows(self._store, sorted({*bm25, *cosine})), bm25, cosine)
+        ranked = rank(pool, asked, PASSAGE_WEIGHTS)
+        return self._passage_hits(pool, ranked, query.limit)
+
+    def _search_notes(self, query: Query, asked: Asked, vector: Floats | None) -> list[Hit]:
+        if query.project_id is not None and not query.with_global:
+            return []
+        cosine = self._cosines("n", vector, query)
+        bm25 = dict(search_notes(self._store, self._terms(asked, "note_fts"), CANDIDATES))
+        rows = note_rows(self._store, sorted({*bm25, *cosine}))
+        pool = pool_of_notes(rows, bm25, cosine)
+        ranked = rank(pool, asked, PASSAGE_WEIGHTS)
+        hits = []
+        for index in _best(ranked, query.limit):
+            row = rows[int(pool.ids[index])]
+            place = EvidencePlace("", "", row.path, row.start_line)
+            hits.append(
+                Hit(
+                    f"{row.source}#{row.start_line}",
+                    "note",
+                    f"{row.heading}\n{row.text}".strip(),
+                    float(ranked.score[index]),
+                    ranked.parts_of(index),
+                    "",
+                    row.changed_at_ns // 1_000_000,
+                    (place,),
+                    row_id=row.id,
+                    cosine=_cosine(pool, index),
+                )
+            )
+        return hits
+
+    # -- the question
+
+    def _take_apart(self, query: Query) -> Asked:
+        return take_apart(query, self._store.now_ms() if query.now_ms is None else query.now_ms)
+
+    def _vector_of(self, query: Query) -> Floats | None:
+        if self._embedder is None or not query.text.strip():
+            return None
+        vector: Floats = self._embedder.embed_query(query.text)
+        return vector
+
+    def _cosines(self, owner: str, vector: Floats | None, query: Query) -> dict[int, float]:
+        index = self._index.get(owner)
+        if vector is None or index is None:
+            return {}
+        return index.search(vector, CANDIDATES, query.project_id, with_global=query.with_global)
+
+    def _terms(self, asked: Asked, table: str) -> list[str]:
+        """The terms to ask the index for: all where they are few, else the rarest."""
+        terms = list(asked.terms)
+        if len(terms) <= MOST_TERMS:
+            return terms
+        return choose_terms(terms, document_counts(self._store, table, terms), MOST_TERMS)
+
+    # -- the answer
+
+    def _episode_hits(self, pool: Pool, ranked: Ranked, limit: int) -> list[Hit]:
+        best = _best(ranked, limit)
+        episodes = episodes_by_row(self._store, [int(pool.ids[index]) for index in best])
+        hits = []
+        for index in best:
+            episode = episodes.get(int(pool.ids[index]))
+            if episode is None:
+                continue
+            evidence = evidence_of(self._store, episode.id)
+            hits.append(
+                Hit(
+                    episode.episode_id,
+                    episode.kind,
+                    episode.summary,
+                    float(ranked.score[index]),
+                    ranked.parts_of(index),
+                    episode.project,
+                    episode.created_at_ms,
+                    tuple(places_of(self._store, [one.uuid for one in evidence if one.uuid])),
+                    episode.status,
+                    episode.importance,
+                    episode,
+                    episode.session_id,
+                    turn_id=evidence[0].turn_id if evidence else None,
+                    row_id=episode.id,
+                    cosine=_cosine(pool, index),
+                )
+            )
+        return hits
+
+    def _passage_hits(self, pool: Pool, ranked: Ranked, limit: int) -> list[Hit]:
+        best = _best(ranked, limit)
+        ids = [int(pool.ids[index]) for index in best]
+        places, rows = passage_places(self._store, ids), passage_rows(self._store, ids)
+        hits = []
+        for index, row_id in zip(best, ids, strict=True):
+            if row_id not in places or row_id not in rows:
+                continue
+            where, row = places[row_id], rows[row_id]
+            hits.append(
+                Hit(
+                    f"turn_{where.turn_stable_id}#{row_id}",
+                    "turn",
+                    row.text,
+                    float(ranked.score[index]),
+                    ranked.parts_of(index),
+                    where.project,
+                    row.at_ms,
+                    (where.place,),
+                    session_id=where.place.session_id,
+                    role=row.role,
+                    turn_id=row.turn_id,
+                    row_id=row_id,
+                    cosine=_cosine(pool, index),
+                )
+            )
+        return hits
+
+
+def _may_see(query: Query, row: EpisodeRow) -> bool:
+    if query.project_id is None:
+        return True
+    return query.with_global if row.is_global else row.project_id == query.project_id
+
+
+def _best(ranked: Ranked, limit: int) -> Sequence[int]:
+    return [int(index) for index in np.argsort(-ranked.score, kind="stable")[:limit]]
+
+
+def _cosine(pool: Pool, index: int) -> float | None:
+    value = float(pool.cosine[index])
+    return None if np.isnan(value) else value

@@ -1,0 +1,129 @@
+"""Turns and episodes in, hits out, over a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.embedding.hashed import HashedEmbedder
+from engram.models.episodes import Episode, Evidence, add_episode, new_episode_id
+from engram.models.sessions import ensure_project, ensure_session
+from engram.models.store import Store, open_store
+from engram.models.transcripts import ensure_transcript
+from engram.models.turns import delete_turn, write_turn
+from engram.search.embed import embed_missing
+from engram.search.service import Query, Searcher
+from engram.settings import Settings
+from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
+
+NOW = 1_767_225_600_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = open_store(tmp_path / "memory.db")
+    yield made
+    made.close()
+
+
+def add_turn(store: Store, key: str, prompt: str, reply: str, *, project: str = "app", at_ms: int = NOW) -> int:
+    with store.writing():
+        row = ensure_project(store, f"id-{project}", project)
+        session = ensure_session(
+            store, f"s-{project}", agent="claude-code", project_id=row.id, is_global=False, cwd="", at_ms=at_ms
+        )
+        transcript = ensure_transcript(store, Path(f"/t/{project}.jsonl"), session.id)
+        said = (
+            Said(f"{key}-u", Role.USER, prompt, line=1, at_ms=at_ms),
+            Said(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
+        )
+        entries = (EntryRef(f"{key}-u", 0, 1, 1), EntryRef(f"{key}-a", 2, 1, 2))
+        turn = Turn(key, session.session_id, Opening.PROMPT, said, entries=entries, started_at_ms=at_ms, is_closed=True)
+        return write_turn(store, turn, session, transcript)
+
+
+def project_id(store: Store, name: str = "app") -> int:
+    with store.writing():
+        return ensure_project(store, f"id-{name}", name).id
+
+
+def save(store: Store, summary: str, **more: object) -> Episode:
+    with store.writing():
+        episode = Episode(new_episode_id(), "decision", summary, summary, **more)  # type: ignore[arg-type]
+        return add_episode(store, episode, [Evidence("t1-a")])
+
+
+@pytest.fixture(params=["text alone", "with vectors"])
+def searcher(request: pytest.FixtureRequest, store: Store) -> Searcher:
+    embedder = HashedEmbedder() if request.param == "with vectors" else None
+    return Searcher(store, Settings(), embedder=embedder)
+
+
+def fill(store: Store, searcher: Searcher) -> None:
+    while embed_missing(store, HashedEmbedder()):
+        pass
+    searcher.refresh()
+
+
+def test_search_finds_a_passage_with_its_entry_file_and_line(store: Store, searcher: Searcher) -> None:
+    add_turn(store, "t1", "Why does the worker hang?", "The lock of the queue was held while the model was loading.")
+    add_turn(store, "t2", "Rename the button.", "The button is called Save now.")
+    fill(store, searcher)
+
+    hits = searcher.search(Query("queue lock held"))
+
+    assert hits[0].evidence[0].uuid == "t1-a"
+    assert (hits[0].evidence[0].path, hits[0].evidence[0].line) == ("/t/app.jsonl", 2)
+    assert hits[0].text == "The lock of the queue was held while the model was loading."
+    assert abs(sum(hits[0].parts.values()) - hits[0].score) < 0.001
+
+
+def test_a_search_in_one_project_sees_nothing_of_another(store: Store, searcher: Searcher) -> None:
+    add_turn(store, "t1", "The queue lock?", "Held.", project="app")
+    add_turn(store, "t2", "The queue lock?", "Free.", project="other")
+    fill(store, searcher)
+
+    hits = searcher.search(Query("queue lock", project_id=project_id(store, "other"), limit=10))
+
+    assert {hit.project for hit in hits} == {"other"}
+
+
+def test_recall_brings_own_and_global_memories_only(store: Store, searcher: Searcher) -> None:
+    own = save(store, "We keep the queue in SQLite", project_id=project_id(store, "app"))
+    everywhere = save(store, "Never queue work without a key", scope="global")
+    save(store, "The queue of the other project is Redis", project_id=project_id(store, "other"))
+    fill(store, searcher)
+
+    hits = searcher.recall(Query("queue", project_id=project_id(store, "app"), limit=10))
+
+    assert {hit.id for hit in hits} == {own.episode_id, everywhere.episode_id}
+    assert hits[0].episode is not None
+
+
+def test_a_superseded_memory_sinks_below_the_one_in_force(store: Store, searcher: Searcher) -> None:
+    save(store, "The queue runs on Redis", status="superseded")
+    current = save(store, "The queue runs on SQLite now, we left the old store")
+    fill(store, searcher)
+
+    assert searcher.recall(Query("what does the queue run on"))[0].id == current.episode_id
+
+
+def test_what_was_forgotten_is_gone_after_a_refresh(store: Store, searcher: Searcher) -> None:
+    turn_id = add_turn(store, "t1", "The queue lock?", "Held while loading.")
+    fill(store, searcher)
+    with store.writing():
+        delete_turn(store, turn_id)
+    searcher.refresh()
+
+    assert searcher.search(Query("queue lock")) == []
+
+
+@pytest.mark.parametrize("text", ["", "   ", "the of and", '"AND NOT (', "🚀", "x" * 5000])
+def test_no_question_breaks_a_search(store: Store, searcher: Searcher, text: str) -> None:
+    add_turn(store, "t1", "The queue lock?", "Held while loading.")
+    fill(store, searcher)
+
+    searcher.search(Query(text))
+    searcher.recall(Query(text))
