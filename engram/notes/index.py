@@ -80,7 +80,7 @@ def read_lines(
         NotFound: no note has that name.
         BadRequest: ``start`` or ``lines`` is below 1.
     """
-    first, count = start or 1, LINES_LIMIT if lines is None else lines
+    first, count = 1 if start is None else start, LINES_LIMIT if lines is None else lines
     if first < 1 or count < 1:
         raise BadRequest("start and lines are numbers from 1")
     path = dict(find_notes(settings)).get(source)
