@@ -177,6 +177,8 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str) -> Span |
     if groups and not quoted:
         last = groups.end()
     value = text[first:last]
+    if form == "bare" and "/" in value:
+        return None
     if len(value) < 4 or is_placeholder(value):
         return None
     if groups and not quoted:

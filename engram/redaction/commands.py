@@ -146,8 +146,12 @@ def _accept(text: str, found: re.Match[str], kind: str, *, lenient: bool, first:
 
 
 def _cookies(text: str, start: int, end: int) -> Iterator[Span]:
+    done = start
     for header in _COOKIE.finditer(text, start, end):
+        if header.end() < done:
+            continue
         line = _LINE.match(text, header.end())
-        for value in _COOKIE_VALUE.finditer(text, header.end(), line.end() if line else header.end()):
+        done = line.end() if line else header.end()
+        for value in _COOKIE_VALUE.finditer(text, header.end(), done):
             if is_mixed(value.group(1), 8) and total_bits(value.group(1)) < 1.0:
                 yield Span(*value.span(1), "cookie")

@@ -25,19 +25,20 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_@.:~-]{8,}")
 
 def link_spans(text: str, start: int, end: int) -> Iterator[Span]:
     """Spans of passwords, tokens and webhook keys in URLs whose `://` stands in `text[start:end]`."""
+    done = start
     for scheme in _SCHEME.finditer(text, start, end):
         at = scheme.end()
         yield from _user_info(text, at)
-        rest = _REST.match(text, at)
+        rest = _REST.match(text, at) if at >= done else None
         if not rest:
             continue
-        stop = rest.end()
-        for parameter in _PARAMETER.finditer(text, at, stop):
+        done = rest.end()
+        for parameter in _PARAMETER.finditer(text, at, done):
             value = parameter.group(1)
             if not is_placeholder(value) and (is_mixed(value, 6) or total_bits(value) < -3.0):
                 yield Span(*parameter.span(1), "url-parameter")
         if _HOOK.search(rest.group()):
-            yield from _hook_path(text, at, stop)
+            yield from _hook_path(text, at, done)
 
 
 def _user_info(text: str, at: int) -> Iterator[Span]:

@@ -27,6 +27,7 @@ _HARMLESS = re.compile(
     r"image|pulled|\bblob|object|\bindex\b|bundle|asset|uuid|guid|base64,|thinking|@sha|\bgit\b|checkpoint|"
     r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b)[^\n]{0,40}$|(?i:etag|none-match)[\s\S]{0,40}$"
 )
+_TEMPORARY = re.compile(r"/(?:var/folders|nix/store|tmp|site-packages)/[^\s\"']{0,40}$")
 _HARMFUL = re.compile(
     r"(?i)(?:secret|token|passw|passphrase|\bpwd|api[ _-]?key|private|credential|auth|bearer|\bkey\b|_key|cookie)[^\n]{0,30}$"
 )
@@ -106,6 +107,8 @@ def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterat
 def _is_harmless(text: str, first: int, last: int) -> bool:
     token = text[first:last]
     before = text[max(0, first - _CONTEXT) : first]
+    if _TEMPORARY.search(before):
+        return True
     id_start = max(before.rfind(c) for c in " \t\n\"'`(/:=,[{<>") + 1
     if _READABLE_ID.match(before[id_start:] + token):
         return True

@@ -48,7 +48,7 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
 )  # fmt: skip
 _BY_PREFIX = re.compile("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~]*[A-Za-z0-9_\-+/=~]")
-_JWT = re.compile(r"ey[JI][A-Za-z0-9_-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_+/=-]*){0,3}")
+_JWT = re.compile(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_+/=-]*){0,3}")
 
 
 def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
