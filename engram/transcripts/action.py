@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from engram.transcripts.entry import MAX_ID_CHARS
+from engram.transcripts.entry import MAX_ID_CHARS, storable
 from engram.transcripts.record import Action
 
 #: Longest command that is kept, in characters.
@@ -51,14 +51,16 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
     tool = tool[:MAX_ID_CHARS] if isinstance(tool, str) else ""
     given = block.get("input")
     given = given if isinstance(given, dict) else {}
-    files = tuple(f for f in (given.get(key) for key in _FILE_KEYS) if isinstance(f, str) and 0 < len(f) <= 4096)
+    files = tuple(
+        storable(f) for f in (given.get(key) for key in _FILE_KEYS) if isinstance(f, str) and 0 < len(f) <= 4096
+    )
     command = given.get("command")
     return Action(
-        tool_use_id=tool_use_id,
-        tool=tool,
+        tool_use_id=storable(tool_use_id),
+        tool=storable(tool),
         uuid=uuid,
         files=files,
-        command=command[:COMMAND_CHARS] if isinstance(command, str) else "",
+        command=storable(command[:COMMAND_CHARS]) if isinstance(command, str) else "",
         is_edit=tool in EDIT_TOOLS,
     )
 
@@ -103,11 +105,11 @@ def result_text(block: dict[str, Any]) -> str:
     """The text of a ``tool_result`` block; cut where facts are no longer looked for."""
     content = block.get("content")
     if isinstance(content, str):
-        return content[:SEARCHED_CHARS]
+        return storable(content[:SEARCHED_CHARS])
     if not isinstance(content, list):
         return ""
     texts = [b.get("text") for b in content if isinstance(b, dict) and b.get("type") == "text"]
-    return "\n".join(text for text in texts if isinstance(text, str))[:SEARCHED_CHARS]
+    return storable("\n".join(text for text in texts if isinstance(text, str))[:SEARCHED_CHARS])
 
 
 def _exit_code(action: Action, text: str, is_error: bool) -> int | None:

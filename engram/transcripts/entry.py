@@ -14,11 +14,16 @@ from engram.transcripts.tail import Line
 #: Longest uuid, session id or tool id that is believed, in characters.
 MAX_ID_CHARS = 128
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff\x00]")
-#: Escapes that may stand for something SQLite does not take.
-_NEEDS_CLEANING = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
+#: What SQLite does not take in a text: lone surrogates, and NUL which would end it.
+_UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
+_SCALARS = rb'\s*+\{(?:(?!"(?:type|attachment)":)"\w++":(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|true|false|null|-?\d++),)*+'
 #: The type of a line whose first keys are plain scalars: found without parsing the rest.
-_TYPE = re.compile(rb'\s*+\{(?:(?!"type":)"\w++":(?:"(?:[^"\\]|\\.)*+"|true|false|null|-?\d++),)*+"type":"([\w-]++)"')
+_TYPE = re.compile(_SCALARS + rb'"type":"([\w-]++)"')
+_ATTACHMENT = re.compile(_SCALARS + rb'"attachment":\{')
+#: So many bytes are looked at before it is worth looking for the type.
+_HEAD_BYTES = 700
+#: The key of a second copy of a tool's result, which nothing here reads; a third of all bytes.
+_SECOND_COPY = b',"toolUseResult":'
 
 
 class Kind(StrEnum):
@@ -58,7 +63,7 @@ class Entry:
     at_ms: int | None
     cwd: str
     branch: str
-    #: The whole parsed object; its strings hold no lone surrogates and no NUL.
+    #: The parsed object; its strings may hold what ``storable`` takes out.
     data: dict[str, Any]
 
     @property
@@ -76,17 +81,10 @@ class Entry:
 def parse_line(line: Line) -> Entry | BadLine | None:
     """The entry of a line; None for a blank line and for types that do not count. Never raises on any bytes."""
     raw = line.data
-    sniffed = _TYPE.match(raw)
-    if sniffed is not None:
-        kind = _KIND_BYTES.get(sniffed[1])
-        if kind is None or (kind is Kind.ATTACHMENT and b"queued_command" not in raw):
-            return None
-    if not raw.strip():
+    if _is_passed_over(raw):
         return None
     try:
-        data = json.loads(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
-        if _NEEDS_CLEANING.search(raw):
-            data = _clean(data)
+        data = _parse(raw)
     except ValueError:
         return BadLine(line.offset, line.length, "not JSON")
     except RecursionError:
@@ -96,6 +94,45 @@ def parse_line(line: Line) -> Entry | BadLine | None:
     if not isinstance(data, dict):
         return BadLine(line.offset, line.length, "not a JSON object")
     return _entry(line, data)
+
+
+def _is_passed_over(raw: bytes) -> bool:
+    """True for lines that need not be parsed: blank, or plainly of a type that does not count."""
+    head = raw[:_HEAD_BYTES]
+    if head.startswith(b'{"type":') or b'"type":"progress"' in head:
+        sniffed = _TYPE.match(raw)
+        return sniffed is not None and sniffed[1] not in _KIND_BYTES
+    if b'"attachment":{' in head:
+        return b"queued_command" not in raw and _ATTACHMENT.match(raw) is not None
+    return not head.strip() and not raw.strip()
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates and NUL replaced by U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def _parse(raw: bytes) -> Any:
+    cut = raw.find(_SECOND_COPY)
+    if cut > 0 and raw.endswith(b"}"):
+        head = raw[:cut] + b"}"
+        try:
+            data = _decode(head)
+        except ValueError:
+            data = None
+        if isinstance(data, dict) and "uuid" in data and "timestamp" in data and "message" in data:
+            return data
+    return _decode(raw)
+
+
+def _decode(raw: bytes) -> Any:
+    """The value of a line.
+
+    The bytes are decoded first: ``json.loads`` would take some bytes for UTF-16, and fail on others.
+    """
+    return json.loads(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
 def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
@@ -117,19 +154,8 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
 
 
 def _identifier(value: object) -> str:
-    return value if isinstance(value, str) and len(value) <= MAX_ID_CHARS else ""
+    return storable(value) if isinstance(value, str) and len(value) <= MAX_ID_CHARS else ""
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _clean(value: Any) -> Any:
-    """The value with lone surrogates and NUL replaced by U+FFFD: SQLite takes neither."""
-    if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value) if not value.isascii() or "\0" in value else value
-    if isinstance(value, list):
-        return [_clean(one) for one in value]
-    if isinstance(value, dict):
-        return {_clean(key): _clean(one) for key, one in value.items()}
-    return value
+    return storable(value) if isinstance(value, str) else ""

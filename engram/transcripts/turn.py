@@ -25,7 +25,7 @@ from typing import Any
 
 from engram.transcripts.action import finish_action, result_text, shows_environment, start_action
 from engram.transcripts.draft import Draft, TurnUpdate
-from engram.transcripts.entry import MAX_ID_CHARS, Entry, Kind
+from engram.transcripts.entry import MAX_ID_CHARS, Entry, Kind, storable
 from engram.transcripts.prompt import command_of, is_interruption, prompt_of, queued_text, text_of
 from engram.transcripts.queue import Queue, Waiting
 from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
@@ -340,4 +340,4 @@ class TurnBuilder:
 
 def _said(entry: Entry, role: Role, text: str, message_id: str = "") -> Said:
     uuid = "" if entry.kind is Kind.QUEUE else entry.uuid
-    return Said(uuid, role, text, message_id, entry.offset, entry.length, entry.line, entry.at_ms)
+    return Said(uuid, role, storable(text), storable(message_id), entry.offset, entry.length, entry.line, entry.at_ms)
