@@ -24,6 +24,10 @@ class ExtractionContext:
     kept_before: int = 0
     #: Most memories a session may have in all.
     session_cap: int = 24
+    #: What the session is about so far, as an earlier extraction said; "" where none did.
+    rolling_summary: str = ""
+    #: Row id of the project; None where there is none.
+    project_id: int | None = None
 
 
 class Extractor(Protocol):
