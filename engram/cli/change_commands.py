@@ -1,0 +1,95 @@
+"""``engram edit``, ``pin`` and ``bad``: what a person does to one memory."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from engram.cli.episode_json import episode_to_json
+from engram.cli.options import json_option
+from engram.cli.output import print_json
+from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.extraction.saving import edit_memory, lower_memory, pin_memory, require_episode
+from engram.models.episodes import Episode
+from engram.models.store import Store
+
+
+@click.command("edit")
+@click.argument("episode_id", metavar="ID")
+@click.option("--summary", default=None, help="The new one line that is injected (default: as it is).")
+@click.option(
+    "--content", default=None, help="The new full text; - reads it from the standard input (default: as it is)."
+)
+@click.option("--importance", type=click.Choice(["normal", "high"]), default=None, help="(default: as it is)")
+@click.option("--scope", type=click.Choice(["project", "global"]), default=None, help="(default: as it is)")
+@json_option
+@pass_workspace
+def edit(
+    workspace: Workspace, episode_id: str, summary: str | None, content: str | None, importance: str | None,
+    scope: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Change a memory; its history keeps what it was. Without an option the full text opens in your editor.
+
+    Example: engram edit ep_0123456789ab --summary "Deploy with make ship"
+    """
+    with workspace.store() as store:
+        if content == "-":
+            content = sys.stdin.read()
+        if summary is content is importance is scope is None:
+            content = _in_editor(store, episode_id)
+        changed = edit_memory(
+            store,
+            episode_id,
+            workspace.redactor(),
+            summary=summary,
+            content=content,
+            importance=importance,
+            scope=scope,
+        )
+        _report(store, changed, as_json, f"Changed {episode_id}.")
+    wake_worker(workspace)
+
+
+def _in_editor(store: Store, episode_id: str) -> str:
+    text = click.edit(require_episode(store, episode_id).content)
+    if text is None:
+        raise click.Abort
+    return text
+
+
+@click.command("pin")
+@click.argument("episode_id", metavar="ID")
+@click.option("--off", is_flag=True, help="Take the pin away (default: pin it).")
+@json_option
+@pass_workspace
+def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None:
+    """Pin a memory: it never ages and heads every briefing.
+
+    Example: engram pin ep_0123456789ab
+    """
+    with workspace.store() as store:
+        changed = pin_memory(store, episode_id, is_pinned=not off)
+        _report(store, changed, as_json, f"{'Unpinned' if off else 'Pinned'} {episode_id}.")
+
+
+@click.command("bad")
+@click.argument("episode_id", metavar="ID")
+@json_option
+@pass_workspace
+def bad(workspace: Workspace, episode_id: str, as_json: bool) -> None:
+    """Say that a memory is bad: it is not injected any more, at once. Nothing is deleted (`engram forget` deletes).
+
+    Example: engram bad ep_0123456789ab
+    """
+    with workspace.store() as store:
+        changed = lower_memory(store, episode_id)
+        _report(store, changed, as_json, f"{episode_id} is not injected any more.")
+    wake_worker(workspace)
+
+
+def _report(store: Store, changed: Episode, as_json: bool, sentence: str) -> None:
+    if as_json:
+        print_json(episode_to_json(store, changed))
+    else:
+        click.echo(sentence)

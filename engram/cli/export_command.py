@@ -1,0 +1,131 @@
+"""``engram export`` and ``engram import``: memories as JSON lines, there and back without loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from engram.atomic import write_atomic
+from engram.cli.episode_json import episode_from_json, episode_to_json
+from engram.cli.options import json_option, project_option
+from engram.cli.output import print_json
+from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
+from engram.errors import BadRequest
+from engram.models import episodes, sessions
+from engram.models.forgetting import is_episode_forgotten
+from engram.models.store import Store
+
+#: Longest line that import reads, in characters.
+_LINE_LIMIT = 4_000_000
+
+
+@click.command("export")
+@project_option
+@click.option(
+    "--all", "with_archived", is_flag=True, help="Also archived and superseded memories (default: only current)."
+)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), default=None,
+    help="The file to write, mode 0600 (default: the standard output).",
+)  # fmt: skip
+@pass_workspace
+def export(workspace: Workspace, project: str | None, with_archived: bool, output: Path | None) -> None:
+    """Print every memory as one JSON object on a line of its own.
+
+    Example: engram export --all --output memories.jsonl
+    """
+    with workspace.store() as store:
+        place = find_project(store, workspace.settings, project)
+        lines = []
+        for one in episodes.all_episodes(store):
+            if (place is None or one.project_id == place.id) and (
+                with_archived or one.status in ("active", "provisional")
+            ):
+                lines.append(json.dumps(episode_to_json(store, one) | _identity(store, one), ensure_ascii=False))
+    if output is None:
+        for line in lines:
+            click.echo(line)
+    else:
+        write_atomic(output.absolute(), "".join(f"{line}\n" for line in lines).encode())
+        click.echo(f"Wrote {len(lines)} memories to {output}.", err=True)
+
+
+def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
+    found = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
+    return {} if found is None else {"project_identity": found.identity, "project_root": found.root}
+
+
+@click.command("import")
+@click.argument("file", type=click.File("r", encoding="utf-8"))
+@json_option
+@pass_workspace
+def import_memories(workspace: Workspace, file: TextIO, as_json: bool) -> None:
+    """Read memories as `engram export` wrote them; - reads the standard input.
+
+    A memory that is there already stays as it is, and one that you forgot does not come back. Secrets are masked.
+
+    Example: engram import memories.jsonl
+    """
+    counted = {"added": 0, "known": 0, "forgotten": 0, "bad": 0}
+    with workspace.store() as store:
+        for number, line in _lines(file):
+            try:
+                counted[_import_one(workspace, store, line)] += 1
+            except BadRequest as error:
+                counted["bad"] += 1
+                click.echo(f"line {number}: {error}", err=True)
+    wake_worker(workspace)
+    if as_json:
+        print_json(counted)
+    else:
+        click.echo(
+            f"Added {counted['added']} memories; {counted['known']} were there, {counted['forgotten']} are forgotten, "
+            f"{counted['bad']} lines could not be used."
+        )
+
+
+def _lines(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, text in enumerate(file, 1):
+        if not text.strip():
+            continue
+        if len(text) > _LINE_LIMIT:
+            raise BadRequest(f"line {number} is longer than {_LINE_LIMIT} characters")
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BadRequest(f"line {number} is no JSON: {error}") from error
+        if not isinstance(line, dict):
+            raise BadRequest(f"line {number} is no JSON object")
+        yield number, line
+
+
+def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str:
+    episode, evidence = episode_from_json(line)
+    redact = workspace.redactor()
+    if episodes.find_episode(store, episode.episode_id) is not None:
+        return "known"
+    if is_episode_forgotten(store, episode.episode_id):
+        return "forgotten"
+    episode = dataclasses.replace(
+        episode,
+        summary=redact(episode.summary),
+        content=redact(episode.content),
+        facts=tuple(redact(one) for one in episode.facts),
+        entities=tuple(redact(one) for one in episode.entities),
+    )
+    identity = str(line.get("project_identity") or "")
+    with store.writing():
+        if episode.slot and episodes.episode_by_slot(store, episode.slot) is not None:
+            return "known"
+        if episode.project:
+            place = sessions.find_project(store, identity or episode.project) or sessions.ensure_project(
+                store, identity or f"name:{episode.project}", episode.project, str(line.get("project_root") or "")
+            )
+            episode = dataclasses.replace(episode, project_id=place.id)
+        episodes.add_episode(store, episode, evidence, action="import")
+    return "added"

@@ -1,0 +1,110 @@
+"""``engram ingest``: read transcripts now, to the end, with no service running."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from engram.cli.options import json_option
+from engram.cli.output import print_json, print_table
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.errors import NotFound
+from engram.ingest.service import IngestResult, ingest_all
+from engram.models import counts
+from engram.models.store import Store
+from engram.redaction import redact
+from engram.transcripts.discover import find_transcripts, identify
+
+
+@click.command("ingest")
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@json_option
+@pass_workspace
+def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None:
+    """Read transcripts now, to their end; what was read before is not read again.
+
+    PATH is a transcript, a folder of them, or a Claude configuration folder (default: all transcripts of Claude Code).
+    Memories are made of what was read by the worker (`engram up`), or at once by `engram up --once`.
+
+    Example: engram ingest ~/.claude
+    """
+    with workspace.store() as store:
+        todo = find_paths(workspace, paths)
+        with _progress(as_json) as bar:
+            task = bar.add_task("Reading", total=len(todo))
+
+            def step(done: int, total: int, result: IngestResult) -> None:
+                bar.update(task, completed=done, total=total, description=result.path.stem[:8])
+
+            results = ingest_all(
+                store, workspace.settings.claude_folder, settings=workspace.settings, redact=redact, progress=step,
+                paths=todo,
+            )  # fmt: skip
+        report = ingest_report(store, results)
+    if as_json:
+        print_json(report)
+        return
+    click.echo(f"Read {report['files']} files: {report['new_turns']} new turns, {report['turns']} in all.")
+    if report["bad_lines"]:
+        click.echo(f"{report['bad_lines']} lines could not be read; `engram doctor` lists them.")
+    for reason, number in report["skipped"].items():
+        click.echo(f"{number} files passed over: {reason}")
+    print_table(
+        ["project", "sessions#", "turns#"],
+        [(name or "(no project)", one["sessions"], one["turns"]) for name, one in report["projects"].items()],
+        empty=f"There are no transcripts below {workspace.settings.projects_folder}.",
+    )
+
+
+def find_paths(workspace: Workspace, paths: Sequence[Path]) -> list[Path]:
+    """The transcripts that are meant, the oldest change first.
+
+    Raises:
+        NotFound: a path does not exist.
+    """
+    with_subagents = workspace.settings.subagents
+    found = {} if paths else {one.path: one for one in find_transcripts(workspace.settings.claude_folder,
+                                                                         with_subagents=with_subagents)}  # fmt: skip
+    for path in (one.expanduser().absolute() for one in paths):
+        if not path.exists():
+            raise NotFound(f"there is no {path}")
+        some = list(find_transcripts(path, with_subagents=with_subagents))
+        if not some:
+            files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+            known = [one for one in map(identify, files) if one is not None]
+            some = [one for one in known if with_subagents or not one.is_subagent or one.path in paths]
+        found |= {one.path: one for one in some}
+    return [one.path for one in sorted(found.values(), key=lambda one: (one.changed_at_ns, str(one.path)))]
+
+
+def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:
+    """What ``engram ingest --json`` prints: this reading's files and new turns, everything else in all."""
+    totals = counts.count_totals(store)
+    skipped: dict[str, int] = {}
+    for one in results:
+        if one.skipped:
+            skipped[one.skipped] = skipped.get(one.skipped, 0) + 1
+    return {
+        "files": len(results) - sum(skipped.values()),
+        "turns": totals.turns,
+        "new_turns": sum(one.new_turns for one in results),
+        "episodes": totals.episodes,
+        "bad_lines": totals.bad_lines,
+        "skipped": skipped,
+        "projects": {
+            one.name: {"sessions": one.sessions, "turns": one.turns, "prompts": one.prompts, "episodes": one.episodes}
+            for one in counts.count_projects(store)
+        },
+    }
+
+
+def _progress(as_json: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        console=Console(stderr=True), transient=True, disable=as_json,
+    )  # fmt: skip

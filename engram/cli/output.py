@@ -1,0 +1,94 @@
+"""What is printed: JSON for scripts, tables for people, and no control character of a memory on the terminal."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from engram.clock import iso_time
+
+#: Control characters but for newline and tab, escape sequences included, and marks that turn the writing direction.
+_UNSAFE = dict.fromkeys([*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298)])
+_KEPT = {9: "    ", 10: "\n"}
+_TRANSLATION: dict[int, str | None] = {**_UNSAFE, **_KEPT}
+
+#: Columns whose values are typed again by people, so that they are never broken.
+_WHOLE = ("session", "memory", "id")
+
+
+def safe(text: str) -> str:
+    """A stored text as it may be shown on a terminal: without control characters and direction marks."""
+    return text.translate(_TRANSLATION)
+
+
+def one_line(text: str, limit: int = 120) -> str:
+    """A stored text on one line of at most ``limit`` characters."""
+    line = " ".join(safe(text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def print_json(value: Any) -> None:
+    """One JSON value, on indented lines."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def print_json_line(value: Any) -> None:
+    """One JSON value on one line."""
+    click.echo(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def console() -> Console:
+    """The terminal; plain text where the output goes to a file."""
+    return Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """A table for a person; the sentence ``empty`` where there are no rows."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        is_number = heading.endswith("#")
+        is_whole = is_number or heading in _WHOLE
+        table.add_column(
+            heading.rstrip("#"), justify="right" if is_number else "left", overflow="fold", no_wrap=is_whole
+        )
+    for row in rows:
+        table.add_row(*[Text(safe(str(cell))) for cell in row])
+    if table.row_count:
+        console().print(table)
+    else:
+        click.echo(empty)
+
+
+def print_facts(facts: Iterable[tuple[str, object]]) -> None:
+    """Names and values, one a line."""
+    known = [(name, safe(str(value))) for name, value in facts if value not in ("", None)]
+    width = max((len(name) for name, _ in known), default=0)
+    for name, value in known:
+        click.echo(f"{name:<{width}}  {value}")
+
+
+def when(at_ms: int | None) -> str:
+    """A time for a person, in the local zone, to the minute; "–" for none."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_ms / 1000)) if at_ms else "–"
+
+
+def iso(at_ms: int | None) -> str | None:
+    """A time for a script, in UTC; None for none."""
+    return iso_time(at_ms) if at_ms else None
+
+
+def span(seconds: float | None) -> str:
+    """A length of time for a person: 8 s, 3 min, 2 h, 5 days; "–" for none."""
+    if seconds is None:
+        return "–"
+    for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} s"

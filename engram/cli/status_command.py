@@ -1,0 +1,92 @@
+"""``engram status``: the health of every stage at a glance."""
+
+from __future__ import annotations
+
+import click
+
+from engram.cli.health import Health, take_health
+from engram.cli.options import json_option
+from engram.cli.output import print_facts, print_json, print_table, span, when
+from engram.cli.processes import ProcessState
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.models import counts
+from engram.models.sessions import paused_scopes
+from engram.settings import Settings
+
+
+@click.command("status")
+@json_option
+@pass_workspace
+def status(workspace: Workspace, as_json: bool) -> None:
+    """Show what is running, how much was read and kept, and how far each stage is behind.
+
+    Example: engram status --json
+    """
+    with workspace.store() as store:
+        health = take_health(store, workspace.settings)
+        projects = counts.count_projects(store)
+        paused = sorted(paused_scopes(store))
+    if as_json:
+        print_json(status_json(health, projects, paused, workspace.settings))
+        return
+    totals = health.totals
+    print_facts(
+        [
+            ("worker", _process(health.worker)),
+            ("watcher", _process(health.watcher)),
+            ("memory", workspace.settings.home),
+            ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
+            ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
+            ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
+            ("shown to Claude", f"{totals.injections} times"),
+            ("waiting", f"{health.waiting} pieces of work, {health.missing_vectors} texts without a vector"),
+            ("not readable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
+            ("paused", ", ".join(scope or "everything" for scope in paused)),
+        ]
+    )
+    click.echo()
+    print_table(
+        ["stage", "seen#", "done#", "lag", "last success", "last error"],
+        [
+            (name, one.seen, one.done, span(one.lag_seconds), when(one.last_success_ms), one.last_error or "–")
+            for name, one in health.stages.items()
+        ],
+        empty="",
+    )
+
+
+def status_json(
+    health: Health, projects: list[counts.ProjectTotals], paused: list[str], settings: Settings
+) -> dict[str, object]:
+    """What ``engram status --json`` prints."""
+    totals = health.totals
+    return {
+        "worker": health.worker.as_json(),
+        "watcher": health.watcher.as_json(),
+        "turns": totals.turns,
+        "episodes": totals.episodes,
+        "stages": {name: one.as_json() for name, one in health.stages.items()},
+        "sessions": totals.sessions,
+        "transcripts": totals.transcripts,
+        "archived": totals.archived,
+        "suspects": totals.suspects,
+        "injections": totals.injections,
+        "bad_lines": totals.bad_lines,
+        "unreadable_files": totals.unreadable,
+        "unread": {"files": health.unread.files, "bytes": health.unread.bytes},
+        "missing_vectors": health.missing_vectors,
+        "lag_seconds": round(health.lag_seconds, 1),
+        "work": {one.kind: {"waiting": one.waiting, "due": one.due, "dead": one.dead} for one in health.work},
+        "projects": {
+            one.name: {"sessions": one.sessions, "turns": one.turns, "episodes": one.episodes} for one in projects
+        },
+        "paused": paused,
+        "home": str(settings.home),
+        "claude_folder": str(settings.claude_folder),
+    }
+
+
+def _process(state: ProcessState) -> str:
+    if not state.is_alive:
+        return "not running (start it with `engram up`)"
+    return f"running, pid {state.pid or '?'}" + (f", {state.rss_mb:.0f} MB" if state.rss_mb else "")

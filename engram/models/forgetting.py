@@ -1,0 +1,121 @@
+"""SQL of forgetting: what an episode rests on, what else rests on it, and no byte of it left in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engram.models.episodes import Episode, delete_episode, select_episodes
+from engram.models.store import Store
+from engram.models.turns import delete_turn
+
+#: First SQLite whose FTS5 removes a deleted row's words from the index at once.
+_FTS_SECURE_DELETE = (3, 42)
+_INDEXES = ("passage_fts", "episode_fts", "note_fts")
+
+
+def is_episode_forgotten(store: Store, episode_id: str) -> bool:
+    """True where the user forgot the memory of this id."""
+    return store.row("SELECT 1 FROM tombstone WHERE kind = 'episode' AND key = ?", (episode_id.encode(),)) is not None
+
+
+def turn_ids_of(store: Store, episode: Episode) -> list[int]:
+    """Row ids of the turns that an episode rests on, by its evidence."""
+    rows = store.rows(
+        "SELECT v.turn_id FROM evidence v JOIN turn t ON t.id = v.turn_id WHERE v.episode_ref = ? UNION "
+        "SELECT n.turn_id FROM evidence v JOIN entry n ON n.uuid = v.uuid WHERE v.episode_ref = ?",
+        (episode.id, episode.id),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def episodes_resting_on(store: Store, turn_ids: Sequence[int]) -> list[Episode]:
+    """Every episode that rests on one of the turns."""
+    found: dict[int, Episode] = {}
+    for turn_id in turn_ids:
+        for one in select_episodes(
+            store,
+            "e.id IN (SELECT episode_ref FROM evidence WHERE turn_id = ? UNION SELECT v.episode_ref FROM evidence v "
+            "JOIN entry n ON n.uuid = v.uuid WHERE n.turn_id = ?)",
+            (turn_id, turn_id),
+        ):
+            found[one.id] = one
+    return list(found.values())
+
+
+def turn_texts(store: Store, turn_ids: Sequence[int]) -> list[str]:
+    """Everything that was said in turns; what must not be found afterwards."""
+    return [
+        str(row[0]) for turn_id in turn_ids for row in store.rows("SELECT text FROM said WHERE turn_id = ?", (turn_id,))
+    ]
+
+
+def sessions_of_turns(store: Store, turn_ids: Sequence[int]) -> list[str]:
+    """Claude Code's ids of the sessions that turns belong to."""
+    found = [
+        store.value("SELECT s.session_id FROM turn t JOIN session s ON s.id = t.session_ref WHERE t.id = ?", (one,))
+        for one in turn_ids
+    ]
+    return list(dict.fromkeys(str(one) for one in found if one is not None))
+
+
+def delete_memories(store: Store, memories: Sequence[Episode], turn_ids: Sequence[int]) -> None:
+    """Delete episodes and turns with everything that hangs on them; tombstones stay. Inside ``writing``."""
+    for one in memories:
+        _cut_from_others(store, one)
+        delete_episode(store, one)
+    for turn_id in turn_ids:
+        _forget_rolling_summary(store, turn_id)
+        delete_turn(store, turn_id)
+
+
+def _cut_from_others(store: Store, episode: Episode) -> None:
+    """Take a memory's words out of the history and the runs of others: a merge keeps what it merged."""
+    pattern = f"%{episode.episode_id}%"
+    store.run("DELETE FROM history WHERE before LIKE ? OR after LIKE ? OR reason LIKE ?", (pattern, pattern, pattern))
+    store.run("UPDATE run SET report = '{}' WHERE report LIKE ?", (pattern,))
+
+
+def _forget_rolling_summary(store: Store, turn_id: int) -> None:
+    """A session's rolling summary may tell what the turn said; the next extraction begins it anew."""
+    store.run(
+        "UPDATE session SET rolling_summary = '' WHERE id = (SELECT session_ref FROM turn WHERE id = ?)", (turn_id,)
+    )
+
+
+def forget_in_copy(store: Store, episode_ids: Sequence[str], turn_keys: Sequence[str]) -> int:
+    """Delete the same memories and turns in a copy of the database; returns how many rows there were. In ``writing``."""
+    done = 0
+    for episode_id in episode_ids:
+        for one in select_episodes(store, "e.episode_id = ?", (episode_id,)):
+            delete_memories(store, [one], [])
+            done += 1
+    for key in turn_keys:
+        for (turn_id,) in store.rows("SELECT id FROM turn WHERE key = ?", (key,)):
+            delete_memories(store, [], [int(turn_id)])
+            done += 1
+    return done
+
+
+def turn_keys(store: Store, turn_ids: Sequence[int]) -> list[str]:
+    """Keys of turns: the same in every copy of the database."""
+    found = [store.value("SELECT key FROM turn WHERE id = ?", (one,)) for one in turn_ids]
+    return [str(one) for one in found if one is not None]
+
+
+def wipe_free_space(store: Store) -> None:
+    """Leave no byte of what was deleted in the file or its log.
+
+    SQLite overwrites deleted rows by itself (secure_delete). The text index of an older SQLite keeps deleted words:
+    there the indexes are built anew and the file is written anew, which takes as long as the file is large.
+    """
+    version = tuple(int(part) for part in str(store.value("SELECT sqlite_version()")).split("."))
+    if version < _FTS_SECURE_DELETE:
+        with store.writing():
+            for table in _INDEXES:
+                store.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+        store.run("VACUUM")
+    else:
+        with store.writing():
+            for table in _INDEXES:
+                store.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+    store.checkpoint("TRUNCATE")
