@@ -1,0 +1,92 @@
+"""``engram recall`` and ``engram search``: ranked memories, and turns and notes word for word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from engram.cli.asking import Answer, ask
+from engram.cli.options import Command, json_option, project_option
+from engram.cli.output import one_line, print_json, safe
+from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.errors import BadRequest
+
+#: Characters of a hit that a person is shown.
+_SHOWN_CHARACTERS = 600
+
+
+def _options(command: Command) -> Command:
+    """The options that both share."""
+    limit = click.option(
+        "--limit", type=click.IntRange(1, 1000), default=None, metavar="N", help="Most hits (default: recall_limit, 5)."
+    )
+    explain = click.option("--explain", is_flag=True, help="Show the parts of every score (default: the score alone).")
+    return limit(explain(project_option(json_option(command))))
+
+
+@click.command("recall")
+@click.argument("query")
+@_options
+@pass_workspace
+def recall(
+    workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
+) -> None:
+    """Find memories for a question, the best first, with the entries of the transcripts that they rest on.
+
+    Asks the running worker; without one it loads the compiled model, and without that it searches by text alone.
+
+    Example: engram recall "why did we leave SQLite" --project harbor --explain
+    """
+    _run(workspace, "recall", query, project, limit, explain, as_json)
+
+
+@click.command("search")
+@click.argument("query")
+@_options
+@pass_workspace
+def search(
+    workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
+) -> None:
+    """Find what was said, word for word, in turns and notes, the best first.
+
+    Example: engram search "INSERT OR IGNORE" --limit 3
+    """
+    _run(workspace, "search", query, project, limit, explain, as_json)
+
+
+def _run(
+    workspace: Workspace, operation: str, query: str, project: str | None, limit: int | None, explain: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    if not query.strip():
+        raise BadRequest("the question is empty: say what to look for in a few words")
+    with workspace.store() as store:
+        place = find_project(store, workspace.settings, project)
+        answer = ask(workspace, store, operation, query, place, limit or workspace.settings.recall_limit)
+    if as_json:
+        print_json({"hits": answer.hits, "by": answer.by, "note": answer.note or None})
+        return
+    _print(answer, explain)
+
+
+def _print(answer: Answer, explain: bool) -> None:
+    for number, hit in enumerate(answer.hits, 1):
+        _print_hit(number, hit, explain)
+    if not answer.hits:
+        click.echo("Nothing was found.")
+    if answer.note:
+        click.echo(f"({answer.note})", err=True)
+
+
+def _print_hit(number: int, hit: dict[str, Any], explain: bool) -> None:
+    about = ", ".join(str(one) for one in (hit.get("kind"), hit.get("project"), hit.get("created_at")) if one)
+    click.secho(f"[{number}] {hit['id']}  ({about})  {hit['score']:.3f}", bold=True)
+    text = str(hit.get("summary") or hit.get("text") or "")
+    shown = one_line(text, _SHOWN_CHARACTERS) if "summary" in hit else safe(text[:_SHOWN_CHARACTERS])
+    click.echo("    " + shown.replace("\n", "\n    "))
+    if explain:
+        click.echo("    = " + " + ".join(f"{name} {value:.3f}" for name, value in hit["parts"].items()))
+    for place in hit["evidence"][:3]:
+        if place["path"]:
+            click.echo(f"    {safe(place['path'])}:{place['line']}  {place['uuid']}")
