@@ -12,22 +12,32 @@ from engram.transcripts.record import Said
 
 def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, int, Said]]) -> None:
     """Split new texts (turn, row id, text) of a session into passages and index them. Inside ``writing``."""
-    rows = [
-        (said_id, turn_id, session.id, session.project_id, one.role.value, start, stop)
-        for turn_id, said_id, one in said
-        for start, stop in split_passages(one.text)
-    ]
+    rows, texts = [], []
+    for turn_id, said_id, one in said:
+        for start, stop in split_passages(one.text):
+            rows.append((said_id, turn_id, session.id, session.project_id, one.role.value, start, stop))
+            texts.append(one.text[start:stop])
     if not rows:
         return
-    last = store.value("SELECT max(id) FROM passage WHERE session_ref = ?", (session.id,)) or 0
+    last = int(store.value("SELECT max(id) FROM passage WHERE session_ref = ?", (session.id,)) or 0)
     if last:
-        _unindex(store, [int(last)])
+        _unindex(store, [last])
     store.run_many(
         "INSERT INTO passage (said_id, turn_id, session_ref, project_id, role, start, stop) VALUES (?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
-    new = store.rows("SELECT id FROM passage WHERE session_ref = ? AND id >= ?", (session.id, last))
-    _index(store, [int(row[0]) for row in new])
+    new = store.rows("SELECT id FROM passage WHERE session_ref = ? AND id > ? ORDER BY id", (session.id, last))
+    if last:
+        _index(store, [last])
+    before = str(store.value("SELECT text FROM passage_text WHERE id = ?", (last,)) or "") if last else ""
+    # The same words as passage_context gives, without asking it for each row.
+    store.run_many(
+        "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)",
+        [
+            (row[0], own, left, right)
+            for row, own, left, right in zip(new, texts, [before, *texts], [*texts[1:], ""], strict=False)
+        ],
+    )
 
 
 def drop_passages(store: Store, turn_id: int) -> None:
