@@ -76,6 +76,15 @@ def mark_shown(store: Store, session_id: str, prompt_key: str) -> int:
     )
 
 
+def mark_pending(store: Store, session_id: str, prompt_key: str) -> int:
+    """What was given to a prompt came too late: it waits for the next tool call instead. Inside ``writing``."""
+    return store.run(
+        "UPDATE injection SET state = 'pending', channel = 'tool', at_ms = ? "
+        "WHERE session_id = ? AND prompt_key = ? AND state = 'shown' AND channel = 'prompt'",
+        (store.now_ms(), session_id, prompt_key),
+    )
+
+
 def drop_pending(store: Store, session_id: str, prompt_key: str | None = None) -> int:
     """Pending bites that will never be shown leave the ledger. Inside ``writing``."""
     if prompt_key is None:

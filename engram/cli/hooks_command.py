@@ -1,0 +1,33 @@
+"""``engram hooks``: the hooks and the MCP server as a block for Claude Code's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from engram.cli.options import json_option
+from engram.cli.output import print_json
+from engram.cli.workspace import Workspace, pass_workspace
+from engram_hooks.block import link_interpreter, settings_block
+
+
+@click.command("hooks")
+@json_option
+@pass_workspace
+def hooks(workspace: Workspace, as_json: bool) -> None:
+    """Print the hooks and the MCP server as a block for Claude Code's settings, with absolute paths.
+
+    "hooks" belongs into settings.json in Claude Code's configuration folder, "mcpServers" into the user's
+    .claude.json (or a project's .mcp.json). Nothing is changed there. In the memory folder this makes the link
+    `python`, by which the hooks start.
+
+    Example: engram hooks --json
+    """
+    places = workspace.places
+    is_default = places.root == Path.home() / ".claude-memory"
+    link_interpreter(places)
+    block = settings_block(None if is_default else places)
+    if not as_json:
+        click.echo("Merge this into Claude Code's settings (hooks: settings.json; mcpServers: .claude.json):", err=True)
+    print_json(block)

@@ -1,0 +1,310 @@
+"""Recollection joined to storage: a prompt in, bites or silence out; what comes too late waits for a tool call."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from engram.embedding.embedder import Embedder
+from engram.ingest.folder import scope_of_folder
+from engram.models import injections, sessions
+from engram.models.injections import Injection
+from engram.models.recent import latest_turn
+from engram.models.store import Store
+from engram.paths import is_session_id
+from engram.recollection.briefing import build_briefing
+from engram.recollection.choose import Asking, Bite, Floors, choose_bites
+from engram.recollection.files import RecollectionFiles
+from engram.recollection.gate import search_text
+from engram.recollection.prompts import AskedPrompt, LatestPrompts, digest_of, key_of
+from engram.recollection.render import TOKEN_CHARS, bites_text, hook_output
+from engram.recollection.searching import NO_PROJECT, Searcher
+from engram.recollection.topics import Topics
+from engram.redaction import redact as redact_text
+from engram.search.query import Query
+from engram.settings import Settings
+from engram.transcripts.project import is_excluded
+from engram.transcripts.record import Action
+
+logger = logging.getLogger(__name__)
+
+#: Hits that are looked at for three bites.
+CANDIDATES = 20
+#: Injected text is replayed there, so that nothing must be said again.
+_REPLAYED = ("resume", "fork")
+#: Claude's context is empty again there.
+_EMPTIED = ("clear", "compact")
+_PROMPT, _START, _TOOL = "UserPromptSubmit", "SessionStart", "PreToolUse"
+
+
+class RecollectionService:
+    """Decides what a session is reminded of. Any thread may call any method."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        searcher: Searcher,
+        *,
+        redact: Callable[[str, Collection[bytes]], str] = redact_text,
+        embedder: Embedder | None = None,
+        floors: Floors | None = None,
+    ) -> None:
+        """``embedder`` tells whether two prompts are about one topic; without it words alone do."""
+        self._store = store
+        self._searcher = searcher
+        self._settings = settings
+        self._redact = redact
+        self._floors = floors or Floors()
+        self._prompts = LatestPrompts()
+        self._topics = Topics(embedder)
+        self._files = RecollectionFiles(settings.places.recollections)
+        #: Held while a pending file and its rows in the ledger change together.
+        self._handing_over = threading.RLock()
+
+    # -- the socket
+
+    def answer_hook(self, payload: Mapping[str, object]) -> bytes:
+        """What a hook prints for its payload: one JSON object on one line, or nothing.
+
+        What it holds counts as shown. Where the answer could not be sent, call ``came_too_late``.
+        """
+        session_id, cwd = _text(payload, "session_id"), _text(payload, "cwd")
+        if not self._settings.inject or not is_session_id(session_id) or payload.get("agent_id"):
+            return b""
+        event = payload.get("hook_event_name")
+        if event == _START:
+            return self._brief(session_id, cwd, _text(payload, "source"))
+        if event == _PROMPT:
+            return self._answer_prompt(session_id, cwd, payload)
+        return b""
+
+    def came_too_late(self, payload: Mapping[str, object]) -> None:
+        """The hook was gone before the answer came: bites wait for the next tool call, a briefing is not counted."""
+        session_id = _text(payload, "session_id")
+        if not is_session_id(session_id):
+            return
+        if payload.get("hook_event_name") == _START:
+            injections.clear_ledger(self._store, session_id)
+            return
+        text = self._searchable(session_id, payload.get("prompt"))
+        key, latest = key_of(payload, text), self._prompts.find(session_id)
+        with self._handing_over, self._store.writing():
+            injections.mark_pending(self._store, session_id, key)
+            injections.drop_pending(self._store, session_id, key)
+        if latest is not None and latest.key == key:
+            self._offer(session_id, latest)
+
+    def _answer_prompt(self, session_id: str, cwd: str, payload: Mapping[str, object]) -> bytes:
+        text = self._searchable(session_id, payload.get("prompt"))
+        if not text:
+            return b""
+        prompt = AskedPrompt(key_of(payload, text), digest_of(text), text, self._store.now_ms(), cwd)
+        is_new = self._prompts.claim(session_id, prompt)
+        if is_new and self._topics.is_same(session_id, text):
+            return b""
+        has_waited = self._take_back(session_id)
+        if not (is_new or has_waited):
+            return b""
+        bites = self._choose(session_id, prompt)
+        if not bites:
+            return b""
+        self._note(session_id, prompt.key, "prompt", bites, "shown")
+        self._topics.note(session_id, text)
+        return hook_output(_PROMPT, bites_text(bites, self._settings.bite_tokens))
+
+    def _brief(self, session_id: str, cwd: str, source: str) -> bytes:
+        if source in _EMPTIED:
+            self._take_back(session_id)
+            injections.clear_ledger(self._store, session_id)
+            self._topics.forget(session_id)
+        if source in _REPLAYED or not self._may_show(session_id, cwd):
+            return b""
+        project_id = self._project_of(session_id, cwd)
+        text = build_briefing(self._store, self._settings, project_id=project_id)
+        if not text or not injections.note_shown(self._store, session_id, "briefing", len(text) // TOKEN_CHARS):
+            return b""
+        return hook_output(_START, text)
+
+    # -- the tasks
+
+    def recollect(self, session_id: str) -> bool:
+        """Look at the session's latest prompt, or, where it was looked at before, at its latest tool call.
+
+        Returns True where bites now wait for the next tool call.
+        """
+        turn = latest_turn(self._store, session_id) if is_session_id(session_id) else None
+        if turn is None or not self._settings.inject:
+            return False
+        text, at_ms = self._searchable(session_id, turn.turn.prompt), turn.turn.started_at_ms or 0
+        digest = digest_of(text)
+        prompt = AskedPrompt(digest, digest, text, at_ms, turn.turn.cwd)
+        if text and not self._is_stale(prompt) and self._prompts.claim_written(session_id, prompt):
+            return not self._topics.is_same(session_id, text) and self._offer(session_id, prompt)
+        return self._look_at_hand(session_id, turn.turn.actions)
+
+    def _look_at_hand(self, session_id: str, actions: Sequence[Action]) -> bool:
+        """Look at the latest tool call of a turn, once."""
+        if not actions or not self._prompts.is_new_call(session_id, actions[-1].tool_use_id):
+            return False
+        last = actions[-1]
+        return self.about_tool(session_id, last.files, last.command, last.error_line)
+
+    def refresh(self, session_id: str) -> bool:
+        """New memories are there: choose anew what waits, or what the latest prompt could have had."""
+        prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
+        if prompt is None or not self._settings.inject or self._is_stale(prompt):
+            return False
+        return self._offer(session_id, prompt)
+
+    def about_tool(self, session_id: str, files: Sequence[str] = (), command: str = "", error: str = "") -> bool:
+        """Put what is remembered of a file or command at hand where the next tool call takes it; True where it waits.
+
+        Counts against the bites of the prompt that the tool call belongs to; what waits already stays.
+        """
+        prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
+        if prompt is None or not self._settings.inject or self._is_stale(prompt):
+            return False
+        text = self._redact(" ".join([*(name.rpartition("/")[2] for name in files), command, error]), ()).strip()
+        self._settle_session(session_id)
+        if not text or self._files.is_pending(session_id):
+            return False
+        asked = AskedPrompt(prompt.key, prompt.digest, text, prompt.at_ms, prompt.cwd)
+        return self._offer(session_id, asked, files=tuple(files), command=command, error=error)
+
+    def tidy(self) -> int:
+        """Read the receipts of hooks, withdraw what got stale, remove what is left over; returns how many files."""
+        now_ms, settled = self._store.now_ms(), 0
+        for receipt in self._files.receipts():
+            settled += self._settle_session(receipt.session_id)
+        for waiting in self._files.pending():
+            if now_ms - waiting.written_at_ms > self._settings.stale_seconds * 1000:
+                settled += self._take_back(waiting.session_id)
+        return settled + self._files.remove_older(now_ms - self._settings.live_seconds * 1000)
+
+    # -- the pieces
+
+    def _searchable(self, session_id: str, prompt: object) -> str:
+        known = sessions.known_values(self._store, session_id)
+        return search_text(self._redact(prompt, known)) if isinstance(prompt, str) else ""
+
+    def _choose(
+        self,
+        session_id: str,
+        prompt: AskedPrompt,
+        files: tuple[str, ...] = (),
+        command: str = "",
+        error: str = "",
+    ) -> list[Bite]:
+        """Bites for a prompt, as many as it may still have; what waits counts as not shown."""
+        ledger = [one for one in injections.injections_of_session(self._store, session_id) if one.state == "shown"]
+        had = {one.episode_id for one in ledger if one.prompt_key in (prompt.key, prompt.digest)}
+        remaining = self._settings.bites - len(had)
+        if remaining <= 0 or not self._may_show(session_id, prompt.cwd):
+            return []
+        project_id = self._project_of(session_id, prompt.cwd)
+        now_ms = self._store.now_ms()
+        query = Query(
+            prompt.text,
+            NO_PROJECT if project_id is None else project_id,
+            limit=CANDIDATES,
+            now_ms=now_ms,
+            files=files,
+            session_id=session_id,
+            command=command,
+            error=error,
+        )
+        waiting = {one.episode_id for one in self._waiting(session_id)} - {one.episode_id for one in ledger}
+        shown = injections.injected_ids(self._store, session_id) - waiting
+        asking = Asking(prompt.text, session_id, project_id, shown | had, remaining, now_ms)
+        return choose_bites(self._searcher.recall(query), asking, self._floors)
+
+    def _offer(
+        self,
+        session_id: str,
+        prompt: AskedPrompt,
+        files: tuple[str, ...] = (),
+        command: str = "",
+        error: str = "",
+    ) -> bool:
+        """Choose bites and put them where the next tool call takes them, in place of what waits there."""
+        bites = self._choose(session_id, prompt, files, command, error)
+        data = hook_output(_TOOL, bites_text(bites, self._settings.bite_tokens))
+        with self._handing_over:
+            latest = self._prompts.find(session_id)
+            # A hook may have been faster, or the user may have gone on: then these bites are for nobody.
+            if latest is None or latest.key != prompt.key or self._settle_session(session_id):
+                return False
+            self._take_back(session_id)
+            if not data:
+                return False
+            self._note(session_id, prompt.key, "tool", bites, "pending")
+            self._files.put(session_id, data)
+        if prompt.text == latest.text:
+            self._topics.note(session_id, latest.text)
+        return True
+
+    def _take_back(self, session_id: str) -> bool:
+        """Withdraw what waits for a session; True where something did and no hook was faster."""
+        with self._handing_over:
+            self._settle_session(session_id)
+            has_waited = self._files.withdraw(session_id)
+            self._settle_session(session_id)
+            with self._store.writing():
+                injections.drop_pending(self._store, session_id)
+        return has_waited
+
+    def _settle_session(self, session_id: str) -> bool:
+        """Count what a hook has handed over as shown; True where it did."""
+        with self._handing_over:
+            if not self._files.take_receipt(session_id):
+                return False
+            with self._store.writing():
+                for key in {one.prompt_key for one in self._waiting(session_id)}:
+                    injections.mark_shown(self._store, session_id, key)
+        return True
+
+    def _waiting(self, session_id: str) -> list[Injection]:
+        return [one for one in injections.injections_of_session(self._store, session_id) if one.state == "pending"]
+
+    def _note(self, session_id: str, key: str, channel: str, bites: Sequence[Bite], state: str) -> None:
+        with self._store.writing():
+            injections.add_injections(
+                self._store,
+                [
+                    Injection(
+                        session_id, key, channel, one.episode_id, one.relevance, len(one.text) // TOKEN_CHARS, state
+                    )
+                    for one in bites
+                ],
+            )
+
+    def _is_stale(self, prompt: AskedPrompt) -> bool:
+        return abs(self._store.now_ms() - prompt.at_ms) > self._settings.stale_seconds * 1000
+
+    def _project_of(self, session_id: str, cwd: str) -> int | None:
+        """Row id of the session's project; None for a root folder, or one that was never seen."""
+        found = sessions.find_session(self._store, session_id)
+        if found is not None and (found.project_id is not None or found.is_global):
+            return found.project_id
+        project = scope_of_folder(self._store, self._settings, cwd).project
+        return None if project is None else project.id
+
+    def _may_show(self, session_id: str, cwd: str) -> bool:
+        """False for sessions that are excluded or paused."""
+        found = sessions.find_session(self._store, session_id)
+        folders = {cwd, found.cwd if found else ""} - {""}
+        if any(is_excluded(folder, self._settings.exclude) for folder in folders):
+            return False
+        paused = sessions.paused_scopes(self._store)
+        if not paused:
+            return True
+        project_id = self._project_of(session_id, cwd)
+        project = None if project_id is None else sessions.project_by_id(self._store, project_id)
+        return "" not in paused and (project is None or project.identity not in paused)
+
+
+def _text(payload: Mapping[str, object], name: str) -> str:
+    value = payload.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,70 @@
+"""Is a prompt still about what the session was last reminded of? Then the last recollection stands."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engram.embedding.embedder import Embedder
+from engram.errors import EmbeddingError
+from engram.recollection.gate import telling_words
+from engram.recollection.words import overlap, stems
+
+if TYPE_CHECKING:
+    from engram.embedding.embedder import Matrix
+
+#: Sessions whose last topic is kept in mind.
+KEPT_SESSIONS = 500
+#: Share of the words of two prompts from which on they are about one topic.
+SAME_WORDS = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    words: frozenset[str]
+    vector: Matrix | None
+
+
+class Topics:
+    """The topic of each session's last recollection. Any thread may call any method."""
+
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        """Without an embedder shared words tell."""
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._found: OrderedDict[str, _Topic] = OrderedDict()
+
+    def is_same(self, session_id: str, text: str) -> bool:
+        """True where the session was reminded of something for a prompt about the same topic."""
+        with self._lock:
+            last = self._found.get(session_id)
+        if last is None:
+            return False
+        if overlap(stems(telling_words(text)), last.words) >= SAME_WORDS and len(last.words) > 3:
+            return True
+        vector = self._vector(text) if last.vector is not None else None
+        if vector is None or last.vector is None or self._embedder is None:
+            return False
+        return float(vector @ last.vector) > self._embedder.thresholds.same_topic
+
+    def note(self, session_id: str, text: str) -> None:
+        """The session has just been reminded of something for this prompt."""
+        topic = _Topic(stems(telling_words(text)), self._vector(text))
+        with self._lock:
+            self._found[session_id] = topic
+            self._found.move_to_end(session_id)
+            while len(self._found) > KEPT_SESSIONS:
+                self._found.popitem(last=False)
+
+    def forget(self, session_id: str) -> None:
+        """The session's context is empty again."""
+        with self._lock:
+            self._found.pop(session_id, None)
+
+    def _vector(self, text: str) -> Matrix | None:
+        try:
+            return None if self._embedder is None else self._embedder.embed_query(text)
+        except EmbeddingError:
+            return None

@@ -1,0 +1,26 @@
+"""Words compared without their endings. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
+_ENDING = re.compile(r"(?:ations?|ments?|ings?|ers?|ies|ied|ions?|ed|es|s|e|y)$")
+
+
+def stems(words: Iterable[str]) -> frozenset[str]:
+    """The words cut into their parts (``readFile`` → read, file) without endings, in lower case."""
+    found = set()
+    for word in words:
+        for part in _PART.findall(word):
+            low = part.lower()
+            stem = _ENDING.sub("", low)
+            found.add(stem if len(stem) >= 3 else low)
+    return frozenset(one for one in found if len(one) > 1)
+
+
+def overlap(one: Collection[str], other: Collection[str]) -> float:
+    """Shared words as a share of the smaller set; 0 where one is empty."""
+    smaller = min(len(one), len(other))
+    return len(set(one) & set(other)) / smaller if smaller else 0.0
