@@ -156,7 +156,11 @@ def docker_auth_config(rng: random.Random) -> tuple[str, list[str]]:
 @kind
 def kubeconfig_key(rng: random.Random) -> tuple[str, list[str]]:
     s = base64.b64encode(b"-----BEGIN RSA PRIVATE KEY-----\n" + rng.randbytes(300)).decode()
-    return s, [f"    client-key-data: {s}", f'"client-key-data":"{s}"', f"users:\n- name: a\n  user:\n    client-key-data: {s}"]
+    return s, [
+        f"    client-key-data: {s}",
+        f'"client-key-data":"{s}"',
+        f"users:\n- name: a\n  user:\n    client-key-data: {s}",
+    ]
 
 
 @kind
@@ -165,7 +169,7 @@ def kubernetes_secret(rng: random.Random) -> tuple[str, list[str]]:
     return s, [
         f"apiVersion: v1\nkind: Secret\ndata:\n  password: {s}",
         f"kind: Secret\nmetadata:\n  name: db\ndata:\n  db-password: {s}\n",
-        f"kubectl patch secret db -p '{{\"data\":{{\"password\":\"{s}\"}}}}'",
+        f'kubectl patch secret db -p \'{{"data":{{"password":"{s}"}}}}\'',
     ]
 
 
@@ -398,7 +402,11 @@ def putty_key(rng: random.Random) -> tuple[str, list[str]]:
     raw = base64.b64encode(rng.randbytes(190)).decode()
     s = "\n".join(raw[i : i + 64] for i in range(0, len(raw), 64))
     head = "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: ops"
-    return s, [f"{head}\nPrivate-Lines: 4\n{s}\nPrivate-MAC: 0", f"Private-Lines: 4\n{s}", f"my ppk:\nPrivate-Lines: 4\n{s}\n\nhow do I convert it"]
+    return s, [
+        f"{head}\nPrivate-Lines: 4\n{s}\nPrivate-MAC: 0",
+        f"Private-Lines: 4\n{s}",
+        f"my ppk:\nPrivate-Lines: 4\n{s}\n\nhow do I convert it",
+    ]
 
 
 @kind
@@ -428,7 +436,11 @@ def airtable_pat(rng: random.Random) -> tuple[str, list[str]]:
 
 @kind
 def mapbox_secret(rng: random.Random) -> tuple[str, list[str]]:
-    body = base64.urlsafe_b64encode(json.dumps({"u": "acme", "a": run(rng, LOWER + DIGITS, 25)}).encode()).decode().rstrip("=")
+    body = (
+        base64.urlsafe_b64encode(json.dumps({"u": "acme", "a": run(rng, LOWER + DIGITS, 25)}).encode())
+        .decode()
+        .rstrip("=")
+    )
     s = f"sk.{body}.{run(rng, URLSAFE, 22)}"
     return s, [f"MAPBOX={s}", f"mapboxgl.accessToken = '{s}'", f"mapbox is {s} I think"]
 

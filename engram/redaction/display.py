@@ -1,0 +1,113 @@
+"""Text made harmless for showing: no control characters, no fence that could close ours, no link, one line."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ANSI = re.compile(
+    r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]?|\x1b[ -/]{0,8}[0-~]?"
+)
+_LINE_BREAKS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_URL = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]{0,30}:(?://|\\\\|/{1,8})[^\s`'\"<>()\[\]{}‹›]*|\bwww\.[^\s`'\"<>()\[\]{}‹›]+"
+)
+_SCHEME_ONLY = re.compile(r"(?i)\b(?:javascript|data|vbscript|mailto|file|blob)\s*:\s*(?=\S)[^\s`'\"<>()\[\]{}‹›]*")
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]+|")
+_HOST = re.compile(r"[\w.-]+")
+_ENTITY = re.compile(r"(?i)&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e|grave|#0*96|#x0*60);?")
+#: Signs that could open or close a fence, and what is shown for them.
+_ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "｀": "'"})
+_BACKTICKS = re.compile(r"`{2,}")
+_TILDES = re.compile(r"~{3,}")
+_BLANKS = re.compile(r"\s+")
+#: Shown where a text was cut.
+ELLIPSIS = "…"
+
+
+def fence_safe(text: str, *, keep_lines: bool = False) -> str:
+    """The text so that, inside a fence, it cannot close it, hide anything or steer a terminal.
+
+    Control characters, ANSI sequences, invisible and bidirectional characters and lone surrogates go; `<` and `>`
+    become `‹` and `›`; runs of two or more backticks become as many `'`. Doing it twice changes nothing.
+
+    Args:
+        text: anything.
+        keep_lines: keep line breaks (as `\\n`) instead of turning each into a blank.
+    """
+    previous = None
+    while previous != text:
+        previous = text
+        text = _ANSI.sub("", text)
+        text = _LINE_BREAKS.sub("\n" if keep_lines else " ", text)
+        if not (text.isascii() and text.isprintable()):
+            text = "".join(c for c in text if c in "\n\t" or not _is_hidden(c)).replace("\t", " ")
+        text = _ENTITY.sub(_shown_entity, text).translate(_ANGLES)
+        text = _BACKTICKS.sub(lambda m: "'" * len(m.group()), text)
+        text = _TILDES.sub(lambda m: "-" * len(m.group()), text)
+    return text
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text as one safe line of at most `limit` characters, every link replaced by its host.
+
+    Cut at a word's end where there is one in the last fifth, with `…` for what is left out. An odd number of
+    backticks loses the last, so that nothing after the line is taken for code.
+    """
+    text = fence_safe(text)
+    previous = None
+    while previous != text:
+        previous = text
+        text = _SCHEME_ONLY.sub("(link)", _URL.sub(_host_of, text))
+    text = _BLANKS.sub(" ", text).strip()
+    if len(text) > limit:
+        text = _cut(text, limit)
+    if text.count("`") % 2:
+        at = text.rindex("`")
+        text = (text[:at] + text[at + 1 :]).strip()
+    return text
+
+
+def hidden_characters(text: str) -> int:
+    """How many characters of the text are invisible, bidirectional or control characters (line breaks and tabs not)."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return 0
+    return sum(1 for c in text if c not in "\n\t\r" and _is_hidden(c))
+
+
+def _is_hidden(char: str) -> bool:
+    code = ord(char)
+    if code < 0x20 or 0x7F <= code <= 0x9F or code == 0x34F:
+        return True
+    if code < 0xAD:
+        return False
+    if 0xFE00 <= code <= 0xFE0F or 0xE0000 <= code <= 0xE0FFF or code in (0x115F, 0x1160, 0x3164, 0xFFA0, 0x2800):
+        return True
+    return unicodedata.category(char) in ("Cf", "Cs", "Cc", "Co", "Zl", "Zp")
+
+
+def _shown_entity(found: re.Match[str]) -> str:
+    name = found.group(1).lower().lstrip("#")
+    if name == "grave" or name.lstrip("0") == "96" or (name[0] == "x" and name.lstrip("x0") == "60"):
+        return "'"
+    return "‹" if name in ("lt",) or name.lstrip("x0") in ("60", "3c") else "›"
+
+
+def _host_of(found: re.Match[str]) -> str:
+    rest = found.group()
+    scheme = _AUTHORITY.match(rest)
+    rest = rest[scheme.end() :] if scheme else rest
+    authority = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]
+    host = _HOST.match(authority)
+    name = host.group().rstrip(".") if host else ""
+    if name.lower().startswith("www."):
+        name = name[4:]
+    return name or "(link)"
+
+
+def _cut(text: str, limit: int) -> str:
+    if limit <= 0:
+        return ""
+    kept = text[: limit - 1]
+    blank = kept.rfind(" ", limit - limit // 5)
+    return (kept[:blank] if blank > 0 else kept).rstrip() + ELLIPSIS
