@@ -44,8 +44,8 @@ class RecollectionService:
     def __init__(
         self,
         store: Store,
-        settings: Settings,
         searcher: Searcher,
+        settings: Settings,
         *,
         redact: Callable[[str, Collection[bytes]], str] = redact_text,
         embedder: Embedder | None = None,
