@@ -20,6 +20,9 @@ class WorkState(StrEnum):
 #: Seconds until the next try after the first, second, third and every further failure.
 BACK_OFF_SECONDS = (15, 30, 60, 120)
 
+#: Scope of a pause of the work itself: transcripts are read on, but nothing that is due is begun.
+TASKS_SCOPE = "tasks"
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -78,8 +81,15 @@ def work_by_id(store: Store, work_id: int) -> Work | None:
     return None if found is None else _work(found)
 
 
+def is_work_paused(store: Store) -> bool:
+    """True while the user lets the worker begin nothing (``engram tasks pause``)."""
+    return store.row("SELECT 1 FROM pause WHERE scope = ? AND until_ms > ?", (TASKS_SCOPE, store.now_ms())) is not None
+
+
 def due_work(store: Store, limit: int = 1000) -> list[Work]:
-    """Work whose time has come, the oldest first."""
+    """Work whose time has come, the oldest first; none while the work is paused."""
+    if is_work_paused(store):
+        return []
     rows = store.rows(
         f"{_WORK} WHERE state = 'due' AND due_at_ms <= ? ORDER BY due_at_ms LIMIT ?", (store.now_ms(), limit)
     )

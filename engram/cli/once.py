@@ -1,0 +1,109 @@
+"""Everything once: read, extract, embed and index, then stop; needs no service and leaves none running."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from engram.cli.ingest_command import find_paths, ingest_report
+from engram.cli.workspace import Workspace
+from engram.embedding.compile import ensure_compiled
+from engram.errors import EmbeddingError
+from engram.ingest.service import IngestResult, ingest_all
+from engram.log import start_logging
+from engram.models import counts
+from engram.models.store import Store
+from engram.redaction import redact
+from engram.tasks.drain import drain
+from engram.tasks.runtime import make_runtime
+
+
+def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
+    """Do everything that there is to do, in this process; returns the counts.
+
+    Args:
+        is_quiet: print nothing but warnings.
+    """
+    started = time.monotonic()
+    settings = workspace.settings
+    start_logging(workspace.places.prepare().logs, "cli", settings.log_level, redact)
+    with workspace.store() as store, _bars(is_quiet) as bars:
+        report = _read(workspace, store, bars)
+        _compile(workspace, bars)
+        runtime = make_runtime(settings, store, compile_if_missing=True)
+        steps: dict[str, TaskID] = {}
+
+        def step(stage: str, done: int, total: int) -> None:
+            if stage not in steps:
+                steps[stage] = bars.add_task(_STAGES.get(stage, stage), total=total or None)
+            bars.update(steps[stage], completed=done, total=total or None)
+
+        drained = drain(runtime, with_waiting=True, with_consolidation=True, progress=step)
+        report |= {
+            "episodes": counts.count_totals(store).episodes,
+            "sessions_extracted": drained.sessions,
+            "failed": drained.failed,
+            "embedded": drained.embedded,
+            "missing_vectors": counts.count_without_vector(store),
+            "model": runtime.embedder.model_id if runtime.embedder else None,
+            "seconds": round(time.monotonic() - started, 1),
+        }
+    if not is_quiet:
+        _print(report)
+    return report
+
+
+_STAGES = {"extract": "Making memories", "embed": "Embedding"}
+
+
+def _read(workspace: Workspace, store: Store, bars: Progress) -> dict[str, Any]:
+    todo = find_paths(workspace, ())
+    task = bars.add_task("Reading", total=len(todo))
+
+    def step(done: int, total: int, _: IngestResult) -> None:
+        bars.update(task, completed=done, total=total)
+
+    results = ingest_all(
+        store, workspace.settings.claude_folder, settings=workspace.settings, redact=redact, progress=step, paths=todo
+    )
+    return ingest_report(store, results)
+
+
+def _compile(workspace: Workspace, bars: Progress) -> None:
+    """Compile the model in a child where that was never done; where it fails the original model runs here."""
+    model = workspace.settings.embedding_model
+    if model == "hashed":
+        return
+    task = bars.add_task("Compiling the embedding model (once, about 20 s)", total=None)
+    try:
+        ensure_compiled(model, workspace.places.models)
+    except EmbeddingError as error:
+        click.echo(f"The model could not be compiled ({error}); it runs uncompiled, which takes more memory.", err=True)
+    bars.remove_task(task)
+
+
+@contextlib.contextmanager
+def _bars(is_quiet: bool) -> Iterator[Progress]:
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        console=Console(stderr=True), transient=True, disable=is_quiet,
+    ) as bars:  # fmt: skip
+        yield bars
+
+
+def _print(report: dict[str, Any]) -> None:
+    sessions = sum(one["sessions"] for one in report["projects"].values())
+    click.echo(f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns "
+               f"({report['new_turns']} new)")  # fmt: skip
+    click.echo(f"Kept       {report['episodes']} memories")
+    click.echo(f"Embedded   {report['embedded']} texts, {report['missing_vectors']} left")
+    for problem in ("bad_lines", "failed"):
+        if report[problem]:
+            click.echo(f"Problems   {report[problem]} {problem.replace('_', ' ')}; `engram doctor` says what to do")
+    click.echo(f'Done in {report["seconds"]} s. Ask it something: engram recall "…"')

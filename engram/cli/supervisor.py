@@ -1,0 +1,153 @@
+"""Watcher and worker as child processes: started, started again, stopped together, never left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+from engram.cli import exits
+
+#: Least time between two starts of a child that failed, in seconds.
+THROTTLE_SECONDS = 5.0
+#: Failures in a row, each soon after its start, after which a child is given up.
+MOST_FAILURES = 5
+#: A child that ran this long has not failed at its start, in seconds.
+STEADY_SECONDS = 60.0
+#: How long children have to stop cleanly before they are killed, in seconds.
+STOP_SECONDS = 15.0
+
+
+@dataclass(slots=True)
+class Child:
+    """One child process and how it fares."""
+
+    name: str
+    command: Sequence[str]
+    process: subprocess.Popen[bytes] | None = None
+    #: Our end of the pipe that tells the child that we live.
+    lifeline: int | None = None
+    errors: IO[bytes] | None = None
+    started_seconds: float = 0.0
+    starts: int = 0
+    failures: int = 0
+    #: When it is started again, by the steady clock; None while it runs or is not.
+    again_seconds: float | None = None
+    #: Why it does not run any more; "" while it runs or will be started again.
+    ended: str = ""
+    #: True where it ended because it failed too often.
+    has_failed: bool = False
+
+    @property
+    def is_running(self) -> bool:
+        """True while the process lives."""
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start the process in a group of its own, so that Ctrl-C reaches us alone and we stop it in good order."""
+        ours, theirs = os.pipe()[::-1]
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
+        try:
+            self.process = subprocess.Popen(
+                [*self.command, "--lifeline", str(theirs)],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
+                pass_fds=(theirs,), process_group=0,
+            )  # fmt: skip
+        finally:
+            os.close(theirs)
+        self.lifeline = ours
+        self.starts += 1
+        self.started_seconds = time.monotonic()
+
+    def look(self) -> None:
+        """Start the process again where it ended and should run; note why where it should not."""
+        if self.ended or self.is_running:
+            return
+        if self.again_seconds is None:
+            self._note_end(self.process.returncode if self.process else exits.OK)
+        if self.again_seconds is not None and time.monotonic() >= self.again_seconds:
+            self.again_seconds = None
+            self.start()
+
+    def _note_end(self, code: int) -> None:
+        """Decide once what an ended process means: start it again now or later, or let it be."""
+        self._let_go()
+        ran_seconds = time.monotonic() - self.started_seconds
+        if code == exits.OK:
+            self.ended = self._last_words() or "ended"
+        elif code == exits.RESTART:
+            self.again_seconds = 0.0
+        else:
+            self.failures = 1 if ran_seconds > STEADY_SECONDS else self.failures + 1
+            self.has_failed = self.failures >= MOST_FAILURES or code in (exits.FAILED, exits.USAGE)
+            if self.has_failed:
+                self.ended = self._last_words() or f"failed with exit code {code}"
+            self.again_seconds = self.started_seconds + THROTTLE_SECONDS
+
+    def _last_words(self) -> str:
+        if self.errors is None:
+            return ""
+        self.errors.seek(0)
+        lines = self.errors.read(100_000).decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _let_go(self) -> None:
+        if self.lifeline is not None:
+            os.close(self.lifeline)
+            self.lifeline = None
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM; the process finishes what it is at."""
+        if self.is_running and self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end; kills the process (with its group) where that takes too long. False where it was killed."""
+        if self.process is None:
+            return True
+        try:
+            self.process.wait(max(0.1, seconds))
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            return False
+        finally:
+            self._let_go()
+        return True
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """All children together."""
+
+    children: list[Child] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Start them all."""
+        for child in self.children:
+            child.start()
+
+    def look(self) -> bool:
+        """Look after each child once; False where none runs or will run again, or one has failed for good."""
+        for child in self.children:
+            child.look()
+        return not any(one.has_failed for one in self.children) and not all(one.ended for one in self.children)
+
+    def stop(self) -> bool:
+        """Stop all children at once and wait for them; False where one had to be killed."""
+        until = time.monotonic() + STOP_SECONDS
+        for child in self.children:
+            child.ask_to_stop()
+        were_clean = [child.wait(until - time.monotonic()) for child in self.children]
+        return all(were_clean)
+
+
+def engram_command(arguments: Sequence[str], name: str) -> list[str]:
+    """The command line of ``engram NAME`` with the same global flags, by this very interpreter."""
+    return [sys.executable, "-P", "-m", "engram.cli.main", *arguments, name]

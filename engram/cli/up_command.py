@@ -1,0 +1,119 @@
+"""``engram up``: watcher and worker in the foreground, with a live picture; or everything once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.live import Live
+
+from engram.cli.health import take_health
+from engram.cli.once import run_once
+from engram.cli.options import json_option
+from engram.cli.output import console, print_json
+from engram.cli.picture import draw, line
+from engram.cli.supervisor import Child, Supervisor, engram_command
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.errors import EngramError
+from engram.transcripts.discover import find_transcripts
+
+#: How often the picture is drawn and the children are looked after, in seconds.
+_PICTURE_SECONDS = 1.0
+#: How often a line is printed where there is no terminal, at least, in seconds.
+_LINE_SECONDS = 10.0
+#: The transcripts that Engram ships, as a Claude configuration folder.
+SAMPLES = Path(__file__).resolve().parent.parent / "samples"
+
+
+@click.command("up")
+@click.option("--once", is_flag=True, help="Read, extract, embed and index everything, then stop (default: go on).")
+@click.option("--samples-in", type=click.Path(path_type=Path), default=None, metavar="DIR",
+              help="Where the machine has no transcripts: read the sample sessions that Engram ships, with DIR as their "
+              "memory folder (default: wait for transcripts).")  # fmt: skip
+@json_option
+@pass_workspace
+def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool) -> None:
+    """Start the watcher and the worker in the foreground and show what they do; Ctrl-C stops both.
+
+    A worker that asks for it (its memory passed the limit) is started again. --json goes with --once.
+
+    Example: engram up --once
+    """
+    if not any(find_transcripts(workspace.settings.claude_folder)):
+        where = workspace.settings.projects_folder
+        if samples_in is None:
+            click.echo(f"There are no transcripts in {where} yet.", err=True)
+        else:
+            workspace = workspace.with_flags(home=str(samples_in.absolute()), claude_folder=str(SAMPLES))
+            click.echo(
+                f"There are no transcripts in {where}, so this reads the sample sessions that Engram ships; their "
+                f"memory is {workspace.settings.home}. Look into it: engram --home {workspace.settings.home} recall …",
+                err=True,
+            )
+    if once:
+        report = run_once(workspace, is_quiet=as_json)
+        if as_json:
+            print_json(report)
+        return
+    _run(workspace)
+
+
+def _run(workspace: Workspace) -> None:
+    """Watch over both children until a signal comes or they end."""
+    arguments = workspace.arguments()
+    supervisor = Supervisor([Child(name, engram_command(arguments, name)) for name in ("watch", "work")])
+    workspace.places.prepare()
+    with _stop_signals() as stopping:
+        supervisor.start()
+        try:
+            _show(workspace, supervisor, stopping)
+        finally:
+            click.echo("Stopping…", err=True)
+            was_clean = supervisor.stop()
+    failed = next((child for child in supervisor.children if child.has_failed), None)
+    if failed is not None:
+        raise EngramError(f"engram {failed.name} cannot run: {failed.ended.removeprefix('Error: ')}")
+    click.echo("Stopped." if was_clean else "Stopped; one process did not end by itself and was killed.", err=True)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT, SIGTERM and SIGHUP set, so that everything ends in good order."""
+    stopping = threading.Event()
+
+    def stop(_: int, __: FrameType | None) -> None:
+        stopping.set()
+
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {one: signal.signal(one, stop) for one in signals}
+    try:
+        yield stopping
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Event) -> None:
+    screen = console()
+    home = str(workspace.settings.home)
+    with workspace.store() as store:
+        if screen.is_terminal:
+            with Live(console=screen, auto_refresh=False, transient=True) as live:
+                while not stopping.is_set() and supervisor.look():
+                    live.update(draw(take_health(store, workspace.settings), supervisor.children, home), refresh=True)
+                    stopping.wait(_PICTURE_SECONDS)
+            return
+        last, printed_seconds = "", 0.0
+        click.echo(f"Engram reads along. Memory: {home}")
+        while not stopping.is_set() and supervisor.look():
+            now = line(take_health(store, workspace.settings))
+            if now != last and time.monotonic() - printed_seconds >= _LINE_SECONDS:
+                click.echo(now)
+                last, printed_seconds = now, time.monotonic()
+            stopping.wait(_PICTURE_SECONDS)
