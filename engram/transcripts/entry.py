@@ -138,7 +138,7 @@ def _decode(raw: bytes) -> Any:
 def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
     type_ = data.get("type")
     kind = _KINDS.get(type_) if isinstance(type_, str) else None
-    if kind is None:
+    if kind is None or (kind is Kind.ATTACHMENT and not _is_queued_command(data)):
         return None
     return Entry(
         kind=kind,
@@ -151,6 +151,11 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
         branch=_text(data.get("gitBranch")),
         data=data,
     )
+
+
+def _is_queued_command(data: dict[str, Any]) -> bool:
+    attachment = data.get("attachment")
+    return isinstance(attachment, dict) and attachment.get("type") == "queued_command"
 
 
 def _identifier(value: object) -> str:

@@ -16,6 +16,8 @@ _WORKTREE_FOLDERS = (
     (".claude", "worktrees"), (".worktrees",), ("worktrees",), (".cursor", "worktrees"), (".codex", "worktrees"),
     (".git", "worktrees"), (".trees",), (".conductor",),
 )  # fmt: skip
+#: Folders beside the repository that hold its worktrees by their name.
+_BESIDE = re.compile(r"(.+)[.-]worktrees")
 #: Bytes of ``.git`` and ``commondir`` that are read.
 _LINK_BYTES = 4096
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -79,9 +81,9 @@ def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None
     here = Path(os.path.realpath(folder))
     for candidate in (here, *here.parents)[:_MAX_DEPTH]:
         git = candidate / ".git"
-        if (git / "HEAD").is_file():
+        if os.path.isfile(git / "HEAD"):
             return candidate
-        if git.is_file():
+        if os.path.isfile(git):
             return _main_folder(candidate, git) if join_worktrees else candidate
     return None
 
@@ -140,6 +142,9 @@ def _without_worktree(path: PurePath) -> PurePath:
         for folder in _WORKTREE_FOLDERS:
             if parts[index : index + len(folder)] == folder and len(parts) > index + len(folder):
                 return type(path)(*parts[:index])
+        found = _BESIDE.fullmatch(parts[index])
+        if found and len(parts) > index + 1:
+            return type(path)(*parts[:index], found[1])
     return path
 
 

@@ -1,0 +1,69 @@
+"""Transcripts are found by name and place; nothing else is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from engram.transcripts.discover import find_transcripts, identify, is_session_id
+
+SESSION = "4b2030ed-5563-49ea-b703-6a002f2d3cc8"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    folder = tmp_path / "claude" / "projects" / "-home-me-p"
+    (folder / SESSION / "subagents" / "workflows" / "w1").mkdir(parents=True)
+    (folder / SESSION / "tool-results").mkdir()
+    (folder / "memory").mkdir()
+    for name in (
+        f"{SESSION}.jsonl", "short.jsonl", "agent-a1.jsonl", f"{SESSION}/subagents/agent-a2.jsonl",
+        f"{SESSION}/subagents/agent-a2.meta.json", f"{SESSION}/subagents/workflows/w1/agent-a3.jsonl",
+        f"{SESSION}/tool-results/x.txt", "memory/MEMORY.md", ".hidden.jsonl", "with space.jsonl",
+    ):  # fmt: skip
+        (folder / name).write_text("{}\n")
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "link.jsonl").symlink_to("/etc/passwd")
+    (folder / "folder.jsonl").mkdir()
+    (tmp_path / "claude" / "projects" / "loop").symlink_to(tmp_path / "claude" / "projects")
+    return tmp_path / "claude"
+
+
+def test_sessions_are_found_and_subagents_left_out(config: Path) -> None:
+    assert [file.path.name for file in find_transcripts(config)] == [f"{SESSION}.jsonl", "short.jsonl"]
+
+
+def test_subagents_are_found_when_asked_for_with_the_session_they_belong_to(config: Path) -> None:
+    found = {file.path.name: file for file in find_transcripts(config, with_subagents=True)}
+
+    assert set(found) == {f"{SESSION}.jsonl", "short.jsonl", "agent-a1.jsonl", "agent-a2.jsonl", "agent-a3.jsonl"}
+    assert found["agent-a2.jsonl"].parent_id == found["agent-a3.jsonl"].parent_id == SESSION
+    assert found["agent-a1.jsonl"].is_subagent
+    assert len({file.session_id for file in found.values()}) == 5
+
+
+def test_a_missing_folder_holds_none(tmp_path: Path) -> None:
+    assert list(find_transcripts(tmp_path / "nowhere")) == []
+
+
+def test_a_folder_named_projects_may_be_given_itself(config: Path) -> None:
+    assert len(list(find_transcripts(config / "projects"))) == 2
+
+
+@pytest.mark.parametrize("name", ["a.jsonl\n", "..jsonl", "a..b.jsonl", "x" * 200 + ".jsonl", "a.txt", "ü.jsonl"])
+def test_odd_names_are_no_transcripts(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}\n")
+
+    assert identify(tmp_path / name) is None
+
+
+@pytest.mark.parametrize("text", ["../x", "/etc/passwd", "a/b", "a\n", "", "a\0b", "x" * 10_000, None, 5, ".x", "a..b"])
+def test_no_path_passes_for_a_session_id(text: object) -> None:
+    assert not is_session_id(text)
+
+
+def test_real_ids_pass() -> None:
+    assert is_session_id(SESSION)
+    assert is_session_id("short")

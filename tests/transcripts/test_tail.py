@@ -1,0 +1,170 @@
+"""Whole lines only, in bounded memory, and a rewritten file is noticed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.errors import TranscriptError
+from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
+
+START = Position()
+
+
+def read_all(path: Path, position: Position = START, **limits: int) -> tuple[list[bytes], Position]:
+    lines: list[bytes] = []
+    while True:
+        chunk = read_chunk(path, position, **limits)
+        lines += [line.data for line in chunk.lines]
+        position = chunk.position
+        if not chunk.has_more:
+            return lines, position
+
+
+def test_an_unfinished_last_line_waits_until_its_newline_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"one\ntwo\nthr")
+
+    first, position = read_all(path)
+    path.write_bytes(b"one\ntwo\nthree\n")
+    second, _ = read_all(path, position)
+
+    assert (first, second) == ([b"one", b"two"], [b"three"])
+
+
+def test_a_line_written_byte_by_byte_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.touch()
+    seen: list[bytes] = []
+    position = Position()
+
+    for byte in b"ab\ncd\n":
+        with path.open("ab") as file:
+            file.write(bytes([byte]))
+        lines, position = read_all(path, position)
+        seen += lines
+
+    assert seen == [b"ab", b"cd"]
+
+
+def test_each_line_knows_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"ab\n\ncde\n")
+
+    chunk = read_chunk(path, Position())
+
+    assert [(line.offset, line.length, line.number) for line in chunk.lines] == [(0, 2, 1), (3, 0, 2), (4, 3, 3)]
+    assert (chunk.position.offset, chunk.position.lines, chunk.size) == (8, 3, 8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pieces=st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b"")), max_size=30),
+    chunk_bytes=st.integers(1, 64),
+)
+def test_any_chunk_size_gives_the_same_lines(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], chunk_bytes: int
+) -> None:
+    path = tmp_path_factory.mktemp("tail") / "a.jsonl"
+    path.write_bytes(b"".join(piece + b"\n" for piece in pieces))
+
+    lines, position = read_all(path, chunk_bytes=chunk_bytes)
+
+    assert lines == pieces
+    assert position.lines == len(pieces)
+
+
+def test_a_line_above_the_cap_is_skipped_and_named_and_later_lines_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"a\n" + b"x" * 5000 + b"\nb\n")
+    position, lines, skipped = Position(), [], []
+
+    for _ in range(10):
+        chunk = read_chunk(path, position, chunk_bytes=1000, max_line_bytes=2000)
+        lines += [(line.number, line.data) for line in chunk.lines]
+        skipped += [(one.offset, one.length) for one in chunk.skipped]
+        position = chunk.position
+
+    assert lines == [(1, b"a"), (3, b"b")]
+    assert skipped == [(2, 5000)]
+
+
+def test_a_line_longer_than_a_chunk_and_below_the_cap_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"x" * 3_000_000 + b"\nb\n")
+
+    lines, _ = read_all(path, chunk_bytes=1000)
+
+    assert [len(line) for line in lines] == [3_000_000, 1]
+
+
+def test_an_unfinished_long_line_moves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"a\n" + b"x" * 5000)
+    before = read_chunk(path, Position(), chunk_bytes=1000).position
+
+    chunk = read_chunk(path, before, chunk_bytes=1000)
+
+    assert chunk == Chunk((), (), before, 5002)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("truncated", b'{"first": 1}\n'),
+        ("another file of the same length", b'{"other": 1}\n{"b": 2}\n{"c": 3}\n'),
+        ("another file that is longer", b'{"other": 1}\n' + b'{"b": 2}\n' * 100),
+    ],
+)
+def test_a_rewritten_file_is_noticed(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"first": 1}\n{"b": 2}\n{"c": 3}\n')
+    position = read_chunk(path, Position()).position
+
+    path.write_bytes(content)
+
+    assert read_chunk(path, position).is_rewritten, name
+
+
+def test_growing_changes_no_fingerprint(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"a" * 3000)
+    before = fingerprint(path)
+    path.write_bytes(b"a" * 3000 + b"\nb\n")
+
+    assert fingerprint(path) == before != b""
+
+
+def test_a_file_without_a_whole_first_line_has_no_fingerprint(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"begin")
+
+    assert fingerprint(path) == b""
+
+
+def test_links_pipes_and_folders_are_not_opened(tmp_path: Path) -> None:
+    real = tmp_path / "real.jsonl"
+    real.write_bytes(b"a\n")
+    link, pipe, folder = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl", tmp_path / "folder.jsonl"
+    link.symlink_to(real)
+    os.mkfifo(pipe)
+    folder.mkdir()
+
+    for path in (link, pipe, folder, tmp_path / "missing.jsonl", tmp_path / "nul\0.jsonl"):
+        with pytest.raises(TranscriptError):
+            read_chunk(path, Position())
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"a\n")
+    count_before = len(os.listdir("/dev/fd"))
+
+    for _ in range(50):
+        read_chunk(path, Position())
+
+    assert len(os.listdir("/dev/fd")) <= count_before
