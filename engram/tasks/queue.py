@@ -19,7 +19,7 @@ from engram.tasks.storage import BUSY_SECONDS, QueueStorage
 logger = logging.getLogger(__name__)
 
 
-class _NamedRegistry(Registry):  # type: ignore[misc]
+class _NamedRegistry(Registry):
     """Tasks by the name they were given, wherever their function stands."""
 
     def task_to_string(self, task_class: type) -> str:
@@ -27,7 +27,7 @@ class _NamedRegistry(Registry):  # type: ignore[misc]
         return task_class.__name__
 
 
-class EngramQueue(Huey):  # type: ignore[misc]
+class EngramQueue(Huey):
     """Huey on Engram's storage. A message that cannot be run is reported and dropped; its work is found again."""
 
     def __init__(self) -> None:

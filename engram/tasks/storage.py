@@ -35,7 +35,7 @@ BUSY_SECONDS = 5.0
 _BROKEN = ("malformed", "not a database", "corrupt", "no such table", "no such column", "readonly", "i/o error")
 
 
-class QueueStorage(SqliteStorage):  # type: ignore[misc]
+class QueueStorage(SqliteStorage):
     """``queue.db``: Huey's tables, and in ``task`` one column more that holds the key of a waiting row.
 
     The file may be deleted, overwritten or replaced at any time: it is made anew, and what it held is found again by
@@ -56,6 +56,7 @@ class QueueStorage(SqliteStorage):  # type: ignore[misc]
     def __init__(self, name: str = "engram") -> None:
         """Prepare a storage; it has no place until ``place`` gives it one."""
         super().__init__(name, filename="", cache_mb=1, create_tables=False)
+        self._conn: Any = None
         self.home: Home | None = None
         self._driver = "sqlite3"
         self._opened: tuple[int, int] | None = None

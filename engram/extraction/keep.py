@@ -1,0 +1,186 @@
+"""Candidates become episodes: each in its slot, so that the same proposal of the same turn is kept once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engram.extraction.candidate import Candidate, Scope
+from engram.models.episodes import (
+    Episode,
+    Evidence,
+    add_episode,
+    add_evidence,
+    change_episode,
+    episode_by_slot,
+    episodes_of_turn,
+    evidence_of,
+    history_of,
+    is_slot_forgotten,
+    new_episode_id,
+    slot_of,
+)
+from engram.models.extractions import count_auto_episodes
+from engram.models.sessions import SessionRow
+from engram.models.store import Store
+from engram.models.turns import StoredTurn
+from engram.settings import Settings
+
+#: Why a memory of a turn that grew is archived or changed.
+WENT_ON = "the turn went on"
+_HOUR_MS = 3_600_000
+
+
+@dataclass(slots=True)
+class Kept:
+    """What became of the candidates."""
+
+    new: int = 0
+    updated: int = 0
+    archived: int = 0
+    left_out: int = 0
+    #: Place of a candidate → row id of the episode that it made or changed.
+    row_ids: dict[int, int] = field(default_factory=dict)
+
+
+class Keeper:
+    """Writes the candidates of some turns of one session. Use it inside ``writing``."""
+
+    def __init__(
+        self, store: Store, session: SessionRow, turns: Sequence[StoredTurn], extractor: str, settings: Settings
+    ) -> None:
+        """``turns`` are those that the candidates were proposed from."""
+        self._store = store
+        self._session = session
+        self._extractor = extractor
+        self._settings = settings
+        self._turns = {turn.turn.key: turn for turn in turns}
+        self._turn_of_entry = {entry.uuid: turn.id for turn in turns for entry in turn.turn.entries}
+        self._said_at_ms = {said.uuid: said.at_ms for turn in turns for said in turn.turn.said if said.uuid}
+        self._kept_in_hour: dict[int, int] = {}
+
+    def keep(self, candidates: Sequence[Candidate]) -> Kept:
+        """Write the candidates and archive what the turns no longer say."""
+        kept = Kept()
+        slots = set()
+        for place, candidate in enumerate(candidates):
+            slot = slot_of(candidate.turn_keys[0], candidate.kind.value, candidate.summary)
+            if slot in slots or is_slot_forgotten(self._store, slot):
+                kept.left_out += 1
+                continue
+            slots.add(slot)
+            self._keep_one(place, candidate, slot, kept)
+        for turn in self._turns.values():
+            kept.archived += self._archive_others(turn, slots)
+        return kept
+
+    def _keep_one(self, place: int, candidate: Candidate, slot: str, kept: Kept) -> None:
+        evidence = self._evidence(candidate)
+        known = episode_by_slot(self._store, slot)
+        if known is None:
+            made = self._episode(candidate, slot)
+            if self._is_hour_full(made.created_at_ms):
+                kept.left_out += 1
+                return
+            kept.row_ids[place] = add_episode(self._store, made, evidence, action="extract").id
+            kept.new += 1
+        elif changes := self._changes(known, candidate):
+            kept.row_ids[place] = change_episode(self._store, known, "extract", WENT_ON, **changes).id
+            add_evidence(self._store, known.id, evidence)
+            kept.updated += 1
+
+    def _episode(self, candidate: Candidate, slot: str) -> Episode:
+        at_ms = self._at_ms(candidate)
+        return Episode(
+            episode_id=new_episode_id(),
+            slot=slot,
+            session_id=self._session.session_id,
+            project_id=None if self._session.is_global else self._session.project_id,
+            source="auto",
+            extractor=self._extractor,
+            created_at_ms=at_ms,
+            valid_from_ms=at_ms,
+            **_fields(candidate),
+        )
+
+    def _changes(self, known: Episode, candidate: Candidate) -> dict[str, Any]:
+        """The fields that differ; none for a memory that somebody else decided about."""
+        history = history_of(self._store, known.episode_id)
+        if _is_settled(known) or any(change.run_id is not None or change.reason == "by hand" for change in history):
+            return {}
+        wanted = _fields(candidate)
+        if known.status == "active":
+            del wanted["status"]
+        return {name: value for name, value in wanted.items() if getattr(known, name) != value}
+
+    def _archive_others(self, turn: StoredTurn, slots: set[str]) -> int:
+        """Archive the turn's automatic memories that were not proposed again; returns how many."""
+        if not turn.extracted_revision:
+            return 0
+        count = 0
+        for episode in episodes_of_turn(self._store, turn.id):
+            if episode.slot is None or episode.slot in slots or episode.status not in ("active", "provisional"):
+                continue
+            history = history_of(self._store, episode.episode_id)
+            is_decided = _is_settled(episode) or any(c.reason == "by hand" for c in history)
+            if is_decided or self._lead_turn(episode) != turn.id:
+                continue
+            change_episode(self._store, episode, "archive", WENT_ON, status="archived")
+            count += 1
+        return count
+
+    def _lead_turn(self, episode: Episode) -> int | None:
+        """The turn that an episode was taken from."""
+        evidence = evidence_of(self._store, episode.id)
+        return evidence[0].turn_id if evidence else None
+
+    def _evidence(self, candidate: Candidate) -> list[Evidence]:
+        lead = self._turns.get(candidate.turn_keys[0])
+        lead_id = lead.id if lead else None
+        found = [
+            Evidence(uuid, self._session.session_id, self._turn_of_entry.get(uuid, lead_id))
+            for uuid in candidate.evidence
+            if uuid
+        ]
+        return found or [Evidence("", self._session.session_id, lead_id)]
+
+    def _at_ms(self, candidate: Candidate) -> int:
+        """When it was said."""
+        times = [at for uuid in candidate.evidence if (at := self._said_at_ms.get(uuid)) is not None]
+        turn = self._turns.get(candidate.turn_keys[0])
+        found = times[0] if times else (turn.turn.ended_at_ms or turn.turn.started_at_ms if turn else None)
+        return min(found or self._session.last_at_ms, self._store.now_ms())
+
+    def _is_hour_full(self, at_ms: int) -> bool:
+        """True where the hour in which it was said has as many memories as are kept of one; else counts it."""
+        hour = at_ms // _HOUR_MS
+        if hour not in self._kept_in_hour:
+            self._kept_in_hour[hour] = count_auto_episodes(self._store, hour * _HOUR_MS, (hour + 1) * _HOUR_MS)
+        if self._kept_in_hour[hour] >= self._settings.hourly_memories:
+            return True
+        self._kept_in_hour[hour] += 1
+        return False
+
+
+def _is_settled(episode: Episode) -> bool:
+    """True for a memory that an extractor must leave as it is."""
+    return episode.source == "manual" or episode.is_pinned or bool(episode.superseded_by)
+
+
+def _fields(candidate: Candidate) -> dict[str, Any]:
+    """The fields of an episode that a candidate tells."""
+    return {
+        "kind": candidate.kind.value,
+        "summary": candidate.summary,
+        "content": candidate.content,
+        "facts": candidate.facts,
+        "entities": candidate.entities,
+        "importance": candidate.importance.value,
+        "scope": Scope(candidate.scope).value,
+        "voice": candidate.voice.value.split()[0],
+        "confidence": candidate.confidence,
+        "status": candidate.status.value,
+        "suspect": candidate.suspect,
+        "quality": candidate.quality,
+    }

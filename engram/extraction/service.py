@@ -1,0 +1,180 @@
+"""Turns → episodes: read, think, then write everything in one transaction if no turn has moved meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engram.embedding.embedder import Embedder
+from engram.errors import Moved
+from engram.extraction.candidate import Candidate
+from engram.extraction.keep import Keeper, Kept
+from engram.extraction.protocol import ExtractionContext, Extractor
+from engram.failpoint import reach
+from engram.models.episodes import Episode, episodes_of_session, evidence_of
+from engram.models.extractions import has_due_turns, note_extraction
+from engram.models.sessions import SessionRow, find_session, project_by_id
+from engram.models.store import Store
+from engram.models.turns import StoredTurn, mark_extracted, turns_of_session
+from engram.models.vectors import put_vectors
+from engram.models.work import Work, find_work, finish, note_success
+from engram.settings import Settings
+
+#: Turns of one transaction; bounds memory and how long the write lock is held.
+BATCH_TURNS = 60
+#: So often an extraction begins anew because turns grew meanwhile.
+MAX_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractReport:
+    """What an extraction brought."""
+
+    session_id: str
+    #: Turns that were looked at.
+    turns: int = 0
+    new: int = 0
+    updated: int = 0
+    #: Memories of a turn that went on and no longer says so.
+    archived: int = 0
+    #: Proposals beyond a cap, or that the user had forgotten.
+    left_out: int = 0
+
+    @property
+    def has_changed(self) -> bool:
+        """True where a memory came, changed or went."""
+        return bool(self.new or self.updated or self.archived)
+
+    def plus(self, turns: int, kept: Kept) -> ExtractReport:
+        """The sum of this and one more batch."""
+        return replace(
+            self,
+            turns=self.turns + turns,
+            new=self.new + kept.new,
+            updated=self.updated + kept.updated,
+            archived=self.archived + kept.archived,
+            left_out=self.left_out + kept.left_out,
+        )
+
+
+def extract_session(
+    store: Store, session_id: str, *, extractor: Extractor, embedder: Embedder | None, settings: Settings
+) -> ExtractReport:
+    """Extract what a session has grown by; a turn that was extracted before updates its own episodes.
+
+    The extractor and the model run outside any transaction. Any number of extractions of the same session may race:
+    each batch is written by one, and by none where a turn grew meanwhile (then it is read again).
+
+    Args:
+        embedder: None leaves vectors to the task that embeds what has none.
+
+    Raises:
+        ExtractionError: the extractor failed; the turns stay due.
+        Moved: turns kept growing; try again later.
+        StoreError: the database cannot be read or written; nothing of the batch was written.
+    """
+    report = ExtractReport(session_id)
+    tries = 0
+    while True:
+        try:
+            step = _Step(store, session_id, extractor, embedder, settings)
+            turns, kept, is_last = step.run()
+            report = report.plus(turns, kept)
+            tries = 0
+        except Moved:
+            tries += 1
+            if tries >= MAX_TRIES:
+                raise
+            continue
+        if is_last:
+            return report
+
+
+@dataclass(slots=True)
+class _Step:
+    """One batch of one session: read, think, write."""
+
+    store: Store
+    session_id: str
+    extractor: Extractor
+    embedder: Embedder | None
+    settings: Settings
+
+    def run(self) -> tuple[int, Kept, bool]:
+        """Number of turns, what was kept of them, and whether nothing is left.
+
+        Raises:
+            Moved: a turn has grown, or another extraction was faster; nothing was written.
+        """
+        work = find_work(self.store, "extract", self.session_id)
+        session = find_session(self.store, self.session_id)
+        turns = [] if session is None else self._due_turns(session)
+        reach("extract.read")
+        if session is None or not turns:
+            self._finish(work, session)
+            return 0, Kept(), True
+        candidates = self._propose(session, turns)
+        vectors = self._embed(candidates)
+        reach("extract.embedded")
+        with self.store.writing():
+            reach("extract.begin")
+            for turn in turns:
+                mark_extracted(self.store, turn.id, turn.revision)
+            keeper = Keeper(self.store, session, turns, self.extractor.name, self.settings)
+            kept = keeper.keep(candidates)
+            if self.embedder is not None:
+                rows = [("e", kept.row_ids[n], 0, vectors[n]) for n in sorted(kept.row_ids)]
+                put_vectors(self.store, self.embedder.model_id, rows)
+            reach("extract.episodes")
+            is_last = self._settle(work, session)
+            note_success(self.store, "extract", seen=len(turns), done=kept.new)
+            reach("extract.work")
+        reach("extract.committed")
+        return len(turns), kept, is_last
+
+    def _due_turns(self, session: SessionRow) -> list[StoredTurn]:
+        return turns_of_session(self.store, session.id, only_due=True, limit=BATCH_TURNS)
+
+    def _propose(self, session: SessionRow, turns: Sequence[StoredTurn]) -> list[Candidate]:
+        project = project_by_id(self.store, session.project_id) if session.project_id else None
+        others = self._episodes_of_others(turns)
+        context = ExtractionContext(
+            project=project.name if project else "",
+            is_global=session.is_global,
+            known=tuple(e.summary for e in others if e.status in ("active", "provisional")),
+            kept_before=sum(e.source == "auto" for e in others),
+            session_cap=self.settings.session_memories,
+        )
+        return self.extractor.propose([turn.turn for turn in turns], context)
+
+    def _episodes_of_others(self, turns: Sequence[StoredTurn]) -> list[Episode]:
+        """The session's memories that rest on none of these turns."""
+        mine = {turn.id for turn in turns}
+        return [
+            episode
+            for episode in episodes_of_session(self.store, self.session_id)
+            if not any(one.turn_id in mine for one in evidence_of(self.store, episode.id))
+        ]
+
+    def _embed(self, candidates: Sequence[Candidate]) -> list[bytes]:
+        if self.embedder is None or not candidates:
+            return []
+        rows = self.embedder.embed([candidate.summary for candidate in candidates])
+        return [row.astype("float16").tobytes() for row in rows]
+
+    def _settle(self, work: Work | None, session: SessionRow) -> bool:
+        """Move the session and its work on; True where no turn is left. Inside ``writing``."""
+        if has_due_turns(self.store, session.id):
+            return False
+        note_extraction(self.store, session.id, session.message_count)
+        if work is not None:
+            finish(self.store, work)
+        return True
+
+    def _finish(self, work: Work | None, session: SessionRow | None) -> None:
+        """There is nothing to extract: the work is done, unless it was made due again meanwhile."""
+        if work is None:
+            return
+        with self.store.writing():
+            if session is None or not has_due_turns(self.store, session.id):
+                finish(self.store, work)

@@ -1,0 +1,42 @@
+"""Task ``consolidate()``: tidy up, at most every four hours by the last run in memory.db. Heavy."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from engram.tasks.queue import huey
+
+if TYPE_CHECKING:
+    from engram.tasks.runtime import Runtime
+
+
+@huey.task(name="consolidate", priority=0)
+def consolidate() -> None:
+    """Archive duplicates, merge, supersede, age, pack and graduate; nothing where the last run is too young."""
+    from engram.tasks.edge import attempt
+    from engram.tasks.runtime import current_runtime
+
+    runtime = current_runtime()
+    runtime.lane.run("consolidate", lambda: attempt(runtime, "consolidate", "", lambda: tidy(runtime)))
+
+
+def tidy(runtime: Runtime) -> bool:
+    """Consolidate under its lease; True where it ran. Raises StoreError."""
+    from engram.consolidation.service import consolidate as run_consolidation
+    from engram.models.work import note_success
+    from engram.search.pairs import similar_pairs
+    from engram.tasks.embed import embed
+
+    embedder = runtime.embedder
+    report = run_consolidation(
+        runtime.store,
+        runtime.settings,
+        similar=None if embedder is None else partial(similar_pairs, runtime.store, embedder.model_id),
+        duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
+    )
+    if report.has_run:
+        note_success(runtime.store, "consolidate", seen=1, done=len(report.lines))
+        runtime.refresh_index()
+        embed()
+    return report.has_run

@@ -1,0 +1,54 @@
+"""Task ``embed()``: give rows without a current vector one. Heavy, in slices, so that others get their turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engram.tasks.queue import huey
+
+if TYPE_CHECKING:
+    from engram.tasks.runtime import Runtime
+
+#: Rows of one call, each call is one transaction.
+BATCH_ROWS = 64
+#: Calls of one slice.
+SLICE_CALLS = 8
+
+
+@huey.task(name="embed", priority=0)
+def embed() -> None:
+    """Embed what waits for a vector, until nothing does."""
+    from engram.tasks.runtime import current_runtime
+
+    run_embed(current_runtime())
+
+
+def run_embed(runtime: Runtime) -> None:
+    """Embed one slice when no other heavy task runs, and get in line again where more is left."""
+    from engram.tasks.edge import attempt
+
+    def slice_and_again() -> None:
+        done: list[int] = []
+        if attempt(runtime, "embed", "", lambda: done.append(embed_slice(runtime))) and done and done[0]:
+            runtime.lane.run("embed", slice_and_again)
+
+    runtime.lane.run("embed", slice_and_again)
+
+
+def embed_slice(runtime: Runtime) -> int:
+    """Embed up to a slice of rows; returns how many are known to be left over (0: none). Raises EmbeddingError."""
+    from engram.models.work import note_success
+    from engram.search.embed import embed_missing
+
+    if runtime.embedder is None:
+        return 0
+    total = done = 0
+    for _ in range(SLICE_CALLS):
+        done = 0 if runtime.is_stopping else embed_missing(runtime.store, runtime.embedder, BATCH_ROWS)
+        total += done
+        if done < BATCH_ROWS:
+            break
+    if total:
+        note_success(runtime.store, "embed", seen=total, done=total)
+        runtime.refresh_index()
+    return total if done == BATCH_ROWS else 0

@@ -1,0 +1,44 @@
+"""Task ``extract(session_id)``: make episodes of what a session has grown by. Heavy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engram.tasks.queue import huey
+
+if TYPE_CHECKING:
+    from engram.tasks.runtime import Runtime
+
+
+@huey.task(name="extract", priority=10)
+def extract(session_id: str) -> None:
+    """Extract a session's turns that have grown; then its recollection is made anew where that changed something."""
+    from engram.tasks.runtime import current_runtime
+
+    run_extract(current_runtime(), session_id)
+
+
+def run_extract(runtime: Runtime, session_id: str) -> None:
+    """Extract when no other heavy task runs."""
+    from engram.tasks.edge import attempt
+
+    runtime.lane.run(
+        f"extract {session_id}",
+        lambda: attempt(runtime, "extract", session_id, lambda: extract_now(runtime, session_id)),
+    )
+
+
+def extract_now(runtime: Runtime, session_id: str) -> bool:
+    """Extract; True where that changed a memory. Raises ExtractionError, StoreError."""
+    from engram.extraction.service import extract_session
+    from engram.tasks.refresh import refresh
+
+    if runtime.extractor is None:
+        return False
+    report = extract_session(
+        runtime.store, session_id, extractor=runtime.extractor, embedder=runtime.embedder, settings=runtime.settings
+    )
+    if report.has_changed:
+        runtime.refresh_index()
+        refresh(session_id)
+    return report.has_changed

@@ -1,0 +1,37 @@
+"""Task ``flush(session_id)``: a session ends or is compacted; read its rest and extract whatever is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engram.tasks.queue import huey
+
+if TYPE_CHECKING:
+    from engram.tasks.runtime import Runtime
+
+
+@huey.task(name="flush", priority=20)
+def flush(session_id: str) -> None:
+    """Read the rest of a session, close its turn, and extract without waiting for a threshold."""
+    from engram.tasks.edge import attempt
+    from engram.tasks.extract import run_extract
+    from engram.tasks.runtime import current_runtime
+
+    runtime = current_runtime()
+    if attempt(runtime, "ingest", session_id, lambda: read_and_make_due(runtime, session_id)):
+        run_extract(runtime, session_id)
+
+
+def read_and_make_due(runtime: Runtime, session_id: str) -> None:
+    """Read the session, then note in memory.db that its extraction is due now. Raises StoreError."""
+    from engram.models.extractions import has_due_turns
+    from engram.models.sessions import find_session
+    from engram.models.work import make_due
+    from engram.tasks.ingest import read_session
+
+    read_session(runtime, session_id)
+    session = find_session(runtime.store, session_id)
+    if session is None or runtime.extractor is None or not has_due_turns(runtime.store, session.id):
+        return
+    with runtime.store.writing():
+        make_due(runtime.store, "extract", session_id, runtime.store.now_ms(), reason="flush")

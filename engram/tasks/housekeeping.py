@@ -1,0 +1,93 @@
+"""What the worker looks after while it runs: memory, sockets, fresh vectors, work whose time has come."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+
+from engram.errors import StoreError
+from engram.tasks.queue import EngramQueue
+from engram.tasks.recall_server import RecallServer
+from engram.tasks.ring import ring_due
+from engram.tasks.rss import rss_mb
+from engram.tasks.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks.
+EVERY_SECONDS = 5.0
+#: What the limit allows beyond the vectors in memory, in MB.
+ABOVE_INDEX_MB = 300.0
+
+
+class Housekeeper:
+    """A thread that looks every few seconds; ``step`` is one look."""
+
+    def __init__(self, runtime: Runtime, queue: EngramQueue, server: RecallServer, stop: Callable[[str], None]) -> None:
+        """``stop`` is told why the worker has to stop and be started again."""
+        self._runtime = runtime
+        self._queue = queue
+        self._server = server
+        self._stop = stop
+        self._has_warned = False
+        self._data_version = -1
+        self._quiet_looks = 0
+        self._is_closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
+
+    def start(self) -> Housekeeper:
+        """Look from now on."""
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Look no more; waits for the look that is going on."""
+        self._is_closing.set()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._is_closing.wait(EVERY_SECONDS):
+            try:
+                self.step()
+            except Exception as error:
+                logger.warning("action=housekeeping failed=%s", error, exc_info=error)
+
+    def step(self) -> None:
+        """One look at everything."""
+        self._look_at_memory()
+        if self._runtime.is_damaged.is_set():
+            self._stop("memory.db is damaged")
+        home = self._runtime.settings.places
+        if not home.root.is_dir():
+            self._stop("the memory folder is gone")
+            return
+        with contextlib.suppress(OSError):
+            self._server.renew()
+            if not home.wake_socket.is_socket():
+                self._queue.storage.listen()
+        with contextlib.suppress(StoreError):
+            self._look_at_work()
+
+    def _look_at_memory(self) -> None:
+        settings, used_mb = self._runtime.settings, rss_mb()
+        limit_mb = max(float(settings.limit_rss_mb), self._runtime.index_mb() + ABOVE_INDEX_MB)
+        if used_mb > limit_mb:
+            self._stop(f"memory is {used_mb} MB, above the limit of {limit_mb} MB")
+        elif used_mb > settings.warn_rss_mb and not self._has_warned:
+            self._has_warned = True
+            logger.warning("action=memory rss_mb=%s warn_mb=%d", used_mb, settings.warn_rss_mb)
+
+    def _look_at_work(self) -> None:
+        """Ring for what is due; where the database changed, read new vectors; where it was quiet, tidy its log."""
+        store = self._runtime.store
+        version = int(store.value("PRAGMA data_version") or 0)
+        if version == self._data_version:
+            self._quiet_looks += 1
+            if self._quiet_looks == 6:
+                store.checkpoint("TRUNCATE")
+        else:
+            self._data_version, self._quiet_looks = version, 0
+            self._runtime.refresh_index()
+        ring_due(store, self._runtime.settings)

@@ -1,0 +1,33 @@
+"""Task ``index_notes()``: bring the index of Markdown notes in line with the files. Heavy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engram.tasks.queue import huey
+
+if TYPE_CHECKING:
+    from engram.tasks.runtime import Runtime
+
+
+@huey.task(name="index_notes", priority=0)
+def index_notes() -> None:
+    """Index new and changed notes, drop vanished ones; their vectors are made afterwards."""
+    from engram.tasks.edge import attempt
+    from engram.tasks.runtime import current_runtime
+
+    runtime = current_runtime()
+    runtime.lane.run("index_notes", lambda: attempt(runtime, "index_notes", "", lambda: index_now(runtime)))
+
+
+def index_now(runtime: Runtime) -> bool:
+    """Index; True where something changed. Raises StoreError."""
+    from engram.models.work import note_success
+    from engram.notes.index import index_notes as bring_in_line
+    from engram.tasks.embed import embed
+
+    report = bring_in_line(runtime.store, runtime.settings, runtime.redact)
+    if report.changed or report.removed:
+        note_success(runtime.store, "index_notes", seen=report.notes, done=report.changed)
+        embed()
+    return bool(report.changed or report.removed)

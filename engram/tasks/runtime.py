@@ -1,0 +1,130 @@
+"""The services that tasks work with, laid on once when the worker starts."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engram.errors import EmbeddingError, EngramError
+from engram.models.store import Store
+from engram.models.vectors import count_vectors
+from engram.models.work import note_failure, note_success
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.tasks.lane import HeavyLane
+
+if TYPE_CHECKING:
+    from engram.embedding.embedder import Embedder
+    from engram.extraction.protocol import Extractor
+    from engram.recollection.service import RecollectionService
+    from engram.search.service import Searcher
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Runtime:
+    """What a task may use. One object serves all threads."""
+
+    settings: Settings
+    store: Store
+    searcher: Searcher
+    recollection: RecollectionService
+    #: None where the model cannot be used: text alone then.
+    embedder: Embedder | None = None
+    #: None where extraction is switched off.
+    extractor: Extractor | None = None
+    redact: Callable[..., str] = redact
+    lane: HeavyLane = field(default_factory=HeavyLane)
+    #: Steady time at which it was laid on, in seconds.
+    started_seconds: float = 0.0
+    #: Set where memory.db proved to be damaged: the worker stops, so that the next start sets it aside.
+    is_damaged: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_stopping(self) -> bool:
+        """True once the worker is to stop: a long task ends at its next step."""
+        return self.lane.is_closed
+
+    def index_mb(self) -> float:
+        """Size of the vectors in memory, in MB."""
+        if self.embedder is None:
+            return 0.0
+        rows = sum(count_vectors(self.store, owner) for owner in "pen")
+        return round(rows * self.embedder.dimension * 4 / 1e6, 1)
+
+    def refresh_index(self) -> None:
+        """Bring the vectors in memory up to date."""
+        self.searcher.refresh()
+
+
+_current: Runtime | None = None
+
+
+def lay_on(runtime: Runtime | None) -> None:
+    """Make ``runtime`` the one that tasks of this process use; None takes it away."""
+    global _current
+    _current = runtime
+
+
+def current_runtime() -> Runtime:
+    """The services of this process.
+
+    Raises:
+        EngramError: none were laid on: only a worker runs tasks.
+    """
+    if _current is None:
+        raise EngramError("no services are laid on: tasks run in the worker")
+    return _current
+
+
+def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool = True) -> Runtime:
+    """Load the model, the vectors and the extractor for an open memory.
+
+    A model that cannot be used is noted in the status; everything else works without it.
+    """
+    from engram.recollection.service import RecollectionService
+    from engram.search.service import Searcher
+
+    embedder = _load_embedder(settings, store, compile_if_missing)
+    searcher = Searcher(store, settings, embedder=embedder)
+    searcher.refresh()
+    recollection = RecollectionService(store, searcher, settings, embedder=embedder)
+    return Runtime(
+        settings, store, searcher, recollection, embedder, _make_extractor(settings, store),
+        started_seconds=store.clock.steady_seconds(),
+    )  # fmt: skip
+
+
+def _load_embedder(settings: Settings, store: Store, compile_if_missing: bool) -> Embedder | None:
+    from engram.embedding.load import load_embedder
+
+    try:
+        embedder = load_embedder(
+            settings.embedding_model,
+            settings.places.models,
+            compile_if_missing=compile_if_missing,
+            document_prompt=settings.document_prompt,
+            query_prompt=settings.query_prompt,
+            threads=max(1, settings.embedding_threads),
+        )
+    except EmbeddingError as error:
+        logger.warning("action=load_model model=%s error=%s", settings.embedding_model, error)
+        note_failure(store, "embed", str(error))
+        return None
+    if embedder.reason:
+        note_failure(store, "model", embedder.reason)
+    else:
+        note_success(store, "model")
+    return embedder
+
+
+def _make_extractor(settings: Settings, store: Store) -> Extractor | None:
+    if settings.extractor == "off":
+        return None
+    from engram.extraction.local import LocalExtractor
+
+    return LocalExtractor()

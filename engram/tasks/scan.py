@@ -1,0 +1,71 @@
+"""Task ``scan()``, every 60 s: what does memory.db say is due, missing or overdue?"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from engram.tasks.queue import huey
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engram.tasks.runtime import Runtime
+
+#: A scan younger than this is enough, in seconds.
+EVERY_SECONDS = 50
+#: How long a scan may hold its lease, in seconds.
+LEASE_SECONDS = 60
+
+
+def _each_time(_: datetime) -> bool:
+    """Huey asks once a minute."""
+    return True
+
+
+@huey.periodic_task(_each_time, name="scan", priority=5)
+def scan() -> None:
+    """Ring for due work, missing vectors, changed notes and an overdue consolidation; one worker at a time."""
+    from engram.tasks.edge import attempt
+    from engram.tasks.runtime import current_runtime
+
+    runtime = current_runtime()
+    attempt(runtime, "scan", "", lambda: scan_under_lease(runtime))
+
+
+def scan_under_lease(runtime: Runtime) -> bool:
+    """Scan; False where another worker does, or just did. Raises StoreError."""
+    from engram.models.work import note_success, release_lease, take_lease
+
+    owner = f"{os.getpid()}-{id(runtime)}"
+    if not take_lease(runtime.store, "scan", owner, LEASE_SECONDS, every_seconds=EVERY_SECONDS):
+        return False
+    try:
+        rung = scan_now(runtime)
+        note_success(runtime.store, "scan", seen=1, done=rung)
+    finally:
+        release_lease(runtime.store, "scan", owner)
+    return True
+
+
+def scan_now(runtime: Runtime) -> int:
+    """Ring for everything that is due; returns how many bells. Raises StoreError."""
+    from engram.models.vectors import missing_vectors
+    from engram.models.work import last_run_ms
+    from engram.tasks.consolidate import consolidate
+    from engram.tasks.embed import embed
+    from engram.tasks.index_notes import index_notes
+    from engram.tasks.ring import ring_due
+
+    store, settings = runtime.store, runtime.settings
+    rung = ring_due(store, settings)
+    if runtime.embedder is not None and missing_vectors(store, runtime.embedder.model_id, 1):
+        embed()
+        rung += 1
+    index_notes()
+    since_ms = store.now_ms() - last_run_ms(store, "consolidate")
+    if not 0 <= since_ms < settings.consolidate_seconds * 1000:
+        consolidate()
+        rung += 1
+    runtime.recollection.tidy()
+    return rung

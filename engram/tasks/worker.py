@@ -1,0 +1,144 @@
+"""The worker: Huey's consumer in threads, the model loaded once, engram.sock; one a memory folder."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from pathlib import Path
+
+from engram.errors import AlreadyRunning, BrokenDatabase
+from engram.log import start_logging
+from engram.models.store import Store, open_store, set_aside
+from engram.models.work import note_failure
+from engram.paths import Home
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.tasks.consumer import EngramConsumer
+from engram.tasks.housekeeping import Housekeeper
+from engram.tasks.lock import ProcessLock
+from engram.tasks.queue import EngramQueue, huey
+from engram.tasks.recall_server import RecallServer
+from engram.tasks.runtime import Runtime, lay_on, make_runtime
+
+logger = logging.getLogger(__name__)
+
+#: What a worker returns that wants to be started again (EX_TEMPFAIL).
+EXIT_AGAIN = 75
+#: How long a thread may hold the interpreter, in seconds: short, so that a recall never waits for an import.
+SWITCH_SECONDS = 0.0005
+
+
+def run_worker(settings: Settings, *, compile_if_missing: bool = True) -> int:
+    """Run until SIGTERM or SIGINT; call it in a process of its own, from the main thread.
+
+    Returns:
+        0 after a clean stop, or at once where another worker runs; 75 where it is to be started again: its memory
+        passed the limit, memory.db proved damaged, or a task did not finish within ``drain_seconds``.
+
+    Raises:
+        HomeError: the memory folder cannot be used.
+        StoreError: memory.db cannot be opened, or is newer than this program.
+    """
+    os.umask(0o077)
+    home = settings.places.prepare()
+    try:
+        lock = ProcessLock(home.worker_lock)
+    except AlreadyRunning:
+        sys.stderr.write("a worker is already running; this one ends\n")
+        return 0
+    start_logging(home.logs, "worker", settings.log_level, redact)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    link_python(home)
+    store = open_or_set_aside(home, settings)
+    runtime = make_runtime(settings, store, compile_if_missing=compile_if_missing)
+    try:
+        return _serve(runtime)
+    finally:
+        store.close()
+        lock.release()
+
+
+def _serve(runtime: Runtime) -> int:
+    """Answer and work until something says stop."""
+    settings = runtime.settings
+    queue = bind_queue(settings)
+    queue.on_reject = lambda reason: note_failure(runtime.store, "queue", reason)
+    lay_on(runtime)
+    queue.storage.listen()
+    server = RecallServer(runtime).start()
+    consumer = EngramConsumer(queue, settings.drain_seconds)
+    reasons: list[str] = []
+
+    def stop(reason: str) -> None:
+        if not reasons:
+            logger.warning("action=stop reason=%s", reason)
+            reasons.append(reason)
+            consumer.stop_flag.set()
+
+    housekeeper = Housekeeper(runtime, queue, server, stop).start()
+    closer = threading.Thread(target=_close_lane_on_stop, args=(runtime, consumer), daemon=True)
+    closer.start()
+    logger.info("action=start pid=%d model=%s", os.getpid(), runtime.embedder.model_id if runtime.embedder else "")
+    consumer.run()
+    housekeeper.close()
+    server.close()
+    queue.storage.stop_listening()
+    queue.storage.close()
+    lay_on(None)
+    code = EXIT_AGAIN if reasons or not consumer.has_drained else 0
+    logger.info("action=end exit=%d", code)
+    return code
+
+
+def _close_lane_on_stop(runtime: Runtime, consumer: EngramConsumer) -> None:
+    """When the consumer stops, let a long heavy task end at its next step."""
+    consumer.stop_flag.wait()
+    runtime.lane.close()
+
+
+def bind_queue(settings: Settings) -> EngramQueue:
+    """The queue of the settings' memory folder, with every task known to it."""
+    from engram.tasks import consolidate, embed, extract, flush, index_notes, ingest, recollect, refresh, scan
+
+    del consolidate, embed, extract, flush, index_notes, ingest, recollect, refresh, scan
+    return huey.bind(settings.places, settings.sqlite_driver)
+
+
+def open_or_set_aside(home: Home, settings: Settings) -> Store:
+    """Open memory.db; a damaged one is moved to ``memory.broken.db`` and an empty one made.
+
+    The transcripts are read again; ``engram restore`` brings back a backup.
+
+    Raises:
+        StoreError: it cannot be opened for another reason.
+    """
+    try:
+        store = open_store(home.memory_db, driver=settings.sqlite_driver)
+        damage = store.row("PRAGMA quick_check(1)")
+        if damage is None or damage[0] == "ok":
+            return store
+        store.close()
+    except BrokenDatabase as error:
+        damage = (str(error),)
+    aside = set_aside(home.memory_db, "memory.broken.db")
+    logger.error("action=set_aside path=%s reason=%s", aside, damage)
+    store = open_store(home.memory_db, driver=settings.sqlite_driver)
+    note_failure(
+        store, "memory", f"memory.db was damaged and is now {aside.name}; 'engram restore' brings a backup back"
+    )
+    return store
+
+
+def link_python(home: Home) -> None:
+    """Keep ``python`` in the memory folder a link to the interpreter that runs this, for the hooks."""
+    target = Path(os.path.realpath(sys.executable))
+    with contextlib.suppress(OSError):
+        if home.python_link.is_symlink() and os.readlink(home.python_link) == str(target):
+            return
+        temporary = home.root / f".python.{os.getpid()}.tmp"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(target)
+        os.replace(temporary, home.python_link)
