@@ -10,7 +10,7 @@ _ANSI = re.compile(
 )
 _LINE_BREAKS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _URL = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]{0,30}:(?://|\\\\|/{1,8})[^\s`'\"<>()\[\]{}‹›]*|\bwww\.[^\s`'\"<>()\[\]{}‹›]+"
+    r"[A-Za-z][A-Za-z0-9+.-]{0,30}:(?://|\\\\|/{1,8})[^\s`'\"<>()\[\]{}‹›]*|(?i:www\.)[^\s`'\"<>()\[\]{}‹›]*"
 )
 _SCHEME_ONLY = re.compile(r"(?i)\b(?:javascript|data|vbscript|mailto|file|blob)\s*:\s*(?=\S)[^\s`'\"<>()\[\]{}‹›]*")
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]+|")
@@ -100,9 +100,9 @@ def _host_of(found: re.Match[str]) -> str:
     authority = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]
     host = _HOST.match(authority)
     name = host.group().rstrip(".") if host else ""
-    if name.lower().startswith("www."):
+    while name.lower().startswith("www."):
         name = name[4:]
-    return name or "(link)"
+    return name if name.strip(".") else "(link)"
 
 
 def _cut(text: str, limit: int) -> str:

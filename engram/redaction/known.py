@@ -67,7 +67,7 @@ def env_values(text: str) -> list[str]:
         info = _USER_INFO.search(value)
         if info:
             value = info.group(1)
-        if _is_worth_masking(name, value):
+        if _is_worth_masking("password" if info else name, value):
             found[value] = None
     return list(found)
 

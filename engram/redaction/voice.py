@@ -41,11 +41,13 @@ _CODE = re.compile(
 _QUOTE = re.compile(r"\s{0,8}(?:>|\|)")
 _HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$")
 _LEAD_IN = re.compile(
-    r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)|this is|these are|below(?: is| are)?|following|attached|pasted?|see|from|got|getting|gives?|"
-    r"shows?|prints?|returns?|contains?|reads?|quote|quoting|forwarded|copied|content|contents|for reference|fyi|context)\b[^\n]{0,120}|"
-    r"\b(?:file|files|output|outputs|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|docs?|documentation|page|response|reply|"
-    r"transcript|trace|stack ?trace|contents?|text|snippet|code|review|feedback|spec|plan|diff|patch|article|post|thread|slack|config|"
-    r"description|report|result|results|notes?|instructions? (?:from|of|in)|policy|guide|prompt|rules? (?:from|of|in)|claude\.md|agents\.md)\b[^\n]{0,60}|"
+    r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|wishes))|below(?: is| are)?|"
+    r"attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|prints?|returns?|contains?|reads?|outputs?|"
+    r"i (?:get|got|see|found)|what i (?:get|got|see)|context|contents?)\b[^\n]{0,120}|"
+    r"\b(?:files?|outputs?|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|docs?|documentation|page|response|reply|"
+    r"transcript|trace|stack ?trace|text|snippet|code|review|feedback|spec|plan|diff|patch|article|post|thread|slack|config|"
+    r"description|report|results?|notes? (?:from|of|in|by)|instructions? (?:from|of|in|by)|policy|guide|prompt|rules? (?:from|of|in|by)|"
+    r"claude\.md|agents\.md)\b[^\n]{0,60}|"
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|wants)\b[^\n]{0,40}):\s*$"
 )
 _RELAYED = re.compile(

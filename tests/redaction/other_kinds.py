@@ -386,7 +386,26 @@ def solana_bytes(rng: random.Random) -> tuple[str, list[str]]:
 
 @kind
 def wallet_phrase24(rng: random.Random) -> tuple[str, list[str]]:
-    pool = "zebra wolf virus velvet urban tulip turkey trophy tenant swallow sunset spirit snake silent rifle quantum puzzle pottery".split()
+    pool = [
+        "zebra",
+        "wolf",
+        "virus",
+        "velvet",
+        "urban",
+        "tulip",
+        "turkey",
+        "trophy",
+        "tenant",
+        "swallow",
+        "sunset",
+        "spirit",
+        "snake",
+        "silent",
+        "rifle",
+        "quantum",
+        "puzzle",
+        "pottery",
+    ]
     s = " ".join(rng.choice(pool) for _ in range(24))
     return s, [f"my metamask phrase: {s}", f"recovery phrase\n{s}", f'HDWalletProvider("{s}", url)']
 
