@@ -29,6 +29,7 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
     if hit.cosine is not None:
         found["cosine"] = round(hit.cosine, 6)
     if hit.episode is not None:
+        found["stale"] = hit.episode.stale_reason
         found["content"], found["scope"], found["pinned"] = (
             hit.episode.content, hit.episode.scope, hit.episode.is_pinned,
         )  # fmt: skip
