@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from engram.errors import StoreError
+from engram.models.changes import data_version
 from engram.tasks.queue import EngramQueue
 from engram.tasks.recall_server import RecallServer
 from engram.tasks.ring import ring_due
@@ -82,7 +83,7 @@ class Housekeeper:
     def _look_at_work(self) -> None:
         """Ring for what is due; where the database changed, read new vectors; where it was quiet, tidy its log."""
         store = self._runtime.store
-        version = int(store.value("PRAGMA data_version") or 0)
+        version = data_version(store)
         if version == self._data_version:
             self._quiet_looks += 1
             if self._quiet_looks == 6:

@@ -7,10 +7,12 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from engram.errors import AlreadyRunning, BrokenDatabase
 from engram.log import start_logging
+from engram.models.changes import drop_lease, lease_owners, quick_damage
 from engram.models.store import Store, open_store, set_aside
 from engram.models.work import note_failure
 from engram.paths import Home
@@ -31,8 +33,11 @@ EXIT_AGAIN = 75
 SWITCH_SECONDS = 0.0005
 
 
-def run_worker(settings: Settings, *, compile_if_missing: bool = True) -> int:
+def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime] = make_runtime) -> int:
     """Run until SIGTERM or SIGINT; call it in a process of its own, from the main thread.
+
+    Args:
+        make: lays on the services; compiles the model first where that was not done yet.
 
     Returns:
         0 after a clean stop, or at once where another worker runs; 75 where it is to be started again: its memory
@@ -53,7 +58,8 @@ def run_worker(settings: Settings, *, compile_if_missing: bool = True) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     link_python(home)
     store = open_or_set_aside(home, settings)
-    runtime = make_runtime(settings, store, compile_if_missing=compile_if_missing)
+    drop_dead_leases(store)
+    runtime = make(settings, store)
     try:
         return _serve(runtime)
     finally:
@@ -117,12 +123,12 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
     """
     try:
         store = open_store(home.memory_db, driver=settings.sqlite_driver)
-        damage = store.row("PRAGMA quick_check(1)")
-        if damage is None or damage[0] == "ok":
+        damage = quick_damage(store)
+        if not damage:
             return store
         store.close()
     except BrokenDatabase as error:
-        damage = (str(error),)
+        damage = str(error)
     aside = set_aside(home.memory_db, "memory.broken.db")
     logger.error("action=set_aside path=%s reason=%s", aside, damage)
     store = open_store(home.memory_db, driver=settings.sqlite_driver)
@@ -130,6 +136,24 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
         store, "memory", f"memory.db was damaged and is now {aside.name}; 'engram restore' brings a backup back"
     )
     return store
+
+
+def drop_dead_leases(store: Store) -> None:
+    """Give back the leases of workers that were killed, so that their work need not wait for them to expire."""
+    for name, owner in lease_owners(store).items():
+        pid = owner.partition("-")[0]
+        if pid.isdigit() and int(pid) != os.getpid() and not _is_alive(int(pid)):
+            drop_lease(store, name, owner)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def link_python(home: Home) -> None:

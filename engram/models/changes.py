@@ -1,0 +1,27 @@
+"""Cheap questions to an open memory.db: has it changed, is it whole, who holds leases."""
+
+from __future__ import annotations
+
+from engram.models.store import Store
+
+
+def data_version(store: Store) -> int:
+    """A number that differs once another connection has changed the database; it means nothing else."""
+    return int(store.value("PRAGMA data_version") or 0)
+
+
+def quick_damage(store: Store) -> str:
+    """What a quick check finds wrong with the file; "" where all is well. Raises BrokenDatabase where it cannot look."""
+    found = store.value("PRAGMA quick_check(1)")
+    return "" if found in (None, "ok") else str(found)
+
+
+def lease_owners(store: Store) -> dict[str, str]:
+    """Name of a lease → its owner, for those that are held."""
+    return {str(name): str(owner) for name, owner in store.rows("SELECT name, owner FROM lease WHERE owner <> ''")}
+
+
+def drop_lease(store: Store, name: str, owner: str) -> None:
+    """Take a lease from an owner that is gone; its last run stays as it is."""
+    with store.writing():
+        store.run("UPDATE lease SET owner = '', until_ms = 0 WHERE name = ? AND owner = ?", (name, owner))

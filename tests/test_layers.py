@@ -1,0 +1,171 @@
+"""Who may import whom: modules import from lower floors and their own package; each library has one home."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+
+#: Package or module → its floor.
+FLOORS = {
+    "engram.errors": 0, "engram.paths": 0, "engram.clock": 0, "engram.atomic": 0, "engram.failpoint": 0,
+    "engram.socketpath": 0,
+    "engram.settings": 1, "engram.log": 1,
+    "engram.transcripts": 2, "engram.redaction": 2, "engram.embedding": 2,
+    "engram.models": 3,
+    "engram.ingest": 4, "engram.search": 4, "engram.notes": 4,
+    "engram.extraction": 5, "engram.recollection": 5, "engram.consolidation": 5,
+    "engram.tasks": 6,
+    "engram.watcher": 7, "engram_mcp": 7, "engram_hooks": 7,
+    "engram.cli": 8,
+}  # fmt: skip
+
+#: Library → packages that are its home.
+HOMES = {
+    "peewee": {"engram.models"},
+    "playhouse": {"engram.models"},
+    "cysqlite": {"engram.models", "engram.tasks"},
+    "sqlite3": {"engram.models", "engram.tasks"},
+    "huey": {"engram.tasks"},
+    "watchdog": {"engram.watcher"},
+    "click": {"engram.cli"},
+    "rich": {"engram.cli"},
+    "mcp": {"engram_mcp"},
+    "openai": {"engram.extraction"},
+    "sentence_transformers": {"engram.embedding"},
+    "torch": {"engram.embedding"},
+    "onnx": {"engram.embedding"},
+    "onnxruntime": {"engram.embedding"},
+    "tokenizers": {"engram.embedding"},
+    "numpy": {"engram.embedding", "engram.search"},
+}
+
+#: Libraries that stand in one module alone.
+ONE_MODULE = ("openai", "sentence_transformers")
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """Name and syntax tree of every module of the three packages."""
+    for root, package in ((REPO, "engram"), (REPO / "mcp_server", "engram_mcp"), (REPO / "hooks", "engram_hooks")):
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            yield name, ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+ALL = dict(modules())
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
+    """Every imported module, and whether it is imported for the type checker alone."""
+    for_types = {
+        id(node)
+        for outer in ast.walk(tree)
+        if isinstance(outer, ast.If) and ast.unparse(outer.test).endswith("TYPE_CHECKING")
+        for node in ast.walk(outer)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) in for_types
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, id(node) in for_types
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", id(node) in for_types
+
+
+def part_of(module: str) -> str | None:
+    """The part of the architecture that a module belongs to; None for a library or ``engram`` itself."""
+    for part in FLOORS:
+        if module == part or module.startswith(part + "."):
+            return part
+    return None
+
+
+def violations() -> list[str]:
+    found = []
+    for name, tree in ALL.items():
+        mine = part_of(name)
+        if mine is None:
+            continue
+        for imported, _ in imports(tree):
+            other = part_of(imported)
+            if other is None or other == mine:
+                continue
+            if FLOORS[other] >= FLOORS[mine] and not (FLOORS[other] == FLOORS[mine] <= 1):
+                found.append(f"{name} (floor {FLOORS[mine]}) imports {imported} (floor {FLOORS[other]})")
+    return sorted(set(found))
+
+
+def test_every_module_has_its_floor() -> None:
+    assert [name for name in ALL if part_of(name) is None and name != "engram"] == []
+
+
+def test_imports_run_downwards_only() -> None:
+    assert violations() == []
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    assert list(imports(ALL["engram"])) == []
+
+
+@pytest.mark.parametrize("library", sorted(HOMES))
+def test_a_library_has_one_home(library: str) -> None:
+    users = {
+        name for name, tree in ALL.items() for imported, _ in imports(tree) if imported.split(".")[0] == library
+    }  # fmt: skip
+
+    assert {name for name in users if part_of(name) not in HOMES[library]} == set()
+
+
+@pytest.mark.parametrize("library", ONE_MODULE)
+def test_a_heavy_library_stands_in_one_module(library: str) -> None:
+    users = {
+        name
+        for name, tree in ALL.items()
+        for imported, is_for_types in imports(tree)
+        if imported.split(".")[0] == library and not is_for_types
+    }
+
+    assert len(users) <= 1
+
+
+def test_the_lowest_floor_needs_the_standard_library_alone() -> None:
+    lowest = [name for name, floor in FLOORS.items() if floor == 0]
+    foreign = {
+        (name, imported)
+        for name in lowest
+        for imported, _ in imports(ALL[name])
+        if imported.split(".")[0] not in {*sys.stdlib_module_names, "engram"}
+    }
+
+    assert foreign == set()
+
+
+def test_sql_stands_in_models_alone() -> None:
+    """Words of SQL in a text constant outside engram.models; the queue has Huey's own tables."""
+    # One is Huey's storage, the other checks a compiled model with all sorts of texts.
+    allowed = {"engram.tasks.storage", "engram.embedding.compile"}
+    found = []
+    for name, tree in ALL.items():
+        if part_of(name) == "engram.models" or name in allowed:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                text = " ".join(node.value.split())
+                if text.startswith(("SELECT ", "INSERT INTO ", "INSERT OR ", "DELETE FROM ", "CREATE TABLE ")) or (
+                    text.startswith("UPDATE ") and " SET " in text
+                ):
+                    found.append(f"{name}:{node.lineno}: {text[:60]}")
+    assert found == []
+
+
+def test_no_module_is_called_by_a_word_that_says_nothing() -> None:
+    empty = {"utils", "common", "helpers", "base", "manager"}
+
+    assert [name for name in ALL if name.rsplit(".", 1)[-1] in empty] == []
