@@ -1,8 +1,13 @@
-"""Whole lines of a growing file from a byte offset, in bounded memory, and whether the file was rewritten."""
+"""Whole lines of a growing file from a byte offset, in bounded memory, and whether the file was rewritten.
+
+A last line without its newline is whole where it is a complete JSON object, since no beginning of one is: many real
+files end so and never grow again. Anything else waits for its newline.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from dataclasses import dataclass
@@ -37,9 +42,9 @@ class Line:
 class Position:
     """How far a file was read."""
 
-    #: Bytes read, always at the beginning of a line.
+    #: Bytes read: the beginning of a line, or the end of a last line that has no newline yet.
     offset: int = 0
-    #: Lines read.
+    #: Lines read to their newline.
     lines: int = 0
     #: What told this file from others when it was read; empty before the first whole line.
     fingerprint: bytes = b""
@@ -130,17 +135,21 @@ def _read_lines(
 ) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
     """The lines, the skipped lines, the offset behind them and the number of lines so far."""
     data = _read_up_to(file, chunk_bytes)
+    is_at_end = len(data) < chunk_bytes
     end = data.rfind(b"\n")
-    if end < 0 and len(data) == chunk_bytes:
+    if end < 0 and not is_at_end:
         return _read_long_line(file, data, position, max_line_bytes)
-    if end < 0:
-        return (), (), position.offset, position.lines
     lines: list[Line] = []
     offset, number = position.offset, position.lines
-    for piece in data[:end].split(b"\n"):
+    for piece in data[:end].split(b"\n") if end >= 0 else ():
         number += 1
         lines.append(Line(offset, len(piece), number, piece))
         offset += len(piece) + 1
+    last = data[end + 1 :]
+    if is_at_end and _is_object(last):
+        # Its newline is read later as the end of an empty line with the same number.
+        lines.append(Line(offset, len(last), number + 1, last))
+        offset += len(last)
     return tuple(lines), (), offset, number
 
 
@@ -153,7 +162,7 @@ def _read_long_line(
     while True:
         piece = file.read(_STEP_BYTES)
         if not piece:
-            return (), (), position.offset, position.lines
+            return _last_line(b"".join(pieces), position)
         end = piece.find(b"\n")
         length += len(piece) if end < 0 else end
         if length <= max_line_bytes:
@@ -167,6 +176,24 @@ def _read_long_line(
         return (), (SkippedLine(position.offset, length),), after, position.lines + 1
     line = Line(position.offset, length, position.lines + 1, b"".join(pieces))
     return (line,), (), after, position.lines + 1
+
+
+def _last_line(data: bytes, position: Position) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
+    """A long last line without its newline, if it is whole."""
+    if not _is_object(data):
+        return (), (), position.offset, position.lines
+    line = Line(position.offset, len(data), position.lines + 1, data)
+    return (line,), (), position.offset + len(data), position.lines
+
+
+def _is_object(data: bytes) -> bool:
+    """True for one complete JSON object."""
+    if not data.startswith(b"{") or not data.rstrip().endswith(b"}"):
+        return False
+    try:
+        return isinstance(json.loads(data.decode("utf-8", "replace")), dict)
+    except (ValueError, RecursionError, MemoryError):
+        return False
 
 
 def _read_up_to(file: BinaryIO, count: int) -> bytes:

@@ -52,20 +52,14 @@ class Memory:
             assert self.owners.setdefault(reference.uuid, turn.key) == turn.key, "an entry belongs to one turn"
         self.turns[turn.key] = turn
 
-    def read(self, path: Path, stop: int | None = None, chunk_bytes: int = 1 << 20) -> None:
-        """Read a file (or its first ``stop`` bytes) from where the last read ended."""
-        if stop is not None:
-            copy = path.parent / "cut" / path.name
-            copy.parent.mkdir(exist_ok=True)
-            copy.write_bytes(path.read_bytes()[:stop])
-            path, original = copy, path
-        else:
-            original = path
+    def read(self, path: Path, chunk_bytes: int = 1 << 20) -> None:
+        """Read a file from where the last read ended."""
         while True:
-            chunk = read_chunk(path, self.positions.get(original, Position()), chunk_bytes=chunk_bytes)
+            chunk = read_chunk(path, self.positions.get(path, Position()), chunk_bytes=chunk_bytes)
+            assert not chunk.is_rewritten
             found = [parse_line(line) for line in chunk.lines]
-            self.feed(original.stem, [one for one in found if isinstance(one, Entry)])
-            self.positions[original] = chunk.position
+            self.feed(path.stem, [one for one in found if isinstance(one, Entry)])
+            self.positions[path] = chunk.position
             if not chunk.has_more:
                 return
 

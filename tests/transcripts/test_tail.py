@@ -168,3 +168,36 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
         read_chunk(path, Position())
 
     assert len(os.listdir("/dev/fd")) <= count_before
+
+
+def test_a_last_line_without_newline_is_whole_where_it_is_a_complete_object(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"b": 2}')
+
+    first = read_chunk(path, Position())
+    path.write_bytes(b'{"a": 1}\n{"b": 2}\n{"c": 3}\n')
+    second = read_chunk(path, first.position)
+
+    assert [(line.number, line.data) for line in first.lines] == [(1, b'{"a": 1}'), (2, b'{"b": 2}')]
+    assert not first.has_more
+    assert [(line.number, line.data) for line in second.lines] == [(2, b""), (3, b'{"c": 3}')]
+
+
+def test_a_long_last_line_without_newline_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a": "' + b"x" * 5000 + b'"}')
+
+    lines, position = read_all(path, chunk_bytes=1000)
+
+    assert [len(line) for line in lines] == [5009]
+    assert position.offset == 5009
+
+
+@pytest.mark.parametrize("rest", [b'{"b": ', b"12", b"null", b"[1]", b'{"b": "}', b"{" * 5000 + b"}"])
+def test_other_unfinished_ends_wait(tmp_path: Path, rest: bytes) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a": 1}\n' + rest)
+
+    lines, _ = read_all(path)
+
+    assert lines == [b'{"a": 1}']
