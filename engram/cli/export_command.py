@@ -19,6 +19,7 @@ from engram.errors import BadRequest
 from engram.models import episodes, sessions
 from engram.models.forgetting import is_episode_forgotten
 from engram.models.store import Store
+from engram.transcripts.agent import CLAUDE_CODE
 
 #: Longest line that import reads, in characters.
 _LINE_LIMIT = 4_000_000
@@ -127,5 +128,10 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
                 store, identity or f"name:{episode.project}", episode.project, str(line.get("project_root") or "")
             )
             episode = dataclasses.replace(episode, project_id=place.id)
+        if episode.session_id:
+            sessions.ensure_session(
+                store, episode.session_id, agent=CLAUDE_CODE.name, project_id=episode.project_id,
+                is_global=False, cwd="", at_ms=episode.created_at_ms,
+            )  # fmt: skip
         episodes.add_episode(store, episode, evidence, action="import")
     return "added"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import logging
@@ -132,11 +133,14 @@ def _leave_pipe() -> None:
 
 
 def _report_fault(error: Exception) -> None:
+    from engram.atomic import make_private_folder
     from engram.log import start_logging
     from engram.paths import Home, default_home
     from engram.redaction import redact
 
     logs = Home(default_home()).logs
+    with contextlib.suppress(OSError):
+        make_private_folder(logs)
     start_logging(logs, "cli", "info", redact)
     logging.getLogger(__name__).error("action=command fault=%s", type(error).__name__, exc_info=error)
     click.echo(f"Error: a fault in Engram ({type(error).__name__}); {logs / 'cli.log'} has the details", err=True)

@@ -19,6 +19,7 @@ from engram.ingest.service import IngestResult, ingest_all
 from engram.log import start_logging
 from engram.models import counts
 from engram.models.store import Store
+from engram.models.vectors import count_vectors
 from engram.redaction import redact
 from engram.tasks.drain import drain
 from engram.tasks.runtime import make_runtime
@@ -38,6 +39,7 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
         _compile(workspace, bars)
         runtime = make_runtime(settings, store, compile_if_missing=True)
         steps: dict[str, TaskID] = {}
+        before = _count_vectors(store)
 
         def step(stage: str, done: int, total: int) -> None:
             if stage not in steps:
@@ -45,11 +47,14 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
             bars.update(steps[stage], completed=done, total=total or None)
 
         drained = drain(runtime, with_waiting=True, with_consolidation=True, progress=step)
+        if drained.has_consolidated:
+            # A consolidation writes notes, which are indexed and embedded too.
+            drain(runtime, progress=step)
         report |= {
             "episodes": counts.count_totals(store).episodes,
             "sessions_extracted": drained.sessions,
             "failed": drained.failed,
-            "embedded": drained.embedded,
+            "embedded": _count_vectors(store) - before,
             "missing_vectors": counts.count_without_vector(store),
             "model": runtime.embedder.model_id if runtime.embedder else None,
             "seconds": round(time.monotonic() - started, 1),
@@ -57,6 +62,10 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
     if not is_quiet:
         _print(report)
     return report
+
+
+def _count_vectors(store: Store) -> int:
+    return sum(count_vectors(store, owner) for owner in "pen")
 
 
 _STAGES = {"extract": "Making memories", "embed": "Embedding"}

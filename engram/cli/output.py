@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,6 +20,8 @@ _UNSAFE = dict.fromkeys([*range(32), *range(127, 160), *range(8234, 8239), *rang
 _KEPT = {9: "    ", 10: "\n"}
 _TRANSLATION: dict[int, str | None] = {**_UNSAFE, **_KEPT}
 
+#: Columns of a table that is written to a file or a pipe.
+_FILE_WIDTH = 200
 #: Columns whose values are typed again by people, so that they are never broken.
 _WHOLE = ("session", "memory", "id")
 
@@ -45,8 +48,9 @@ def print_json_line(value: Any) -> None:
 
 
 def console() -> Console:
-    """The terminal; plain text where the output goes to a file."""
-    return Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
+    """The terminal; wide plain text where the output goes to a file or a pipe."""
+    width = None if sys.stdout.isatty() else _FILE_WIDTH
+    return Console(highlight=False, soft_wrap=False, emoji=False, markup=False, width=width)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:

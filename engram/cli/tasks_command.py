@@ -229,7 +229,7 @@ def _print(rows: list[dict[str, Any]], empty: str) -> None:
     print_table(
         ["id", "name", "about", "state", "due", "tries#", "last error"],
         [
-            (one["id"], one["name"], ", ".join(map(str, one["args"])), one["state"], one.get("due_at") or "–",
+            (one["id"][:8], one["name"], one_line(", ".join(map(str, one["args"])), 14), one["state"], one.get("due_at") or "–",
              one["attempts"], one_line(one["error"] or "", 80))
             for one in rows
         ],

@@ -1,0 +1,62 @@
+"""A command line in a home of its own, with the sample sessions read and their memories made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from engram.cli.main import engram
+from engram.cli.up_command import SAMPLES
+from engram.models.store import Store, open_store
+from engram.paths import Home, default_home
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run ``engram …`` in this process on the sample sessions, without the real model."""
+    monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "hashed")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(SAMPLES))
+
+    def invoke(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
+        result = CliRunner().invoke(engram, list(arguments), input=stdin)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def run_json(run: Run) -> Callable[..., Any]:
+    """Run ``engram … --json`` and read what it prints."""
+    return lambda *arguments, **more: json.loads(run(*arguments, "--json", **more).stdout)
+
+
+@pytest.fixture
+def home() -> Home:
+    """The memory folder of the test."""
+    return Home(default_home())
+
+
+@pytest.fixture
+def filled(run: Run, home: Home) -> Iterator[Store]:
+    """The open memory after everything was read, extracted and embedded once."""
+    run("up", "--once", "--json")
+    store = open_store(home.memory_db)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder of a project that was never seen."""
+    made = tmp_path / "work" / "boats"
+    made.mkdir(parents=True)
+    monkeypatch.chdir(made)
+    return made

@@ -1,0 +1,229 @@
+"""Commands that change the memory: save, edit, pin, bad, forget, pause, tasks, export and import."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from engram.models import episodes, sessions, work
+from engram.models.episodes import Episode
+from engram.models.store import Store
+from engram.paths import Home
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+
+def find(store: Store, episode_id: str) -> Episode:
+    found = episodes.find_episode(store, episode_id)
+    assert found is not None
+    return found
+
+
+def test_a_memory_of_this_folder_is_recalled_here_and_not_elsewhere_a_global_one_everywhere(
+    filled: Store, run_json: RunJson, folder: Path
+) -> None:
+    own = run_json("save", "The mast is made of cedar wood.")["id"]
+    everywhere = run_json("save", "--global", "Cedar smells best.")["id"]
+
+    def ids(project: str) -> set[str]:
+        return {hit["id"] for hit in run_json("recall", "cedar", "--project", project, "--limit", "50")["hits"]}
+
+    assert {own, everywhere} <= ids("boats")
+    assert own not in ids("harbor")
+    assert everywhere in ids("harbor")
+
+
+def test_save_reads_the_standard_input_and_masks_secrets(run_json: RunJson) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    made = run_json("save", "-", "--global", "--high", "--pin", stdin=f"Log in with {secret}\n")
+
+    assert secret not in made["content"]
+    assert (made["importance"], made["pinned"], made["scope"]) == ("high", True, "global")
+
+
+def test_saving_can_replace_a_memory(filled: Store, run: Run, run_json: RunJson) -> None:
+    old = run_json("save", "--global", "Deploy on Friday.")["id"]
+
+    new = run_json("save", "--global", "--supersedes", old, "Never deploy on Friday.")["id"]
+
+    assert (find(filled, old).status, find(filled, old).superseded_by) == ("superseded", new)
+    assert "no memory" in run("save", "--global", "--supersedes", "ep_000000000000", "x", code=1).stderr
+
+
+def test_edit_pin_and_bad_change_one_memory_and_keep_its_history(filled: Store, run: Run, run_json: RunJson) -> None:
+    made = run_json("save", "--global", "Use spaces.")["id"]
+
+    assert run_json("edit", made, "--summary", "Use tabs.", "--importance", "high")["summary"] == "Use tabs."
+    assert run_json("pin", made)["pinned"] is True
+    assert run_json("pin", made, "--off")["pinned"] is False
+    assert run_json("bad", made)["lowered"] is True
+
+    actions = [one["action"] for one in run_json("expand", made)["history"]]
+    assert actions == ["save", "edit", "pin", "unpin", "bad"]
+
+
+def test_edit_opens_an_editor_where_no_option_says_what(
+    filled: Store, run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = run_json("save", "--global", "Use spaces.")["id"]
+    monkeypatch.setenv("EDITOR", "sed -i.bak s/spaces/tabs/")
+
+    run("edit", made)
+
+    assert find(filled, made).content.strip() == "Use tabs."
+
+
+def test_forget_asks_and_does_nothing_on_no(filled: Store, run: Run) -> None:
+    one = episodes.all_episodes(filled)[0]
+
+    run("forget", one.episode_id, stdin="n\n", code=1)
+
+    assert episodes.find_episode(filled, one.episode_id) is not None
+
+
+def test_forget_shows_what_goes_and_nothing_brings_it_back(
+    filled: Store, run: Run, run_json: RunJson, home: Home
+) -> None:
+    one = next(e for e in episodes.all_episodes(filled) if "vat_cents" in e.summary)
+    turns = filled.value("SELECT count(*) FROM turn")
+
+    shown = run("forget", one.episode_id, stdin="y\n").stdout
+
+    assert one.episode_id in shown
+    assert filled.value("SELECT count(*) FROM turn") < turns
+    assert run_json("ingest")["new_turns"] == 0
+    run("up", "--once", "--json")
+    assert "vat_cents" not in json.dumps(run_json("recall", "vat_cents rounds half up", "--limit", "50"))
+    assert "vat_cents" not in json.dumps(run_json("search", "vat_cents rounds half up", "--limit", "50"))
+
+
+def test_forget_can_keep_the_turns(filled: Store, run_json: RunJson) -> None:
+    one = episodes.all_episodes(filled)[0]
+    turns = filled.value("SELECT count(*) FROM turn")
+
+    report = run_json("forget", one.episode_id, "--yes", "--keep-turns")
+
+    assert report["forgotten"] == [one.episode_id]
+    assert report["turns"] == 0
+    assert filled.value("SELECT count(*) FROM turn") == turns
+
+
+def test_forget_for_a_script_needs_yes(filled: Store, run: Run) -> None:
+    one = episodes.all_episodes(filled)[0]
+
+    assert "--yes" in run("forget", one.episode_id, "--json", code=1).stderr
+
+
+def test_export_and_import_lose_nothing(
+    filled: Store, run: Run, run_json: RunJson, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("save", "--global", "--pin", "Ünïcode stays: 数据 🚀")
+    file = tmp_path / "memories.jsonl"
+    run("export", "--all", "--output", str(file))
+    monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "other"))
+
+    first = run_json("import", str(file))
+    second = run_json("import", str(file))
+    again = [json.loads(line) for line in run("export", "--all").stdout.splitlines()]
+
+    before = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert first == {"added": len(before), "known": 0, "forgotten": 0, "bad": 0}
+    assert second == {"added": 0, "known": len(before), "forgotten": 0, "bad": 0}
+    for one in [*before, *again]:
+        one.pop("updated_at_ms")
+    assert again == before
+    assert (file.stat().st_mode & 0o777) == 0o600
+
+
+def test_an_export_has_the_keys_that_scripts_rely_on(filled: Store, run: Run) -> None:
+    one = json.loads(run("export").stdout.splitlines()[0])
+
+    assert {"id", "kind", "project", "session", "summary", "content", "evidence", "importance", "status"} <= set(one)
+    assert one["evidence"]
+
+
+def test_an_export_of_a_project_holds_no_other(filled: Store, run: Run) -> None:
+    lines = run("export", "--project", "lantern").stdout.splitlines()
+
+    assert {json.loads(line)["project"] for line in lines} == {"lantern"}
+
+
+def test_import_does_not_bring_back_what_was_forgotten(
+    filled: Store, run: Run, run_json: RunJson, tmp_path: Path
+) -> None:
+    made = run_json("save", "--global", "Forget me.")["id"]
+    file = tmp_path / "memories.jsonl"
+    run("export", "--output", str(file))
+    run("forget", made, "--yes")
+
+    assert run_json("import", str(file))["forgotten"] == 1
+
+
+@pytest.mark.parametrize(
+    "line", ['{"id": "ep_0123456789ab"}', '{"id": "x", "kind": "fact", "summary": "s"}',
+             '{"id": "ep_0123456789ab", "kind": "fact", "summary": 5}',
+             '{"id": "ep_0123456789ab", "kind": "spell", "summary": "s"}'],
+)  # fmt: skip
+def test_import_counts_lines_that_cannot_be_used_and_goes_on(run: Run, line: str) -> None:
+    good = '{"id": "ep_ffffffffffff", "kind": "fact", "summary": "s", "content": "c", "scope": "global"}'
+
+    result = run("import", "-", stdin=f"{line}\n{good}\n")
+
+    assert "Added 1 memories" in result.stdout
+    assert "1 lines could not be used" in result.stdout
+
+
+def test_import_of_something_else_fails_in_one_line(run: Run) -> None:
+    assert "no JSON" in run("import", "-", stdin="hello\n", code=1).stderr
+
+
+def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: RunJson) -> None:
+    paused = run_json("pause", "--for", "1h")
+
+    assert paused == {"paused": [{"scope": "everything"}]}
+    assert run_json("ingest")["new_turns"] == 0
+    assert "Going on" in run("pause", "--off").stdout
+    assert run_json("ingest")["new_turns"] > 0
+
+
+def test_a_pause_of_one_project_is_listed_and_the_others_go_on(filled: Store, run: Run, run_json: RunJson) -> None:
+    run("pause", "--project", "harbor")
+
+    place = sessions.find_project(filled, "harbor")
+    assert place is not None
+    assert run_json("pause", "--list")["paused"] == [{"scope": place.identity}]
+
+
+def test_a_length_of_time_without_sense_is_a_usage_error(run: Run) -> None:
+    assert "90s" in run("pause", "--for", "soon", code=2).stderr
+
+
+def test_work_is_retried_cancelled_paused_and_resumed(filled: Store, run: Run, run_json: RunJson) -> None:
+    with filled.writing():
+        work.make_due(filled, "extract", "broken", 0)
+    one = work.find_work(filled, "extract", "broken")
+    assert one is not None
+    work.fail(filled, one, "no answer", max_attempts=1)
+
+    run_json("tasks", "retry", "--dead")
+    assert [w.key for w in work.due_work(filled)] == ["broken"]
+    run_json("tasks", "pause", "--for", "1h")
+    assert work.due_work(filled) == []
+    assert run_json("tasks", "resume")["was_paused"] is True
+    run_json("tasks", "cancel", str(one.id))
+    assert work.due_work(filled) == []
+    assert "no work '999'" in run("tasks", "retry", "999", code=1).stderr
+    run("tasks", "retry", code=2)
+
+
+def test_text_of_a_memory_cannot_steer_the_terminal(run: Run, run_json: RunJson) -> None:
+    made = run_json("save", "--global", "red \x1b[31malert\x07 \u202egnp.exe")["id"]
+
+    for shown in (run("expand", made, "--why"), run("timeline"), run("recall", "red alert")):
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown.output)

@@ -1,0 +1,346 @@
+"""Commands that read: each prints for scripts what DESIGN-stable keys promise, and something for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from engram.cli.up_command import SAMPLES
+from engram.models import counts, episodes, injections, transcripts, work
+from engram.models.injections import Injection
+from engram.models.store import Store
+from engram.models.transcripts import BadLine
+from engram.paths import Home
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+EVIDENCE_KEYS = {"session", "uuid", "path", "line"}
+
+
+def entry_at(path: str, line: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8").splitlines()[line - 1])
+    return found
+
+
+def test_ingest_reads_every_sample_session_and_nothing_twice(run_json: RunJson) -> None:
+    first = run_json("ingest")
+    second = run_json("ingest")
+
+    assert first["files"] == 5
+    assert first["new_turns"] == first["turns"] == sum(one["turns"] for one in first["projects"].values())
+    assert set(first["projects"]) == {"harbor", "lantern"}
+    assert set(first["projects"]["harbor"]) >= {"sessions", "turns"}
+    assert second["new_turns"] == 0
+    assert second["turns"] == first["turns"]
+    assert {"files", "turns", "new_turns", "episodes", "bad_lines", "projects"} <= set(second)
+
+
+def test_ingest_takes_a_file_a_folder_of_files_and_a_configuration_folder(run_json: RunJson) -> None:
+    folder = SAMPLES / "projects" / "-home-dev-harbor"
+    one = sorted(folder.glob("*.jsonl"))[0]
+
+    assert run_json("ingest", str(one))["files"] == 1
+    assert run_json("ingest", str(folder))["files"] == 3
+    assert run_json("ingest", str(SAMPLES))["files"] == 5
+
+
+def test_ingest_of_a_path_that_is_not_there_fails_in_one_line(run: Run, tmp_path: Path) -> None:
+    result = run("ingest", str(tmp_path / "nothing"), code=1)
+
+    assert result.stderr.startswith("Error: there is no ")
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_up_once_reads_extracts_embeds_and_stops(run_json: RunJson) -> None:
+    report = run_json("up", "--once")
+
+    assert report["files"] == 5
+    assert report["episodes"] >= 8
+    assert report["embedded"] > report["turns"]
+    assert report["missing_vectors"] == report["failed"] == 0
+
+
+def test_up_once_again_adds_nothing(run_json: RunJson) -> None:
+    first = run_json("up", "--once")
+    second = run_json("up", "--once")
+
+    assert (second["new_turns"], second["embedded"]) == (0, 0)
+    assert second["episodes"] == first["episodes"]
+
+
+def test_up_takes_the_sample_sessions_where_there_are_no_transcripts(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "empty"))
+
+    result = run("up", "--once", "--json", "--samples-in", str(tmp_path / "samples"))
+
+    assert json.loads(result.stdout)["files"] == 5
+    assert "sample sessions" in result.stderr
+    assert (tmp_path / "samples" / "memory.db").exists()
+    assert not (tmp_path / "home" / "memory.db").exists()
+
+
+def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(filled: Store, run_json: RunJson) -> None:
+    answer = run_json("recall", "the VAT is a cent too low")
+
+    best = answer["hits"][0]
+    assert {"id", "kind", "summary", "score", "parts", "project", "created_at", "evidence"} <= set(best)
+    assert "vat_cents" in best["summary"]
+    assert best["evidence"]
+    assert all(set(place) == EVIDENCE_KEYS for place in best["evidence"])
+    assert all(entry_at(place["path"], place["line"])["uuid"] == place["uuid"] for place in best["evidence"])
+    assert answer["by"] == "model"
+
+
+def test_recall_of_a_project_shows_no_other_project(filled: Store, run_json: RunJson) -> None:
+    answer = run_json("recall", "tests", "--project", "lantern", "--limit", "20")
+
+    assert {hit["project"] for hit in answer["hits"]} == {"lantern"}
+
+
+def test_recall_without_a_model_says_that_it_searched_by_text_alone(
+    filled: Store, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "bundled")
+
+    answer = run_json("recall", "pnpm")
+
+    assert answer["by"] == "text"
+    assert "text alone" in answer["note"]
+    assert "pnpm" in answer["hits"][0]["summary"]
+
+
+def test_recall_explains_every_score_to_a_person(filled: Store, run: Run) -> None:
+    shown = run("recall", "pnpm", "--explain").stdout
+
+    assert " = text " in shown.replace("\n   ", " ")
+    assert ".jsonl:" in shown
+
+
+def test_an_unknown_project_is_named_with_those_that_are_known(filled: Store, run: Run) -> None:
+    result = run("recall", "tests", "--project", "castle", code=1)
+
+    assert "harbor, lantern" in result.stderr
+
+
+def test_search_prints_turns_word_for_word(filled: Store, run_json: RunJson) -> None:
+    hits = run_json("search", "INSERT OR IGNORE", "--limit", "3")["hits"]
+
+    assert len(hits) <= 3
+    assert "INSERT OR IGNORE" in hits[0]["text"]
+    assert (
+        entry_at(hits[0]["evidence"][0]["path"], hits[0]["evidence"][0]["line"])["uuid"]
+        == hits[0]["evidence"][0]["uuid"]
+    )
+
+
+def test_an_empty_question_is_refused(run: Run) -> None:
+    assert "empty" in run("recall", "  ", code=1).stderr
+
+
+def test_expand_shows_why_and_counts_as_a_use(filled: Store, run: Run, run_json: RunJson) -> None:
+    (one, *_) = episodes.all_episodes(filled)
+
+    facts = run_json("expand", one.episode_id)
+    shown = run("expand", one.episode_id, "--why").stdout
+
+    assert facts["id"] == one.episode_id
+    assert facts["evidence"][0]["uuid"]
+    assert facts["history"][0]["action"] == "extract"
+    assert facts["evidence"][0]["uuid"] in shown
+    again = episodes.find_episode(filled, one.episode_id)
+    assert again is not None
+    assert again.access_count == 2
+
+
+def test_expand_of_an_unknown_id_says_where_ids_come_from(run: Run) -> None:
+    assert "recall and timeline print the ids" in run("expand", "ep_000000000000", code=1).stderr
+
+
+def test_timeline_is_newest_first_and_ends_at_a_time(filled: Store, run_json: RunJson) -> None:
+    every = run_json("timeline", "--limit", "100")["episodes"]
+    early = run_json("timeline", "2026-10-20")["episodes"]
+
+    assert [one["created_at"] for one in every] == sorted((one["created_at"] for one in every), reverse=True)
+    assert early
+    assert all(one["created_at"] < "2026-10-21" for one in early)
+    assert len(run_json("timeline", every[3]["id"], "--limit", "100")["episodes"]) == len(every) - 3
+
+
+def test_timeline_refuses_what_is_neither_id_nor_time(run: Run) -> None:
+    assert "neither" in run("timeline", "yesterday", code=1).stderr
+
+
+def test_status_has_the_keys_that_scripts_rely_on(filled: Store, run: Run, run_json: RunJson) -> None:
+    found = run_json("status")
+
+    assert set(found["worker"]) == set(found["watcher"]) == {"alive", "pid", "rss_mb"}
+    assert found["worker"]["alive"] is False
+    assert found["turns"] == counts.count_totals(filled).turns
+    assert found["stages"]["ingest"]["done"] == 5
+    assert set(found["stages"]["extract"]) == {"seen", "done", "lag_seconds", "last_success", "last_error"}
+    assert found["unread"] == {"files": 0, "bytes": 0}
+    assert "not running" in run("status").stdout
+
+
+def test_status_tells_how_far_reading_is_behind(run_json: RunJson) -> None:
+    found = run_json("status")
+
+    assert found["unread"]["files"] == 5
+    assert found["stages"]["ingest"]["lag_seconds"] > 0
+    assert found["stages"]["ingest"]["seen"] == 5
+
+
+def test_a_worker_that_holds_its_lock_is_alive(home: Home, run_json: RunJson) -> None:
+    from engram.tasks.lock import ProcessLock
+
+    home.prepare()
+    lock = ProcessLock(home.worker_lock)
+
+    found = run_json("status")["worker"]
+
+    lock.release()
+    assert found["alive"] is True
+    assert found["pid"] > 0
+    assert found["rss_mb"] > 1
+
+
+def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run, run_json: RunJson) -> None:
+    every = run_json("sessions")["sessions"]
+    chosen = next(one for one in every if one["id"].startswith("5d4da058"))
+    bite = episodes.episodes_of_session(filled, chosen["id"])[0]
+    with filled.writing():
+        injections.add_injections(filled, [Injection(chosen["id"], "p", "prompt", bite.episode_id, 0.7, 31, "shown")])
+
+    facts = run_json("sessions", "5d4da058")
+    shown = run("sessions", "5d4da058").stdout
+
+    assert len(every) == 5
+    assert facts["files"][0]["offset"] == facts["files"][0]["size"] > 0
+    assert len(facts["turn_list"]) == facts["turns"] == 2
+    assert facts["episode_list"][0]["id"].startswith("ep_")
+    assert facts["injections"][0]["tokens"] == facts["tokens"] == 31
+    assert bite.episode_id in shown
+
+
+def test_sessions_of_a_project_only(filled: Store, run_json: RunJson) -> None:
+    assert {one["project"] for one in run_json("sessions", "--project", "harbor")["sessions"]} == {"harbor"}
+
+
+def test_an_unknown_session_fails_in_one_line(run: Run) -> None:
+    assert "engram sessions" in run("sessions", "nope", code=1).stderr
+
+
+def test_config_names_the_source_of_every_setting(
+    run: Run, run_json: RunJson, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.prepare()
+    home.config_file.write_text("bites = 2\nrecall_limit = 9\n")
+    monkeypatch.setenv("ENGRAM_RECALL_LIMIT", "8")
+
+    found = run_json("--set", "stale_seconds=7", "config")["settings"]
+
+    assert found["bites"] == {"value": 2, "source": "config.toml"}
+    assert found["recall_limit"] == {"value": 8, "source": "environment"}
+    assert found["stale_seconds"] == {"value": 7, "source": "flag"}
+    assert found["sweep_seconds"] == {"value": 60, "source": "default"}
+    assert run("config", "recall-limit").stdout == "8\n"
+
+
+def test_an_unknown_setting_fails_in_one_line(run: Run) -> None:
+    assert "no such setting" in run("--set", "colour=red", "config", code=1).stderr
+    assert "no setting" in run("config", "colour", code=1).stderr
+
+
+def test_a_setting_that_cannot_be_used_fails_in_one_line_with_its_value(run: Run) -> None:
+    assert "'many'" in run("--set", "bites=many", "status", code=1).stderr
+
+
+def test_tasks_shows_due_failed_and_given_up_work(run: Run, run_json: RunJson, filled: Store) -> None:
+    with filled.writing():
+        for key in ("broken", "shaky", "later"):
+            work.make_due(filled, "extract", key, filled.now_ms() + (10**9 if key == "later" else 0))
+    for key, most in (("broken", 1), ("shaky", 0)):
+        one = work.find_work(filled, "extract", key)
+        assert one is not None
+        work.fail(filled, one, "no answer", max_attempts=most)
+
+    found = {tuple(one["args"]): one for one in run_json("tasks", "list")["tasks"] if one["state"] != "queued"}
+
+    assert set(found[("broken",)]) >= {"id", "name", "args", "state", "attempts", "error"}
+    assert found[("broken",)]["state"] == "dead"
+    assert found[("shaky",)]["state"] == "failed"
+    assert found[("later",)]["state"] == "scheduled"
+    assert [one["args"] for one in run_json("tasks", "dead")["tasks"]] == [["broken"]]
+    assert run_json("tasks", "show", found[("shaky",)]["id"])["error"] == "no answer"
+    assert "no answer" in run("tasks").stdout
+
+
+def test_tasks_shows_what_the_queue_holds(run_json: RunJson, home: Home) -> None:
+    from engram.tasks.flush import flush
+    from engram.tasks.queue import huey
+
+    home.prepare()
+    huey.bind(home)
+    flush("11111111-1111-1111-1111-111111111111")
+    huey.storage.close()
+
+    (queued,) = run_json("tasks", "list")["tasks"]
+
+    assert queued["name"] == "flush"
+    assert queued["args"] == ["11111111-1111-1111-1111-111111111111"]
+    assert queued["state"] == "queued"
+
+
+def test_logs_are_merged_in_the_order_of_time(run: Run, run_json: RunJson, home: Home) -> None:
+    home.prepare()
+    (home.logs / "worker.log").write_text("2026-11-05 09:00:02,000 INFO 1 a second\n  traceback\n")
+    (home.logs / "watcher.log").write_text(
+        "2026-11-05 09:00:01,000 WARNING 1 a first\n2026-11-05 09:00:03,000 INFO 1 a \x1b[31mthird\n"
+    )
+
+    found = run_json("logs")["records"]
+
+    assert [one["process"] for one in found] == ["watcher", "worker", "watcher"]
+    assert found[1]["text"].endswith("traceback")
+    assert [one["process"] for one in run_json("logs", "--errors")["records"]] == ["watcher"]
+    assert "\x1b" not in run("logs").stdout
+
+
+def test_cost_is_nothing_without_a_language_model(run: Run, run_json: RunJson) -> None:
+    assert run_json("cost")["dollars"] == 0
+    assert "Nothing was spent" in run("cost").stdout
+
+
+def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store) -> None:
+    filled.run(
+        "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
+        "VALUES (?, 'extract', 'small', 1, 'done', 1000, 100, 0.25)",
+        (filled.now_ms(),),
+    )
+
+    found = run_json("cost")
+
+    assert found["dollars"] == 0.25
+    assert found["rows"][0]["calls"] == 1
+    assert "small" in run("cost").stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(run: Run, shell: str) -> None:
+    assert "_ENGRAM_COMPLETE" in run("completion", shell).stdout
+
+
+def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store) -> None:
+    transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
+    with filled.writing():
+        transcripts.add_bad_lines(filled, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+
+    assert run_json("status")["bad_lines"] == 1
+    assert counts.read_faults(filled)[0].reason == "not JSON"
