@@ -1,0 +1,45 @@
+"""``engram service``: print the service files for launchd or systemd."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from engram.cli.options import json_option
+from engram.cli.output import print_json
+from engram.cli.service_files import launchd_files, systemd_files
+from engram.cli.workspace import Workspace, pass_workspace
+
+
+@click.command("service")
+@click.option(
+    "--print", "is_printed", is_flag=True, required=True, help="Print the files; nothing is written or registered."
+)
+@click.option(
+    "--system", type=click.Choice(["launchd", "systemd"]), default=None,
+    help="For which system (default: launchd on macOS, else systemd).",
+)  # fmt: skip
+@json_option
+@pass_workspace
+def service(workspace: Workspace, is_printed: bool, system: str | None, as_json: bool) -> None:
+    """Print the service files that start watcher and worker at login: one each, with absolute paths and no secrets.
+
+    launchd: write them to ~/Library/LaunchAgents, then `launchctl bootstrap gui/$UID FILE`.
+    systemd: write them to ~/.config/systemd/user, then `systemctl --user enable --now engram-work engram-watch`.
+
+    Example: engram service --print --system systemd
+    """
+    del is_printed
+    system = system or ("launchd" if sys.platform == "darwin" else "systemd")
+    render = launchd_files if system == "launchd" else systemd_files
+    files = render(workspace.settings)
+    if as_json:
+        print_json(
+            {"system": system,
+             "files": [{"path": str(one.folder / one.name), "text": one.data.decode()} for one in files]}
+        )  # fmt: skip
+        return
+    for one in files:
+        click.echo(f"# {one.folder / one.name}")
+        click.echo(one.data.decode())
