@@ -1,0 +1,193 @@
+"""The relays (UserPromptSubmit, SessionStart): a complete answer or nothing, status 0 whatever is broken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.recollection.render import hook_output
+from engram_hooks import prompt
+from engram_hooks.block import relay_command
+
+RELAYS = ("UserPromptSubmit", "SessionStart")
+ASKED = b'{"hook_event_name":"UserPromptSubmit","session_id":"s1","prompt":"how does the lock work"}'
+ANSWER = hook_output("UserPromptSubmit", 'It said "no" \\ and \U0001f512 went home.\nTwo lines.')
+
+
+@pytest.mark.parametrize("event", RELAYS)
+def test_the_answer_of_the_worker_is_printed_whole(hooks: Any, serve: Any, event: str) -> None:
+    heard: list[bytes] = []
+    serve(hooks.home, lambda request: heard.append(request) or ANSWER)
+
+    run = hooks.run(event, ASKED)
+
+    assert heard == [ASKED]
+    assert run.context == 'It said "no" \\ and \U0001f512 went home.\nTwo lines.'
+    assert (run.status, run.errors) == (0, b"")
+
+
+@pytest.mark.parametrize("event", RELAYS)
+def test_without_a_worker_nothing_is_said(hooks: Any, event: str) -> None:
+    assert hooks.run(event, ASKED).is_silent
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"{}",
+        b'{"error": "nothing"}',
+        ANSWER[:-5],
+        ANSWER[: len(ANSWER) // 2],
+        b"Traceback (most recent call last):",
+        b"\0" * 100,
+        ANSWER + b"x" * 70_000,
+        b'{"hookSpecificOutput":{"hookEventName":"X","additionalContext":"y","permissionDecision":"allow"}}',
+        b'{"hookSpecificOutput":{"additionalContext":"y"},"continue":false,"x":{}}',
+        b'{"hookSpecificOutput":{"updatedInput":{}}}',
+        b'{"hookSpecificOutput":{"a":1},"decision":{"b":2}}',
+    ],
+)
+def test_anything_but_one_complete_context_is_silence(hooks: Any, serve: Any, answer: bytes) -> None:
+    serve(hooks.home, lambda _: answer)
+
+    assert hooks.run("UserPromptSubmit", ASKED).is_silent
+
+
+@pytest.mark.parametrize("event", RELAYS)
+def test_a_hung_worker_is_left_after_a_moment(hooks: Any, serve: Any, event: str) -> None:
+    never = threading.Event()
+    serve(hooks.home, lambda _: bytes(never.wait(30)))
+
+    run = hooks.run(event, ASKED)
+    never.set()
+
+    assert run.is_silent
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "file", "link to nowhere"])
+def test_something_else_in_place_of_the_socket_is_silence(hooks: Any, kind: str) -> None:
+    place = hooks.home.recall_socket
+    {
+        "fifo": lambda: os.mkfifo(place),
+        "folder": place.mkdir,
+        "file": lambda: place.write_bytes(ANSWER),
+        "link to nowhere": lambda: place.symlink_to("/nowhere/at/all"),
+    }[kind]()
+
+    assert hooks.run("UserPromptSubmit", ASKED).is_silent
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe\0\x01" * 1000, b"[]", b"null", b"{" * 5000], ids=repr)
+def test_a_payload_that_is_none_reaches_the_worker_at_most_as_it_is(hooks: Any, serve: Any, data: bytes) -> None:
+    heard: list[bytes] = []
+    serve(hooks.home, lambda request: heard.append(request) or b"")
+
+    assert hooks.run("UserPromptSubmit", data).is_silent
+    assert heard == ([data] if data else [])
+
+
+@pytest.mark.parametrize("event", [*RELAYS, "SessionEnd", "Stop", "PreCompact"])
+def test_a_hundred_megabytes_on_stdin_are_silence(hooks: Any, serve: Any, event: str) -> None:
+    serve(hooks.home, lambda _: ANSWER)
+    hook = hooks.start(event)
+
+    chunk = b'{"prompt":"' + b"x" * 1_000_000
+    try:
+        for _ in range(100):
+            hook.stdin.write(chunk)
+        hook.stdin.close()
+    except BrokenPipeError:
+        pass
+
+    assert (hook.wait(60), hook.stdout.read(), hook.stderr.read()) == (0, b"", b"")
+    hook.stdout.close()
+    hook.stderr.close()
+
+
+@pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "PreCompact"])
+@pytest.mark.parametrize("sent", [b"", b'{"session_id":"s1","prompt":'])
+def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Any, serve: Any, event: str, sent: bytes) -> None:
+    serve(hooks.home, lambda _: ANSWER)
+    (hooks.home.recollections / "s1.pending").write_bytes(ANSWER)
+    hook = hooks.start(event, session="s1")
+    hook.stdin.write(sent)
+    hook.stdin.flush()
+
+    assert (hook.wait(60), hook.stdout.read(), hook.stderr.read()) == (0, b"", b"")
+    for stream in (hook.stdin, hook.stdout, hook.stderr):
+        stream.close()
+
+
+@pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "PreCompact"])
+@pytest.mark.parametrize("broken", ["no home", "no HOME at all", "home is a file", "switched off"])
+def test_a_broken_home_is_silence_and_nothing_is_made(
+    hooks: Any, serve: Any, event: str, broken: str, tmp_path: Path
+) -> None:
+    serve(hooks.home, lambda _: ANSWER)
+    (hooks.home.recollections / "s1.pending").write_bytes(ANSWER)
+    if broken == "no home":
+        hooks.environment["ENGRAM_HOME"] = str(tmp_path / "nowhere" / "at all")
+    elif broken == "no HOME at all":
+        del hooks.environment["ENGRAM_HOME"]
+        hooks.environment.pop("HOME", None)
+    elif broken == "home is a file":
+        (tmp_path / "file").write_text("no folder")
+        hooks.environment["ENGRAM_HOME"] = str(tmp_path / "file")
+    else:
+        hooks.environment["ENGRAM_DISABLE"] = "1"
+
+    run = hooks.run(event, ASKED, session="s1")
+
+    assert run.is_silent
+    assert not (tmp_path / "nowhere").exists()
+    assert not hooks.home.queue_db.exists()
+
+
+@pytest.mark.parametrize("broken", ["missing", "a folder", "no program", "no permission"])
+def test_a_broken_interpreter_is_silence(hooks: Any, serve: Any, broken: str) -> None:
+    serve(hooks.home, lambda _: ANSWER)
+    link = hooks.home.python_link
+    link.unlink()
+    if broken == "a folder":
+        link.mkdir()
+    elif broken != "missing":
+        link.write_text("\0 no program")
+        link.chmod(0o700 if broken == "no program" else 0o600)
+
+    assert hooks.run("UserPromptSubmit", ASKED).is_silent
+
+
+def test_a_hook_whose_file_is_gone_does_not_block_the_prompt(hooks: Any, tmp_path: Path) -> None:
+    """Python ends with status 2 then, and Claude Code takes that as: refuse the prompt."""
+    hooks.commands["UserPromptSubmit"] = relay_command(tmp_path / "moved away" / "prompt.py")
+
+    assert hooks.run("UserPromptSubmit", ASKED).is_silent
+
+
+def test_a_home_with_a_long_path_and_blanks_works(hooks_in: Any, serve: Any, tmp_path: Path) -> None:
+    hooks = hooks_in(tmp_path / "a path with blanks, 'quotes' and $signs" / ("long " * 30).strip() / "home")
+    serve(hooks.home, lambda _: ANSWER)
+
+    assert hooks.run("UserPromptSubmit", ASKED).output == ANSWER
+
+
+def test_the_relay_loads_none_of_the_heavy_modules(hooks: Any) -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(prompt.__file__).parent.parent)!r}); import engram_hooks.prompt; "
+        "print(' '.join(sys.modules))"
+    )
+    done = subprocess.run([hooks.home.python_link, "-I", "-S", "-c", code], capture_output=True, check=True, text=True)
+
+    heavy = {"json", "socket", "huey", "click", "peewee", "logging", "re", "dataclasses", "sqlite3", "engram"}
+    assert heavy.isdisjoint(done.stdout.split())
+
+
+def test_whole_answers_are_told_from_parts() -> None:
+    assert prompt.is_whole(ANSWER)
+    assert not any(prompt.is_whole(ANSWER[:cut]) for cut in range(len(ANSWER) - 2))
