@@ -35,7 +35,7 @@ from engram.transcripts.entry import Entry
 from engram.transcripts.project import is_excluded
 from engram.transcripts.record import Turn
 from engram.transcripts.tail import Chunk, Position, read_chunk
-from engram.transcripts.turn import restarted
+from engram.transcripts.turn import is_queued_key, restarted
 
 logger = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ class _Step:
 
     def _is_turn(self, key: str) -> bool:
         """True for the key of a queued prompt that is stored or was forgotten; other uuids are in ``known``."""
-        if not key.startswith("q:"):
+        if not is_queued_key(key):
             return False
         return load_turn(self.store, key) is not None or is_forgotten(self.store, key)
 

@@ -22,6 +22,7 @@ from engram.transcripts.discover import TranscriptFile
 from engram.transcripts.draft import TurnUpdate
 from engram.transcripts.project import Project
 from engram.transcripts.record import Opening, Role, Said
+from engram.transcripts.turn import is_queued_key
 
 #: Tool calls named in a result at most; only the newest matter for what is at hand.
 MAX_CALLS = 50
@@ -138,7 +139,8 @@ def _count(reading: Reading) -> Written:
         new_turns=len(new) - len(reading.withdrawn),
         grown_turns=len(grown) - len(new),
         entries=sum(len(update.turn.entries) - update.entries_before for update in grown),
-        messages=sum(_messages(u.turn.said) - _messages(u.turn.said[: u.said_before]) for u in grown),
+        messages=sum(_messages(u.turn.said) - _messages(u.turn.said[: u.said_before]) for u in grown)
+        - sum(is_queued_key(key) for key in reading.withdrawn),
         prompts=tuple(u.turn.key for u in new if u.turn.opening is not Opening.CONTINUATION),
         calls=tuple(calls[-MAX_CALLS:]),
     )

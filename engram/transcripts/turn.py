@@ -54,6 +54,11 @@ def keys_to_resume(state: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for key in keys if isinstance(key, str) and key))
 
 
+def is_queued_key(key: str) -> bool:
+    """True for the key of a turn whose prompt stands in a queue-operation line."""
+    return key.startswith("q:")
+
+
 def restarted(state: Mapping[str, Any]) -> dict[str, Any]:
     """The state with which a rewritten file is read from its beginning: its last turn may go on."""
     return {"previous": str(state.get("current") or state.get("previous") or "")}

@@ -1,0 +1,103 @@
+"""How long reading transcripts takes, against ``json.loads`` over the same lines in the same run.
+
+    python benchmarks/ingest.py --corpus DIR [--rounds 3] [--json]
+
+DIR is a folder of Claude configuration folders, or one of them. Each round parses every line with ``json.loads``
+alone, then reads everything into a new memory.db (parse, turns, redaction, text index; no embedding). CPU seconds
+count, so that other programs on the machine matter little; the ratio of the medians is the figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from engram.ingest.service import ingest_all
+from engram.models.store import open_store
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.transcripts.agent import CLAUDE_CODE
+from engram.transcripts.entry import Entry
+from engram.transcripts.tail import Position, read_chunk
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds; the median counts (default 3)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    folders = [given.corpus] if (given.corpus / "projects").is_dir() else sorted(given.corpus.iterdir())
+    folders = [folder for folder in folders if (folder / "projects").is_dir()]
+    files = [file.path for folder in folders for file in CLAUDE_CODE.find(folder)]
+    steps: dict[str, Callable[[], object]] = {
+        "json.loads": lambda: parse(files),
+        "turns": lambda: build(files),
+        "ingest": lambda: ingest(folders),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(given.rounds):
+        for name, step in steps.items():
+            start = time.process_time()
+            step()
+            seconds[name].append(time.process_time() - start)
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    table = {
+        "files": len(files),
+        "megabytes": round(sum(path.stat().st_size for path in files) / 1e6, 1),
+        "seconds": {name: round(value, 3) for name, value in medians.items()},
+        "ratio": {name: round(value / medians["json.loads"], 2) for name, value in medians.items()},
+    }
+    if given.json:
+        print(json.dumps(table))
+        return
+    print(f"{table['files']} files, {table['megabytes']} MB")
+    for name, value in medians.items():
+        print(f"{name:12} {value:7.3f} s CPU   {value / medians['json.loads']:5.2f} x")
+
+
+def parse(files: list[Path]) -> None:
+    """The yardstick: every line through ``json.loads``."""
+    for path in files:
+        for line in path.read_bytes().split(b"\n"):
+            try:
+                json.loads(line)
+            except ValueError:
+                continue
+
+
+def build(files: list[Path]) -> None:
+    """Parse and build turns, without storing them."""
+    for path in files:
+        builder = CLAUDE_CODE.builder(path.stem)
+        position = Position()
+        while True:
+            chunk = read_chunk(path, position)
+            for line in chunk.lines:
+                entry = CLAUDE_CODE.parse(line)
+                if isinstance(entry, Entry):
+                    builder.add(entry)
+            position = chunk.position
+            if not chunk.has_more:
+                break
+        builder.finish()
+
+
+def ingest(folders: list[Path]) -> None:
+    """Read everything into a new database."""
+    with tempfile.TemporaryDirectory() as home:
+        settings = Settings(home=Path(home))
+        store = open_store(Path(home) / "memory.db")
+        for folder in folders:
+            ingest_all(store, folder, settings=settings, redact=redact)
+        store.close()
+
+
+if __name__ == "__main__":
+    main()

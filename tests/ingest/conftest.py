@@ -1,0 +1,140 @@
+"""A store, a transcript that grows, and one call that reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.ingest.service import IngestResult, ingest_file
+from engram.models.store import Store, open_store
+from engram.models.turns import StoredTurn, load_turn_row
+from engram.redaction import redact
+from engram.settings import Settings
+
+
+@dataclass
+class Transcript:
+    """A session file that is written line by line."""
+
+    path: Path
+    cwd: str = "/gone/engine"
+    number: int = 0
+    #: Wall time of the next line in milliseconds since 1970.
+    at_ms: int = 1_767_225_600_000
+
+    def add(self, data: dict[str, Any], *, end: str = "\n") -> str:
+        self.number += 1
+        self.at_ms += 1000
+        seconds = self.at_ms // 1000 - 1_767_225_600
+        uuid = data.get("uuid", f"{self.path.stem}-{self.number}")
+        time = f"2026-01-{seconds // 86400 + 1:02}T{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
+        whole = {"uuid": uuid, "timestamp": time, "cwd": self.cwd, "gitBranch": "main"} | data
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(whole) + end)
+        return uuid
+
+    def user(self, text: Any, **fields: Any) -> str:
+        return self.add({"type": "user", "message": {"role": "user", "content": text}} | fields)
+
+    def says(self, text: str, **fields: Any) -> str:
+        message = {"id": f"m{self.number}", "content": [{"type": "text", "text": text}]}
+        return self.add({"type": "assistant", "message": message} | fields)
+
+    def calls(self, tool: str, result: str, *, is_error: bool = False, **given: Any) -> None:
+        block = {"type": "tool_use", "id": f"t{self.number}", "name": tool, "input": given}
+        self.add({"type": "assistant", "message": {"id": f"m{self.number}", "content": [block]}})
+        done = {"type": "tool_result", "tool_use_id": block["id"], "content": result, "is_error": is_error}
+        self.user([done])
+
+    def queue(self, operation: str, content: str | None = None) -> None:
+        self.add({"type": "queue-operation", "operation": operation, "content": content, "uuid": None})
+
+    def text(self, raw: str) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(raw)
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    """A clock that stands at the time of the transcripts."""
+    return FixedClock(1_767_225_700_000)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Defaults with a home and a Claude folder of their own."""
+    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+
+
+@pytest.fixture
+def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
+    """An open, empty memory.db."""
+    opened = open_store(settings.home / "memory.db", clock=clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def transcript(make_transcript: Callable[..., Transcript]) -> Transcript:
+    """An empty session file."""
+    return make_transcript("s1")
+
+
+@pytest.fixture
+def make_transcript(settings: Settings) -> Callable[..., Transcript]:
+    """Makes empty session files."""
+
+    def make(name: str, **fields: Any) -> Transcript:
+        folder = settings.claude_folder / "projects" / "-gone-engine"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.jsonl"
+        path.touch()
+        return Transcript(path, **fields)
+
+    return make
+
+
+@pytest.fixture
+def ingest(store: Store, settings: Settings) -> Callable[..., IngestResult]:
+    """Reads one transcript."""
+
+    def read(transcript: Transcript | Path, **options: Any) -> IngestResult:
+        path = transcript if isinstance(transcript, Path) else transcript.path
+        return ingest_file(store, path, **({"settings": settings, "redact": redact} | options))
+
+    return read
+
+
+@pytest.fixture
+def turns(store: Store) -> Callable[[], list[StoredTurn]]:
+    """Every stored turn, in order."""
+
+    def load() -> list[StoredTurn]:
+        ids = [int(row[0]) for row in store.rows("SELECT id FROM turn ORDER BY id")]
+        return [turn for turn in (load_turn_row(store, one) for one in ids) if turn is not None]
+
+    return load
+
+
+@pytest.fixture
+def content(store: Store) -> Callable[[], Any]:
+    """Everything that reading stores, apart from row ids, cursors and times of writing."""
+
+    def load() -> Any:
+        return (
+            store.rows(
+                "SELECT key, opening, started_at_ms, ended_at_ms, start_offset, end_offset, is_closed, is_interrupted, "
+                "message_count, actions, extra FROM turn ORDER BY key"
+            ),
+            store.rows("SELECT t.key, s.seq, s.role, s.text FROM said s JOIN turn t ON t.id = s.turn_id ORDER BY 1, 2"),
+            store.rows("SELECT e.uuid, t.key, e.line FROM entry e JOIN turn t ON t.id = e.turn_id ORDER BY 1"),
+            store.rows("SELECT session_id, message_count, last_at_ms, cwd FROM session ORDER BY 1"),
+        )
+
+    return load

@@ -1,0 +1,83 @@
+"""Every text is redacted before it is stored; values of environment files are known from then on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engram.ingest.clean import MAX_KNOWN, Cleaner
+from engram.models.store import Store
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+VALUE = "zV9kQ2mX7pL4wR8tY3nB"
+
+
+def dump(store: Store) -> str:
+    tables = [
+        row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%fts%'")
+    ]
+    return "\n".join(str(row) for table in tables for row in store.rows(f"SELECT * FROM {table}"))
+
+
+def test_no_secret_reaches_the_database_from_any_field(transcript: Any, ingest: Any, store: Store) -> None:
+    refused = (
+        "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+        f"use the token {TOKEN}"
+    )
+    transcript.user(f"deploy with token {TOKEN}")
+    transcript.says(f"Using {TOKEN}.")
+    transcript.calls(
+        "Bash", f"Exit code 1\nerror: bad token {TOKEN}", is_error=True, command=f"curl -H 'Bearer {TOKEN}'"
+    )
+    transcript.calls("Read", "x", file_path=f"/p/{TOKEN}.txt")
+    transcript.calls("Edit", refused, is_error=True, file_path="/p/a")
+    transcript.calls("Bash", f"[main 1a2b3c4] add {TOKEN}", command="git commit -m x")
+    transcript.queue("enqueue", f"also {TOKEN}")
+
+    ingest(transcript)
+
+    assert TOKEN not in dump(store)
+    assert "[secret:" in dump(store)
+    assert store.find_damage() == ""
+
+
+def test_private_text_is_dropped(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
+    transcript.user("build it <private>for the merger with Initech</private> today")
+
+    ingest(transcript)
+
+    assert "Initech" not in dump(store)
+    assert turns()[0].turn.prompt.split() == ["build", "it", "today"]
+
+
+def test_a_value_seen_in_an_environment_file_is_masked_wherever_it_stands_later(
+    transcript: Any, ingest: Any, store: Store
+) -> None:
+    transcript.user("why does it fail?")
+    transcript.calls("Read", f"     1→DB_PASSWORD={VALUE}\n".replace("     1→", ""), file_path="/p/.env")
+    ingest(transcript)
+    transcript.says(f"The value {VALUE} is wrong.")
+    ingest(transcript)
+
+    assert VALUE not in dump(store)
+
+
+def test_a_value_of_another_session_is_not_compared(make_transcript: Any, ingest: Any, store: Store) -> None:
+    one, two = make_transcript("s1"), make_transcript("s2")
+    one.user("go")
+    one.calls("Bash", "TEAM_SECRET=plainwordvalue", command="cat .env")
+    two.user("plainwordvalue is what I wrote")
+
+    ingest(one)
+    ingest(two)
+
+    assert store.value("SELECT count(DISTINCT session_ref) FROM known_value") == 1
+    assert "plainwordvalue is what I wrote" in dump(store)
+
+
+def test_what_is_known_is_bounded_and_hashed() -> None:
+    cleaner = Cleaner(lambda text, known: text, b"salt-salt")
+
+    cleaner.see_environment("\n".join(f"API_KEY_{n}=zV9kQ2mX7pL4wR8tY3n{n:04}" for n in range(MAX_KNOWN + 50)))
+
+    assert len(cleaner.new_known) == MAX_KNOWN
+    assert not any(b"zV9kQ2mX" in one for one in cleaner.new_known)

@@ -1,0 +1,178 @@
+"""What was read and how far commit together: any number of readers may race and be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.errors import Moved, StoreError
+from engram.ingest import service, write
+from engram.ingest.service import ingest_file
+from engram.models.store import Store, open_store
+from engram.redaction import redact
+from engram.settings import Settings
+
+POINTS = ("ingest.read", "ingest.begin", "ingest.turns", "ingest.cursor", "ingest.committed")
+PROGRAM = """
+import sys
+from pathlib import Path
+from engram.ingest.service import ingest_file
+from engram.models.store import open_store
+from engram.settings import Settings
+store = open_store(Path(sys.argv[1]) / "memory.db")
+ingest_file(store, Path(sys.argv[2]), settings=Settings(home=Path(sys.argv[1])), redact=lambda t, k: t, chunk_bytes=300)
+"""
+
+
+def fill(transcript: Any, count: int = 12) -> None:
+    for number in range(count):
+        transcript.user(f"prompt {number}")
+        transcript.says(f"reply {number}")
+
+
+def interleave(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Do ``act`` once, after this reader has read and before it writes."""
+    real, waiting = service.write_reading, [act]
+
+    def overtaken(*given: Any) -> Any:
+        if waiting:
+            waiting.pop()()
+        return real(*given)
+
+    monkeypatch.setattr(service, "write_reading", overtaken)
+
+
+def test_of_two_readers_one_wins_and_the_other_reads_on(
+    transcript: Any, ingest: Any, content: Any, turns: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(transcript)
+    interleave(monkeypatch, lambda: ingest(transcript))
+
+    result = ingest(transcript)
+
+    assert result.new_turns == 0
+    assert len(turns()) == 12
+    assert store.value("SELECT message_count FROM session") == 24
+    assert all(stored.revision == 1 for stored in turns())
+
+
+def test_without_the_comparison_racing_readers_would_count_twice(
+    transcript: Any, ingest: Any, turns: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check above has teeth: take the compare-and-set out, and what it asserts is no longer true."""
+    fill(transcript)
+    monkeypatch.setattr(write, "move_cursor", unchecked)
+    interleave(monkeypatch, lambda: ingest(transcript))
+
+    ingest(transcript)
+
+    assert store.value("SELECT message_count FROM session") > 24 or any(stored.revision > 1 for stored in turns())
+
+
+def unchecked(store: Store, before: Any, after: Any, transcript_id: int) -> None:
+    """Move the cursor whatever happened meanwhile."""
+    store.run(
+        "UPDATE transcript SET cursor = ?, line_number = ?, reader_state = ? WHERE id = ?",
+        (after.offset, after.line_number, after.reader_state, transcript_id),
+    )
+
+
+def test_an_entry_that_went_to_another_file_meanwhile_stays_there(
+    make_transcript: Any, ingest: Any, turns: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, fork = make_transcript("parent"), make_transcript("fork")
+    parent.user("go", uuid="u1")
+    parent.says("step", uuid="u2")
+    fork.text(parent.path.read_text())
+    interleave(monkeypatch, lambda: ingest(fork))
+
+    ingest(parent)
+
+    (stored,) = turns()
+    assert stored.turn.session_id == "fork"
+
+
+def test_a_reader_that_is_always_overtaken_gives_up(
+    transcript: Any, ingest: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moved(*_: Any) -> None:
+        raise Moved()
+
+    transcript.user("go")
+    monkeypatch.setattr(service, "write_reading", moved)
+
+    with pytest.raises(Moved):
+        ingest(transcript)
+
+
+def test_a_failing_write_moves_nothing(
+    transcript: Any, ingest: Any, turns: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise StoreError("disk is full")
+
+    fill(transcript)
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "move_cursor", full)
+        with pytest.raises(StoreError):
+            ingest(transcript)
+    before = (turns(), store.value("SELECT count(*) FROM transcript"), store.value("SELECT count(*) FROM work"))
+
+    ingest(transcript)
+
+    assert before == ([], 0, 0)
+    assert len(turns()) == 12
+
+
+def test_many_threads_store_everything_once(transcript: Any, settings: Settings, turns: Any, store: Store) -> None:
+    fill(transcript, 30)
+    errors: list[Exception] = []
+
+    def read() -> None:
+        mine = open_store(settings.home / "memory.db")
+        try:
+            ingest_file(mine, transcript.path, settings=settings, redact=redact, chunk_bytes=700)
+        except Exception as error:  # noqa: BLE001 - reported by the assertion below
+            errors.append(error)
+        finally:
+            mine.close()
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert errors == []
+    assert [stored.turn.prompt for stored in turns()] == [f"prompt {number}" for number in range(30)]
+    assert [stored.turn.reply for stored in turns()] == [f"reply {number}" for number in range(30)]
+    assert store.value("SELECT message_count FROM session") == 60
+    assert store.find_damage() == ""
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("passes", [1, 3])
+def test_a_kill_at_any_point_loses_and_doubles_nothing(
+    transcript: Any, settings: Settings, turns: Any, store: Store, point: str, passes: int
+) -> None:
+    fill(transcript, 6)
+    root = Path(__file__).resolve().parents[2]
+    arguments = [sys.executable, "-c", PROGRAM, str(settings.home), str(transcript.path)]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+
+    killed = subprocess.run(arguments, env=environment | {"ENGRAM_CRASH": f"{point}:{passes}"}, timeout=60, check=False)
+    subprocess.run(arguments, env=environment, timeout=60, check=True)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert [stored.turn.prompt for stored in turns()] == [f"prompt {number}" for number in range(6)]
+    assert [stored.turn.reply for stored in turns()] == [f"reply {number}" for number in range(6)]
+    assert store.value("SELECT message_count FROM session") == 12
+    assert store.find_damage() == ""
