@@ -88,7 +88,8 @@ class Child:
             self.has_failed = self.failures >= MOST_FAILURES or code in (exits.FAILED, exits.USAGE)
             if self.has_failed:
                 self.ended = self._last_words() or f"failed with exit code {code}"
-            self.again_seconds = self.started_seconds + THROTTLE_SECONDS
+            else:
+                self.again_seconds = self.started_seconds + THROTTLE_SECONDS
 
     def _last_words(self) -> str:
         if self.errors is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engram.models.store import Store
-from engram.models.work import Work, WorkState, due_work, find_work
+from engram.models.work import Work, WorkState, due_work, find_work, is_work_paused
 from engram.settings import Settings
 from engram.tasks.consolidate import consolidate
 from engram.tasks.embed import embed
@@ -30,8 +30,10 @@ _WITHOUT_KEY: dict[str, Callable[[], Any]] = {
 def ring_due(store: Store, settings: Settings, session_id: str | None = None) -> int:
     """Enqueue the work whose time has come, of one session or of all; returns how many pieces.
 
-    Asking again while it waits is one task.
+    Asking again while it waits is one task. While the user pauses the work nothing is rung for.
     """
+    if is_work_paused(store):
+        return 0
     if session_id is None:
         found = due_work(store, MOST_AT_ONCE)
     else:
