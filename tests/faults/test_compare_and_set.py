@@ -1,0 +1,159 @@
+"""The two compare-and-sets hold what is promised; taken out, the same race is lost: these tests would see it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.extraction import service as extraction
+from engram.extraction.candidate import Candidate, Kind, Status
+from engram.extraction.protocol import ExtractionContext
+from engram.extraction.service import extract_session
+from engram.ingest import service as ingest
+from engram.ingest import write as ingest_write
+from engram.ingest.service import ingest_file
+from engram.models.store import Store, open_store
+from engram.models.transcripts import Cursor
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.transcripts.record import Turn
+
+SESSION = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    settings.home.mkdir()
+    with open_store(settings.places.memory_db) as opened:
+        yield opened
+
+
+@pytest.fixture
+def transcript(settings: Settings) -> Path:
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    say(path, "user", "Why does the importer stop?")
+    say(path, "assistant", "It reads too far.")
+    return path
+
+
+def say(path: Path, role: str, text: str) -> None:
+    """Append one line to a transcript."""
+    content: Any = text if role == "user" else [{"type": "text", "text": text}]
+    line = {
+        "type": role, "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo", "isSidechain": False,
+        "timestamp": "2026-05-01T10:00:00.000Z",
+        "message": {"role": role, "content": content} | ({"id": str(uuid.uuid4())} if role == "assistant" else {}),
+    }  # fmt: skip
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+class Growing:
+    """An extractor in whose thinking time the turn goes on."""
+
+    name = "growing-1"
+
+    def __init__(self, grow: Any) -> None:
+        self._grow = [grow]
+
+    def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+        candidates = [
+            Candidate(Kind.TURN, t.reply, t.reply, tuple(s.uuid for s in t.said), (t.key,), status=Status.ACTIVE)
+            for t in turns
+        ]
+        if self._grow:
+            self._grow.pop()()
+        return candidates
+
+
+def extract_while_it_grows(store: Store, settings: Settings, transcript: Path) -> list[str]:
+    """Live summaries after an extraction during which the turn went on."""
+    ingest_file(store, transcript, settings=settings, redact=redact)
+
+    def go_on() -> None:
+        say(transcript, "assistant", "No: the cursor is wrong.")
+        ingest_file(store, transcript, settings=settings, redact=redact)
+
+    extract_session(store, SESSION, extractor=Growing(go_on), embedder=None, settings=settings)
+    return [str(row[0]) for row in store.rows("SELECT summary FROM episode WHERE status = 'active'")]
+
+
+def test_a_turn_that_grows_while_it_is_extracted_is_extracted_as_it_ended(
+    store: Store, settings: Settings, transcript: Path
+) -> None:
+    assert extract_while_it_grows(store, settings, transcript) == ["It reads too far.\n\nNo: the cursor is wrong."]
+
+
+def test_without_the_compare_and_set_on_the_revision_the_end_of_the_turn_would_be_lost(
+    store: Store, settings: Settings, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def set_without_comparing(store: Store, turn_id: int, revision: int) -> None:
+        store.run("UPDATE turn SET extracted_revision = revision WHERE id = ?", (turn_id,))
+
+    monkeypatch.setattr(extraction, "mark_extracted", set_without_comparing)
+
+    assert extract_while_it_grows(store, settings, transcript) == ["It reads too far."]
+
+
+def read_while_another_reads(
+    store: Store, settings: Settings, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, int]:
+    """Messages counted and turns stored when two readers read the same bytes at the same time."""
+    others = [1]
+    write = ingest_write.write_reading
+
+    def slow_write(*arguments: Any, **named: Any) -> Any:
+        if others:
+            others.pop()
+            ingest_file(store, transcript, settings=settings, redact=redact)
+        return write(*arguments, **named)
+
+    monkeypatch.setattr(ingest, "write_reading", slow_write)
+    ingest_file(store, transcript, settings=settings, redact=redact)
+    return (
+        int(store.value("SELECT sum(message_count) FROM session")),
+        int(store.value("SELECT count(*) FROM turn")),
+    )
+
+
+def test_of_two_readers_of_the_same_bytes_one_wins(
+    store: Store, settings: Settings, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read_while_another_reads(store, settings, transcript, monkeypatch) == (2, 1)
+
+
+def test_without_the_compare_and_set_on_the_cursor_the_messages_would_count_twice(
+    store: Store, settings: Settings, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def move_without_comparing(store: Store, before: Cursor, after: Cursor, transcript_id: int) -> None:
+        store.run(
+            "UPDATE transcript SET cursor = ?, line_number = ?, reader_state = ? WHERE id = ?",
+            (after.offset, after.line_number, after.reader_state, transcript_id),
+        )
+
+    monkeypatch.setattr(ingest_write, "move_cursor", move_without_comparing)
+
+    assert read_while_another_reads(store, settings, transcript, monkeypatch) == (4, 1)
+
+
+def test_two_extractions_of_the_same_turn_keep_one_memory(store: Store, settings: Settings, transcript: Path) -> None:
+    ingest_file(store, transcript, settings=settings, redact=redact)
+
+    def another() -> None:
+        extract_session(store, SESSION, extractor=Growing(lambda: None), embedder=None, settings=settings)
+
+    extract_session(store, SESSION, extractor=Growing(another), embedder=None, settings=settings)
+
+    assert store.value("SELECT count(*) FROM episode") == 1
