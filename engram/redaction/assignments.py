@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from engram.redaction.composed import is_composed
 from engram.redaction.marks import Span
 from engram.redaction.values import (
     has_plain_shape,
@@ -63,13 +64,13 @@ _NAME = re.compile(
 _SHORT = frozenset(
     {"pass", "pw", "pin", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig", "dsn"}
 )
-#: What must stand before "key" for it to be a secret's name.
-_KEY_OF = re.compile(
-    r"(?:[_-]|(?:api|access|private|auth|encryption|signing|account|shared|master|licen[sc]e|service|storage|subscription|deploy|"
-    r"deployer|admin|root|client|server|app|application|integration|ingest|write|read|publishable|webhook|hmac|aes|cipher|"
-    r"session|jwt|consumer|function|host|primary|secondary|recovery|backup|security|activation|product|serial|unseal|ssh|"
-    r"ssl|tls|rsa|ec|wg|age|gpg|pgp|setup|preshared|fernet|old|new|my|the|your|enc|hash|sign|secret|store|key|gcp|aws|azure|openai) ?)$"
+#: What stands before "key" where it is no secret's name.
+_NOT_KEY_OF = re.compile(
+    r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|hash ?map|config|"
+    r"settings?|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|column|group|routing|message)[ _-]?$"
 )
+#: What must stand before "key" for it to be a secret's name.
+_KEY_OF = re.compile(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
 #: What may follow the name inside the same identifier without making it another thing.
 _TAIL = re.compile(
     r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|main|old|new|"
@@ -82,6 +83,9 @@ _SEPARATOR = re.compile(
 _NAME_VALUE = re.compile(
     r"\\?[\"']?,?\s{1,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}|\\?[\"']?,\s{0,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}"
 )
+#: The second of two quoted arguments, and a value on the line below its name.
+_ARGUMENT = re.compile(r"[\"']\s{0,2},\s{0,8}(?=[\"'])")
+_BELOW = re.compile(r"[*_\"']{0,2}[ \t]{0,2}:?[*_]{0,2}[ \t]{0,4}\n[ \t]{0,12}")
 _PROSE = re.compile(
     r"(?:[ \t]{1,2}(?:for|of|to|on|at|in|from|here|there|i|we|you|that|which|should|must|there)\b[^\n:=;.]{0,50}?)?(?:"
     r"[ \t]{0,2}(?:['’]s|:|=|->|→|—|–)[ \t]{1,3}|"
@@ -102,7 +106,19 @@ _SENTENCE_WORDS = re.compile(
 )
 #: A password told in groups of equal length, as app passwords and seeds of authenticators are.
 _GROUPS = re.compile(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 _WORD_LIMIT = 4096
+
+
+#: What joins a name to its value, and how much is believed of a value so joined.
+_FORMS = (
+    (_SEPARATOR, "set"),
+    (_NAME_VALUE, "set"),
+    (_ARGUMENT, "argument"),
+    (_PROSE, "said"),
+    (_BELOW, "below"),
+    (_BARE, "bare"),
+)
 
 
 class _Name(NamedTuple):
@@ -138,7 +154,10 @@ def _is_name(text: str, low: str, start: int, end: int, word: str) -> bool:
     if word in _SHORT:
         return _stands_alone(text, start, end)
     if word in ("key", "keys"):
-        return bool(_KEY_OF.search(low, max(0, start - 14), start))
+        before = low[max(0, start - 22) : start]
+        return bool(_KEY_OF.search(before)) and not _NOT_KEY_OF.search(before)
+    if word == "auth" and text[end : end + 1] == " ":
+        return True
     if word == "auth":
         return (start > 0 and text[start - 1] in "_-\"'") or text[end : end + 1] in "\"'=:"
     return True
@@ -156,7 +175,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 def _value_after(text: str, low: str, start: int, name: _Name) -> Span | None:
     tail = _TAIL.match(low, name.end)
     at = tail.end() if tail else name.end
-    for pattern, form in ((_SEPARATOR, "set"), (_NAME_VALUE, "set"), (_PROSE, "said"), (_BARE, "bare")):
+    for pattern, form in _FORMS:
         for position in (at, name.end) if at != name.end else (at,):
             found = pattern.match(low, position)
             if found:
@@ -215,7 +234,7 @@ def _trailing(value: str) -> int:
         at = cut.find(stop)
         if at >= 4 and (stop != "," or at == len(cut) - 1 or "=" in cut[at:] or ":" in cut[at:]):
             cut = cut[:at]
-    while cut and (cut[-1] in ".,;:\\" or (cut[-1] in ")]}" and not _opens(cut))):
+    while cut and (cut[-1] in ".,;:*\\" or (cut[-1] in ")]}" and not _opens(cut))):
         cut = cut[:-1]
     return len(value) - len(cut)
 
@@ -226,7 +245,12 @@ def _opens(value: str) -> bool:
 
 
 def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bool:
-    if form == "bare":
+    if form in ("bare", "below") and name.chosen and len(name.word) >= 6 and not quoted and "\\" not in value:
+        chosen = is_composed(value) if form == "bare" else is_mixed(value, 8) and any(c.isdigit() for c in value)
+        return not is_expression(value) and not has_plain_shape(value) and (chosen or _is_issued(value, 8))
+    if form == "argument":
+        return is_mixed(value, 8) if name.chosen else _is_issued(value, 10)
+    if form in ("bare", "below"):
         if is_expression(value) or has_plain_shape(value):
             return False
         return _is_issued(value, 8) or (quoted and name.chosen and is_mixed(value, 8) and " " not in value)
@@ -262,6 +286,8 @@ def _is_phrase(value: str, name: _Name) -> bool:
 def _is_issued(value: str, least: int) -> bool:
     if len(value) < least:
         return False
+    if _UUID.search(value):
+        return True
     if any(c.isdigit() for c in value):
         return total_bits(value) < 1.0 or any(c in "!@#$%^&*" for c in value)
     return total_bits(value) < -6.0 or (any(c in "!@#$%^&*" for c in value) and is_mixed(value, least))

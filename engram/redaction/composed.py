@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from engram.redaction.marks import Span
-from engram.redaction.values import is_expression, is_placeholder
+from engram.redaction.values import is_expression, is_placeholder, total_bits
 
 _SYMBOLS = "!@#$%^&*"
 _SYMBOL = re.compile(r"[A-Za-z0-9][!@#$%^&*]|[!@#$%^&*][A-Za-z0-9]")
@@ -18,6 +18,10 @@ _HARMLESS = re.compile(
     r"[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|"
     r"[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|"
     r"[A-Za-z_][\w.]*\$\d{1,3}|.*M-\^?[A-Z].*"
+)
+_GROUPS = re.compile(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
+_SHORT = re.compile(
+    r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
 )
 _BYTES = re.compile(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
 _JOIN = re.compile(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
@@ -44,7 +48,21 @@ def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
     if "WIFI:" in text:
         for join in _JOIN.finditer(text, start, end):
             yield Span(*join.span(1), "password")
-    yield from _byte_lists(text, start, end)
+    for groups in _GROUPS.finditer(text, start, end):
+        mixed = [g for g in groups.group().split("-") if not g.isdigit() and not g.isalpha()]
+        if len(mixed) >= 2:
+            yield Span(groups.start(), groups.end(), "license-key")
+    for token in _SHORT.finditer(text, start, end):
+        if _is_drawn(token.group()):
+            yield Span(token.start(), token.end(), "")
+    if text.count(",") >= 31:
+        yield from _byte_lists(text, start, end)
+
+
+def _is_drawn(value: str) -> bool:
+    """Whether a short token has capitals, small letters and digits (two of each) mixed as only chance mixes them."""
+    counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
+    return min(counts) >= 2 and total_bits(value) < -9.0
 
 
 def is_composed(value: str) -> bool:

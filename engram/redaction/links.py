@@ -11,7 +11,7 @@ from engram.redaction.values import is_mixed, is_placeholder, total_bits
 _SCHEME = re.compile(r"://")
 _USER_INFO = re.compile(r"([^\s/@:\"'<>?#\\]{0,128}):([^\s/\"'<>?#\\]{1,512})@|([^\s/@:\"'<>?#\\]{8,512})@")
 #: A password with a slash or the like in it, before a host that has a dot.
-_LOOSE_INFO = re.compile(r"([^\s/@:\"'<>]{1,64}):([^\s\"'<>@]{4,128})@(?=[\w-]+\.[\w.-]+)")
+_LOOSE_INFO = re.compile(r"([^\s/@:\"'<>]{1,64}):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128})@(?=[\w-]+(?:\.[\w.-]+|[:/]|$))")
 _REST = re.compile(r"[^\s\"'<>`)\]]{0,4096}")
 _PARAMETER = re.compile(
     r"(?i)[?&#;](?:[\w.-]{0,24}(?:key|token|sig|signature|secret|auth|passw(?:or)?d|pass|pwd|credential|jwt|session|apikey|pat|code|"
@@ -20,7 +20,7 @@ _PARAMETER = re.compile(
 _HOOK = re.compile(
     r"(?i)hook|ifttt\.com/trigger|hc-ping\.com|/bot\d|logic\.azure|/services/T|api/v\d/alerts|betteruptime|opsgenie|pagerduty"
 )
-_SEGMENT = re.compile(r"[A-Za-z0-9_@.:~-]{8,}")
+_SEGMENT = re.compile(r"[A-Za-z0-9_@.:~-]{6,}")
 
 
 def link_spans(text: str, start: int, end: int) -> Iterator[Span]:
@@ -61,5 +61,9 @@ def _hook_path(text: str, at: int, stop: int) -> Iterator[Span]:
         return
     for segment in _SEGMENT.finditer(text, host_end, stop):
         value = segment.group()
-        if any(c.isdigit() for c in value) and (total_bits(value) < 1.0 or value.isdigit()):
+        if (
+            any(c.isdigit() for c in value)
+            and (len(value) >= 8 or not value.isdigit())
+            and (total_bits(value) < 1.0 or value.isdigit())
+        ):
             yield Span(segment.start(), segment.end(), "webhook")

@@ -34,8 +34,9 @@ _HARMFUL = re.compile(
 _FILE_END = re.compile(
     r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log)\b"
 )
-#: The number of a bot or account, joined to its token by a colon.
-_NUMBER_BEFORE = re.compile(r"(?<!\d)\d{6,12}:$")
+#: What is joined to a token from the left by `:` or `$`: the number of a bot or account, a part of the token itself.
+_JOINED_BEFORE = re.compile(r"(?:\d{1,20}/)?(?:(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{1,64}:|[A-Za-z0-9_]{2,40}\$){1,4}$")
+_HARD_EDGE = re.compile(r"[\s\"'`=(,;<>\[{]")
 #: How far before a token its context is read, in characters.
 _CONTEXT = 56
 
@@ -67,8 +68,17 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
     for first, last in _random_stretches(body, pieces):
         if not _is_harmless(text, run.start() + first, run.start() + last):
             begin = run.start() + first
-            number = _NUMBER_BEFORE.search(text, max(0, begin - 13), begin)
-            yield Span(number.start() if number else begin, run.start() + last, "")
+            yield Span(_joined_start(text, begin), run.start() + last, "")
+
+
+def _joined_start(text: str, begin: int) -> int:
+    """Where the token begins if what is joined to it from the left belongs to it."""
+    if begin == 0 or text[begin - 1] not in ":$":
+        return begin
+    first = begin
+    while first > max(0, begin - 120) and not _HARD_EDGE.match(text[first - 1]):
+        first -= 1
+    return first if _JOINED_BEFORE.fullmatch(text, first, begin) else begin
 
 
 def _random_stretches(body: str, pieces: list[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:

@@ -35,10 +35,11 @@ _PAIR = re.compile(
 
 def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     """Spans of wallet phrases, one-time codes, and passwords told together with a user name."""
-    for wallet in _WALLET.finditer(low, start, end):
-        words = _WORDS.match(text, wallet.end())
-        if words:
-            yield Span(*words.span(1), "seed-phrase")
+    if any(stem in low for stem in ("mnemonic", "phrase", " words", "bip39", "bip-39", "seed")):
+        for wallet in _WALLET.finditer(low, start, end):
+            words = _WORDS.match(text, wallet.end())
+            if words:
+                yield Span(*words.span(1), "seed-phrase")
     yield from _bare_phrases(text, start, end)
     if "code" in low or "otp" in low or "2fa" in low or "pin" in low or "passcode" in low:
         yield from _codes(low, start, end)

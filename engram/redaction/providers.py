@@ -48,12 +48,17 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
 )  # fmt: skip
 _BY_PREFIX = re.compile("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~]*[A-Za-z0-9_\-+/=~]")
+_KEY_UUID = re.compile(
+    r"(?<![A-Za-z0-9])(?:sdk|mob|key|api|sk|pk|tok|token|secret|live|test|prod|pat)[-_][0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
 _JWT = re.compile(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_+/=-]*){0,3}")
 
 
 def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
     """Spans of tokens with a known build inside one run of token characters `text[start:end]`."""
     at = start
+    for key in _KEY_UUID.finditer(text, start, end):
+        yield Span(key.start(), key.end(), "api-key")
     for jwt in _JWT.finditer(text, start, end):
         yield Span(jwt.start(), jwt.end(), "jwt")
         at = jwt.end()

@@ -76,10 +76,15 @@ def _said(line: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def corpus_prompts(corpus: Path) -> list[str]:
-    """What stands in the user lines of the real sessions, commands and notifications left out, each once."""
+    """The prompts of the real sessions, each once."""
+    return prompts_of(corpus)
+
+
+def prompts_of(folder: Path) -> list[str]:
+    """What stands in the user lines of the sessions below the folder, commands and notifications left out, each once."""
     machine = ("<command", "<local", "Caveat", "<task", "<system", "[Request", "This session is being", "<bash")
     found: dict[str, None] = {}
-    for path in sorted(corpus.rglob("*.jsonl")):
+    for path in sorted(folder.rglob("*.jsonl")):
         for line in path.read_text("utf-8", errors="replace").splitlines():
             if '"type":"user"' in line.replace(" ", "")[:4000]:
                 found.update(dict.fromkeys(t for t in _said(line) if not t.startswith(machine)))

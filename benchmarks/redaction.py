@@ -1,0 +1,155 @@
+"""How well secrets are masked, how much ordinary text is, how long it takes, and how planted instructions fare.
+
+    python benchmarks/redaction.py [--json] [--seed N]
+
+Made-up secrets come from `tests/redaction/`; the shared set and the corpus of real sessions are used where they lie
+beside the checkout (or where ENGRAM_SHARED says). A secret is gone when no ten characters of it are left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+REPO = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPO))
+
+from engram.redaction import redact, split_typed, typed_text, why_suspect  # noqa: E402
+from engram.redaction.marks import MARK  # noqa: E402
+
+#: Characters of one timed piece.
+PIECE = 2_048
+#: At most so many pieces are timed.
+PIECES = 600
+
+
+def load(path: Path) -> ModuleType:
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(f"measured_{path.stem}", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def recall(cases: Iterable[tuple[str, str, str]], survives: Any) -> dict[str, Any]:
+    """Share of secrets gone, in all and for the kinds where some were missed."""
+    seen: dict[str, int] = defaultdict(int)
+    missed: dict[str, int] = defaultdict(int)
+    for kind, text, secret in cases:
+        seen[kind] += 1
+        missed[kind] += survives(secret, redact(text))
+    total = sum(seen.values())
+    return {
+        "kinds": len(seen),
+        "secrets": total,
+        "gone_percent": round(100 * (1 - sum(missed.values()) / total), 2),
+        "missed": {kind: f"{count} of {seen[kind]}" for kind, count in missed.items() if count},
+    }
+
+
+def masked_percent(texts: list[str]) -> dict[str, Any]:
+    """Share of the characters that were replaced by marks."""
+    total = sum(map(len, texts))
+    masked = 0
+    for text in texts:
+        result = redact(text)
+        if result != text:
+            masked += max(0, len(text) - len(MARK.sub("", result)))
+    return {"characters": total, "masked_percent": round(100 * masked / max(total, 1), 4)}
+
+
+def timing(texts: list[str]) -> dict[str, Any]:
+    """Milliseconds for pieces of 2 KB of ordinary text, and seconds for a megabyte of one hostile line."""
+    joined = "\n".join(texts)
+    pieces = [joined[at : at + PIECE] for at in range(0, len(joined), PIECE)]
+    pieces = pieces[:: max(1, len(pieces) // PIECES)]
+    taken = []
+    for piece in pieces:
+        begun = time.perf_counter()
+        redact(piece)
+        taken.append((time.perf_counter() - begun) * 1000)
+    begun = time.perf_counter()
+    redact('password="' * 100_000)
+    return {
+        "median_ms": round(statistics.median(taken), 3),
+        "p99_ms": round(sorted(taken)[int(len(taken) * 0.99)], 3),
+        "hostile_megabyte_seconds": round(time.perf_counter() - begun, 2),
+    }
+
+
+def poisoning(red_team: ModuleType, prompts: list[str]) -> dict[str, Any]:
+    """Payloads flagged, pastes that passed for typed, false alarms among typed prompts."""
+    payloads = red_team.PAYLOADS
+    leaks = 0
+    for payload in payloads:
+        for wrap in red_team.WRAPPERS.values():
+            typed = "\n".join(segment for segment, is_typed in split_typed(wrap(payload)) if is_typed)
+            leaks += any(line in typed for line in payload.splitlines() if len(line) > 8)
+    typed_prompts = [t for t in map(typed_text, prompts) if t.strip()]
+    alarms = sum(1 for t in typed_prompts if why_suspect(t, is_typed=True))
+    return {
+        "payloads": len(payloads),
+        "flagged_percent": round(100 * sum(bool(why_suspect(p, is_typed=False)) for p in payloads) / len(payloads), 1),
+        "pastes": len(payloads) * len(red_team.WRAPPERS),
+        "pastes_taken_for_typed": leaks,
+        "typed_prompts": len(typed_prompts),
+        "false_alarms_percent": round(100 * alarms / len(typed_prompts), 2) if typed_prompts else None,
+    }
+
+
+def measure(seed: int) -> dict[str, Any]:
+    """All figures; those that need the shared data are left out where it is absent."""
+    tests = REPO / "tests" / "redaction"
+    shared = Path(os.environ.get("ENGRAM_SHARED", REPO.parent / "shared"))
+    others, late, fixtures = (load(tests / f"{n}.py") for n in ("other_kinds", "late_kinds", "conftest"))
+    figures: dict[str, Any] = {
+        "other kinds": recall(others.cases(seed), others.survives),
+        "late kinds": recall(late.cases(seed), others.survives),
+    }
+    stdlib = [p.read_text("utf-8", errors="replace") for p in sorted(Path(os.__file__).parent.glob("*.py"))[:120]]
+    figures["standard library"] = masked_percent(stdlib)
+    said: list[str] = []
+    if (shared / "redaction" / "cases.py").is_file():
+        cases = load(shared / "redaction" / "cases.py")
+        figures["development set"] = recall(((k, t, s) for k, _, t, s in cases.positives()), others.survives)
+        hard = cases.negatives_hard()
+        figures["look-alikes"] = {"texts": len(hard), "changed": sum(redact(text) != text for text in hard)}
+    if (shared / "corpus").is_dir():
+        said = list(dict.fromkeys(fixtures.said_texts(shared / "corpus")))
+        figures["corpus"] = masked_percent(said)
+    figures["time for 2 KB"] = timing(said or stdlib)
+    prompts = fixtures.prompts_of(shared / "corpus") if said else []
+    figures["poisoning"] = poisoning(load(tests / "red_team.py"), prompts)
+    return figures
+
+
+def main() -> None:
+    """Print the figures, as a list or as JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object (default: a list)")
+    parser.add_argument("--seed", type=int, default=7, help="seed of the made-up secrets (default: 7)")
+    options = parser.parse_args()
+    figures = measure(options.seed)
+    if options.json:
+        print(json.dumps(figures, indent=2))
+        return
+    for name, values in figures.items():
+        print(name)
+        for key, value in values.items():
+            print(f"  {key:28} {value}")
+
+
+if __name__ == "__main__":
+    main()
