@@ -61,10 +61,15 @@ class Events(FileSystemEventHandler):
             self.stop()
             self.error = f"there is no folder {self._folder} yet"
             return False
-        if self._observer is not None and found == self._watched and self._observer.is_alive():
+        if found == self._watched and self._is_alive():
             return False
         self.stop()
         return self._start(found)
+
+    def _is_alive(self) -> bool:
+        """True while events may come. A folder made anew may have the old one's inode; its emitter has ended then."""
+        observer = self._observer
+        return observer is not None and observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
 
     def _start(self, found: tuple[int, int]) -> bool:
         observer = Observer()

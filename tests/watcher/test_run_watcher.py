@@ -1,0 +1,81 @@
+"""The watcher as a process: one a home, a clean stop, and new lines read by events."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.models.store import open_store
+from engram.settings import Settings
+
+RUN = "from engram.settings import load\nfrom engram.watcher.watch import run_watcher\nraise SystemExit(run_watcher(load().settings))"
+#: Longest wait for something to happen, in seconds.
+PATIENCE_SECONDS = 30.0
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    """Wait until something has happened; fails after a while."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not happened():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Starts watchers over one home; all are ended."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin() -> subprocess.Popen[str]:
+        process = subprocess.Popen([sys.executable, "-c", RUN], stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def line(text: str) -> str:
+    return json.dumps({
+        "type": "user", "uuid": str(uuid.uuid4()), "sessionId": "s1", "cwd": "/work/demo", "isSidechain": False,
+        "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": "user", "content": text},
+    }) + "\n"  # fmt: skip
+
+
+def test_it_reads_new_lines_stops_cleanly_and_is_alone(
+    start: Callable[[], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+    transcript = settings.projects_folder / "-work-demo" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    first = start()
+    wait_for(
+        lambda: settings.places.watcher_lock.exists() and settings.places.watcher_lock.read_text().strip().isdigit()
+    )
+    wait_for(settings.places.memory_db.exists)
+    second = start()
+    _, said = second.communicate(timeout=PATIENCE_SECONDS)
+    assert (second.returncode, said.count("\n")) == (0, 1)
+    assert "already running" in said
+
+    with open_store(settings.places.memory_db) as store:
+        for number in range(3):
+            with transcript.open("a", encoding="utf-8") as file:
+                file.write(line(f"prompt {number}"))
+            wait_for(lambda number=number: store.value("SELECT count(*) FROM turn") == number + 1)
+
+    os.kill(first.pid, signal.SIGTERM)
+    first.communicate(timeout=PATIENCE_SECONDS)
+    assert first.returncode == 0
+    assert int(settings.places.watcher_lock.read_text()) == first.pid

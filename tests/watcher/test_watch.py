@@ -1,0 +1,290 @@
+"""One step, one sweep: what the watcher reads, passes over, and rings for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.models.sessions import pause, resume
+from engram.models.store import Store, open_store
+from engram.models.work import list_stages
+from engram.settings import Settings
+from engram.tasks.queue import huey
+from engram.watcher import watch
+from engram.watcher.watch import Watcher
+
+NOW_MS = 1_780_000_000_000
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    """Wait until something has happened; fails after a while."""
+    until = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+
+
+class Desk:
+    """A watcher over a folder of transcripts, with a clock that is moved by hand."""
+
+    def __init__(self, settings: Settings, store: Store, clock: FixedClock) -> None:
+        self.settings, self.store, self.clock = settings, store, clock
+        self.watcher = Watcher(settings, store)
+
+    def path(self, session: str, folder: str = "-work-demo") -> Path:
+        path = self.settings.projects_folder / folder / f"{session}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def say(self, session: str, role: str, text: str, *, age_seconds: int = 0, cwd: str = "/work/demo") -> Path:
+        from engram.clock import iso_time
+
+        content: Any = text if role == "user" else [{"type": "text", "text": text}]
+        line = {
+            "type": role, "uuid": str(uuid.uuid4()), "sessionId": session, "cwd": cwd, "isSidechain": False,
+            "timestamp": iso_time(self.clock.now_ms() - age_seconds * 1000),
+            "message": {"role": role, "content": content, "id": str(uuid.uuid4())},
+        }  # fmt: skip
+        path = self.path(session)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        return path
+
+    def talk(self, session: str, messages: int, **named: Any) -> Path:
+        for number in range(messages):
+            path = self.say(session, "assistant" if number % 2 else "user", f"message {number}", **named)
+        return path
+
+    def turns(self) -> int:
+        return int(self.store.value("SELECT count(*) FROM turn"))
+
+    def rung(self) -> list[tuple[str, ...]]:
+        """Tasks that wait, as (name, argument)."""
+        return sorted((task.name, *task.args) for task in huey.pending())
+
+    def sweep(self) -> int:
+        found = self.watcher.sweep()
+        self.watcher.step()
+        return found
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    settings.places.prepare()
+    settings.projects_folder.mkdir(parents=True)
+    clock = FixedClock(NOW_MS)
+    huey.bind(settings.places)
+    with open_store(settings.places.memory_db, clock=clock) as store:
+        desk = Desk(settings, store, clock)
+        yield desk
+        desk.watcher.close()
+    huey.storage.close()
+
+
+def test_a_hint_is_read_and_rung_for(desk: Desk) -> None:
+    desk.watcher.hint(desk.talk("s1", 5))
+
+    (result,) = desk.watcher.step()
+
+    assert (result.session_id, desk.turns()) == ("s1", 3)
+    assert ("extract", "s1") in desk.rung()
+    assert ("recollect", "s1") in desk.rung()
+
+
+def test_below_the_threshold_nothing_is_extracted(desk: Desk) -> None:
+    desk.watcher.hint(desk.talk("s1", 4))
+    desk.watcher.step()
+
+    assert desk.rung() == [("recollect", "s1")]
+
+
+def test_a_session_that_fell_silent_is_flushed(desk: Desk) -> None:
+    desk.watcher.hint(desk.talk("s1", 3))
+    desk.watcher.step()
+    desk.clock.advance(desk.settings.extract_idle_seconds + 1)
+
+    desk.watcher.ring()
+
+    assert ("flush", "s1") in desk.rung()
+
+
+def test_an_old_prompt_is_not_recollected(desk: Desk) -> None:
+    desk.watcher.hint(desk.talk("s1", 3, age_seconds=3600))
+    desk.watcher.step()
+
+    assert ("recollect", "s1") not in desk.rung()
+
+
+def test_the_sweep_finds_everything_without_any_event_at_any_age(desk: Desk) -> None:
+    path = desk.talk("old", 2, age_seconds=90 * 86_400)
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    desk.talk("new", 2)
+
+    assert desk.sweep() == 2
+    assert desk.turns() == 2
+    assert desk.sweep() == 0
+
+    desk.say("old", "user", "resumed after months")
+    assert desk.sweep() == 1
+    assert desk.turns() == 3
+
+
+def test_an_unfinished_last_line_is_read_when_it_is_finished(desk: Desk) -> None:
+    path = desk.talk("s1", 2)
+    data = path.read_bytes()
+    path.write_bytes(data[:-10])
+    desk.sweep()
+    assert desk.sweep() == 0
+
+    path.write_bytes(data)
+    desk.sweep()
+
+    assert desk.store.value("SELECT count(*) FROM entry") == 2
+
+
+def test_a_vanished_file_keeps_its_turns(desk: Desk) -> None:
+    desk.talk("s1", 2).unlink()
+    path = desk.talk("s1", 2)
+    desk.sweep()
+    path.unlink()
+
+    desk.sweep()
+
+    assert desk.turns() == 1
+    assert desk.store.value("SELECT is_gone FROM transcript") == 1
+
+
+def test_a_deleted_and_restored_projects_folder_is_read_again_without_doubles(desk: Desk) -> None:
+    path = desk.talk("s1", 2)
+    data = path.read_bytes()
+    desk.sweep()
+    shutil.rmtree(desk.settings.projects_folder)
+    assert desk.sweep() == 0
+
+    desk.path("s1").write_bytes(data)
+    desk.say("s1", "user", "and on")
+    desk.sweep()
+
+    assert desk.turns() == 2
+
+
+def test_a_paused_project_is_not_read_until_the_pause_ends(desk: Desk) -> None:
+    desk.talk("s1", 2)
+    pause(desk.store, "", NOW_MS + 60_000)
+    desk.sweep()
+    assert desk.turns() == 0
+    assert desk.watcher.sweep() == 0
+
+    resume(desk.store, "")
+    desk.sweep()
+
+    assert desk.turns() == 1
+
+
+def test_an_excluded_session_is_not_opened_again_and_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.watcher.settings = dataclasses.replace(desk.settings, exclude=("/secret/*",))
+    desk.say("s1", "user", "hush", cwd="/secret/plans")
+    assert desk.sweep() == 1
+
+    assert desk.sweep() == 0
+    assert desk.turns() == 0
+
+
+def test_without_capture_nothing_is_looked_at(desk: Desk) -> None:
+    desk.watcher.settings = dataclasses.replace(desk.settings, capture=False)
+    desk.talk("s1", 2)
+
+    assert desk.sweep() == 0
+
+
+def test_a_read_that_fails_is_noted_and_tried_again_by_the_sweep(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.talk("s1", 2)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("out of order")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watch, "ingest_file", fail)
+        assert desk.sweep() == 1
+    assert any("out of order" in stage.last_error for stage in list_stages(desk.store))
+
+    assert desk.sweep() == 1
+    assert desk.turns() == 1
+
+
+def test_a_queue_that_cannot_be_written_stops_no_reading(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(huey.storage, "enqueue", fail)
+        desk.watcher.hint(desk.talk("s1", 5))
+        desk.watcher.step()
+    assert desk.turns() == 3
+
+    desk.watcher.ring()
+
+    assert ("extract", "s1") in desk.rung()
+
+
+def test_an_overdue_consolidation_is_rung_for(desk: Desk) -> None:
+    desk.watcher.ring()
+
+    assert ("consolidate",) in desk.rung()
+
+
+def test_ten_thousand_files_are_compared_without_opening_one(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = desk.settings.projects_folder / "-work-many"
+    folder.mkdir()
+    for number in range(10_000):
+        (folder / f"s{number}.jsonl").touch()
+    opened: list[Any] = []
+    monkeypatch.setattr(os, "open", lambda *a, **k: opened.append(a) or (_ for _ in ()).throw(OSError()))
+
+    assert desk.watcher.sweep() == 0
+    assert opened == []
+
+
+def test_events_survive_a_missing_a_deleted_and_a_new_folder(desk: Desk) -> None:
+    events = desk.watcher.events
+    shutil.rmtree(desk.settings.projects_folder)
+    assert not events.keep_up()
+    assert "no folder" in events.error
+
+    desk.settings.projects_folder.mkdir()
+    assert events.keep_up()
+    assert events.error == ""
+    assert not events.keep_up()
+
+    shutil.rmtree(desk.settings.projects_folder)
+    desk.settings.projects_folder.mkdir()
+    wait_for(events.keep_up)
+
+
+def test_without_events_the_sweep_goes_on_and_the_status_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def schedule(self, *_: Any, **__: Any) -> None:
+            raise OSError(28, "inotify watch limit reached")
+
+        def stop(self) -> None:
+            raise RuntimeError("was not started")
+
+    monkeypatch.setattr("engram.watcher.events.Observer", Full)
+    desk.talk("s1", 2)
+
+    desk.watcher._turn()
+
+    assert desk.turns() == 1
+    stages = {stage.name: stage.last_error for stage in list_stages(desk.store)}
+    assert "inotify watch limit reached" in stages["watch"]
