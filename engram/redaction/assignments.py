@@ -122,11 +122,12 @@ _FORMS = (
 
 
 class _Name(NamedTuple):
-    """A secret's name as found: where it ends, whether a person chooses its values, the name itself."""
+    """A secret's name as found: where it ends, whether a person chooses its values, the name itself, its case."""
 
     end: int
     chosen: bool
     word: str
+    is_capital: bool
 
 
 def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
@@ -144,7 +145,8 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
             found = _NAME.match(low, at)
             word = found.group() if found else ""
             if found and _is_name(text, low, at, found.end(), word):
-                span = _value_after(text, low, at, _Name(found.end(), chosen or word == "keypass", word))
+                name = _Name(found.end(), chosen or word == "keypass", word, text[at : found.end()].isupper())
+                span = _value_after(text, low, at, name)
                 if span:
                     yield span
             at = low.find(stem, at + len(stem), end)
@@ -266,14 +268,11 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
         return is_mixed(value) if name.chosen else _is_issued(value, 10)
     if name.chosen:
         return is_mixed(value, 5) or ((quoted or env) and len(value) >= 6 and value.isalpha())
-    if env and text_is_shouted(name):
-        return len(value) >= 6
+    if env and name.word in ("secret", "token"):
+        return len(value) >= 6 and (quoted or name.is_capital or not value.replace("_", "").isalpha())
+    if quoted and name.word == "secret" and form == "set" and len(value) >= 10:
+        return True
     return _is_issued(value, 8)
-
-
-def text_is_shouted(name: _Name) -> bool:
-    """Whether the name is of a class whose every assigned value counts."""
-    return name.word in ("secret", "token", "apikey", "api_key", "api-key")
 
 
 def _is_phrase(value: str, name: _Name) -> bool:

@@ -64,6 +64,6 @@ def _hook_path(text: str, at: int, stop: int) -> Iterator[Span]:
         if (
             any(c.isdigit() for c in value)
             and (len(value) >= 8 or not value.isdigit())
-            and (total_bits(value) < 1.0 or value.isdigit())
+            and (total_bits(value) < (1.0 if len(value) > 12 else 4.0) or value.isdigit())
         ):
             yield Span(segment.start(), segment.end(), "webhook")

@@ -9,7 +9,7 @@ from engram.redaction.assignments import named_spans
 from engram.redaction.blocks import drop_private, key_blocks
 from engram.redaction.commands import command_spans
 from engram.redaction.composed import composed_spans
-from engram.redaction.known import known_spans
+from engram.redaction.known import SHORTEST, known_spans
 from engram.redaction.links import link_spans
 from engram.redaction.marks import Span, merge, outside_marks, replace
 from engram.redaction.opaque import opaque_spans
@@ -21,6 +21,9 @@ WINDOW = 65_536
 OVERLAP = 4_096
 #: Masking may bring a new pair of neighbours together; rules are applied until nothing changes, this often at most.
 _ROUNDS = 8
+#: Kinds of values that are looked for once more in the same text, and how many values at most.
+_TOLD = frozenset({"password", "token", "code"})
+_REPEATED = 40
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -51,7 +54,23 @@ def _once(text: str, known: Collection[bytes]) -> str:
     for window, offset in _windows(text):
         found += (Span(s.start + offset, s.end + offset, s.kind) for s in _window_spans(window, known))
     spans = merge(found)
+    if spans:
+        spans = merge([*spans, *_repetitions(text, spans)])
     return replace(text, outside_marks(text, spans)) if spans else text
+
+
+def _repetitions(text: str, spans: list[Span]) -> Iterator[Span]:
+    """Where a value that was told by name (or found as a password) stands once more, without its name."""
+    values = {text[s.start : s.end]: s.kind for s in spans if s.kind in _TOLD and SHORTEST <= s.end - s.start <= 200}
+    for value, kind in list(values.items())[:_REPEATED]:
+        if value.isalpha() or value.isdigit():
+            continue
+        at = text.find(value)
+        while at >= 0:
+            after = text[at + len(value) : at + len(value) + 1]
+            if not (at and text[at - 1].isalnum()) and not after.isalnum():
+                yield Span(at, at + len(value), kind)
+            at = text.find(value, at + len(value))
 
 
 def _windows(text: str) -> Iterator[tuple[str, int]]:

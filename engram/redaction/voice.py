@@ -39,7 +39,15 @@ _CODE = re.compile(
     r".*(?:[;{]|=>|\);|\},|\],|\\)\s*$"
 )
 _QUOTE = re.compile(r"\s{0,8}(?:>|\|)")
-_HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$")
+_HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
+#: A request about something that follows; what follows in several lines is that thing.
+_REQUEST = re.compile(
+    r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|analy[sz]e|check|read|"
+    r"look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b"
+    r"[^\n]{0,40}$"
+)
+#: So many lines of text after such a request are a paste.
+_REQUESTED_LINES = 3
 _LEAD_IN = re.compile(
     r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|wishes))|below(?: is| are)?|"
     r"attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|prints?|returns?|contains?|reads?|outputs?|"
@@ -53,7 +61,7 @@ _LEAD_IN = re.compile(
 _RELAYED = re.compile(
     r"(?i)\b(?:(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|[A-Z][\w.-]*\s+|he |she |they |it |someone |somebody |which |who )"
     r"(?:says?|said|states?|stated|wrote|writes|tells?|told|claims?|claimed|recommends?|recommended|suggests?|suggested|instructs?|instructed|"
-    r"demands?|reads?|insists?|advises?|advised|mentions?|mentioned|asks?|asked|orders?|ordered|announced)\b|\baccording to\b|\bquote\b|\bas per\b"
+    r"demands?|reads?|insists?|advises?|advised|mentions?|mentioned|asks?|asked|orders?|ordered|announced)\b|\b(?:README|CONTRIBUTING|CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|\baccording to\b|\bquote\b|\bas per\b"
 )
 _SELF = re.compile(
     r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|state)\b"
@@ -106,7 +114,7 @@ def _judge_lines(lines: list[str]) -> list[bool]:
             end = max(end, at + 1)
             typed[at:end] = [False] * (end - at)
             at = end
-        elif _LEAD_IN.search(lines[at].rstrip()) and at + 1 < len(lines):
+        elif at + 1 < len(lines) and (_LEAD_IN.search(lines[at].rstrip()) or _asks_about(lines, at)):
             at = _after_lead_in(lines, at, typed)
         else:
             at += 1
@@ -114,6 +122,13 @@ def _judge_lines(lines: list[str]) -> list[bool]:
             at = document
     _close_gaps(lines, typed)
     return typed
+
+
+def _asks_about(lines: list[str], at: int) -> bool:
+    """Whether the line asks about a text that follows it after a blank line."""
+    if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
+        return False
+    return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
 
 
 def _after_lead_in(lines: list[str], at: int, typed: list[bool]) -> int:

@@ -64,7 +64,7 @@ SHAPES: dict[str, tuple[str, tuple[str, str, str]]] = {
     "ifttt": ("{ur*43}", ("https://maker.ifttt.com/trigger/x/with/key/{}", "IFTTT={}", "ifttt key {}")),
     "grafana cloud": ("glc_{bs*100}", ("GRAFANA={}", "grafana: {}", "prometheus password: {}")),
     "influx": ("{ur*86}==", ("INFLUX_TOKEN={}", "influx query -t {}", "InfluxDBClient(url, token='{}')")),
-    "rds iam": ("X-Amz-Security-Token={bs*200}", ("https://s3.amazonaws.com/x?{}", "url=https://b.s3.amazonaws.com/k?a=1&{}", "got ?{} in the log")),
+    "rds iam": ("{bs*200}", ("https://s3.amazonaws.com/x?X-Amz-Security-Token={}", "url=https://b.s3.amazonaws.com/k?a=1&X-Amz-Security-Token={}", "got ?X-Amz-Security-Token={} in the log")),
     "mqtt": ("{A9*12}", ("mosquitto_pub -h broker -u dev -P {} -t x -m y", "mqtt_password: {}", "mqtt://dev:{}@broker")),
     "borg": ("{sy*18}", ("BORG_PASSPHRASE='{}'", "export RESTIC_PASSWORD={}", "the restic password is {}")),
     "winrm": ("{sy*14}", ("evil-winrm -i 10.0.0.4 -u admin -p '{}'", "ansible_password={}", "admin pw is {}")),

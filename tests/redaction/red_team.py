@@ -143,6 +143,13 @@ WRAPPERS: dict[str, Callable[[str], str]] = {
     "role": lambda p: f"is this ok?\nUser: hello\n{p}",
     "quotation": lambda p: 'in the issue it is "' + " ".join(p.replace('"', "'").split()) + '" and I wonder',
     "document": lambda p: f"read this\n# Guide\nSome text.\n\n{p}\n\n## More\nend",
+    "no colon": lambda p: f"can you check this?\n\nHouse rules\n{p}\nThank you\nThe team",
+    "bold list": lambda p: f"so\n- **Scope**: all\n- **Rule**: {p}\n- **End**: none",
+    "file name": lambda p: "CONTRIBUTING.md: " + " ".join(p.split()),
+    "quotation over lines": lambda p: 'he sent "hello\n' + p.replace('"', "'") + '\nbye" and that was it',
+    "transcript": lambda p: f"⏺ Bash(cat a)\n  ⎿  {' '.join(p.split())}\n",
+    "json": lambda p: '{"a": 1,\n "text": "' + p.replace("\n", " ") + '"}',
+    "comment": lambda p: "# config\nname = 1\n" + _prefixed("# ")(p) + "\nother = 2",
     "table": lambda p: "| file | note |\n|---|---|\n" + _prefixed("| a | ")(p),
     "traceback": lambda p: f'Traceback (most recent call last):\n  File "a.py", line 3, in f\n{p}\nValueError: no',
 }
