@@ -1,0 +1,208 @@
+"""What ``engram doctor`` looks at: each check says how it is and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from engram.cli.health import Health
+from engram.cli.output import span
+from engram.embedding.compile import is_compiled
+from engram.embedding.source import HASHED, find_source
+from engram.errors import EmbeddingError
+from engram.models import counts
+from engram.models.database import SAFE_SQLITE, sqlite_version
+from engram.models.sessions import paused_scopes
+from engram.models.store import Store
+from engram.models.work import WorkState, list_work
+from engram.settings import Settings
+
+#: A stage that is further behind than this is worth a word, in seconds.
+_LAG_SECONDS = 600
+#: Less free disk than this is worth a word, in bytes.
+_DISK_BYTES = 500_000_000
+
+
+class State(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    #: Works, but somebody should know.
+    WARN = "warn"
+    #: Does not work.
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    detail: str
+    #: What to do; "" where all is well.
+    advice: str = ""
+
+
+def check_all(store: Store, settings: Settings, health: Health) -> list[Check]:
+    """Every check but that of Claude Code's side."""
+    return [
+        *_program(store),
+        *_home(settings),
+        *_memory(store),
+        *_transcripts(settings, health),
+        *_processes(health),
+        *_model(settings),
+        *_stages(health),
+        *_leftovers(store, settings, health),
+    ]
+
+
+def _program(store: Store) -> Iterator[Check]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Check("python", State.OK, f"{version}, {sys.executable}")
+    number = sqlite_version(store.driver)
+    text = f"{store.driver} with SQLite {'.'.join(map(str, number))}"
+    if number >= SAFE_SQLITE:
+        yield Check("driver", State.OK, text)
+    else:
+        yield Check(
+            "driver", State.WARN, f"{text}; before {'.'.join(map(str, SAFE_SQLITE))} several processes may damage a file",
+            "install cysqlite (it brings its own SQLite): pip install cysqlite",
+        )  # fmt: skip
+
+
+def _home(settings: Settings) -> Iterator[Check]:
+    places = settings.places
+    mode = stat.S_IMODE(places.root.stat().st_mode)
+    open_files = [
+        path for path in places.root.rglob("*")
+        if path.is_file() and not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]  # fmt: skip
+    if mode & 0o077 or open_files:
+        named = ", ".join(str(path.relative_to(places.root)) for path in open_files[:3])
+        yield Check(
+            "memory folder", State.BAD, f"{places.root} is open to other users (mode {mode:04o}{', ' + named if named else ''})",
+            f"chmod -R go-rwx {places.root}",
+        )  # fmt: skip
+    else:
+        yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
+    free = shutil.disk_usage(places.root).free
+    if free < _DISK_BYTES:
+        yield Check(
+            "disk", State.WARN, f"{free / 1e6:.0f} MB are free", "make room: nothing is read while the disk is full"
+        )
+    for name in ("memory.v2.db", "memory.broken.db"):
+        if (places.root / name).exists():
+            what = "another program's database" if "v2" in name else "a damaged database"
+            yield Check(
+                "set aside", State.WARN, f"{what} was moved to {places.root / name}", "keep it or delete it by hand"
+            )
+
+
+def _memory(store: Store) -> Iterator[Check]:
+    damage = store.find_damage()
+    if damage:
+        yield Check("memory.db", State.BAD, damage, "stop Engram, then restore a backup: engram restore")
+    else:
+        yield Check("memory.db", State.OK, f"sound, {store.path.stat().st_size / 1e6:.1f} MB")
+
+
+def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
+    folder = settings.projects_folder
+    if not folder.is_dir():
+        yield Check(
+            "transcripts", State.BAD, f"there is no {folder}",
+            "start Claude Code once, or name its configuration folder: CLAUDE_CONFIG_DIR or --claude-folder",
+        )  # fmt: skip
+    elif not os.access(folder, os.R_OK | os.X_OK):
+        yield Check("transcripts", State.BAD, f"{folder} cannot be read", f"chmod u+rx {folder}")
+    else:
+        yield Check("transcripts", State.OK, f"{health.unread.found} files in {folder}")
+
+
+def _processes(health: Health) -> Iterator[Check]:
+    for name, state, does in (
+        ("watcher", health.watcher, "new lines are not read"),
+        ("worker", health.worker, "no memories are made, and hooks stay silent"),
+    ):
+        if state.is_alive:
+            yield Check(name, State.OK, f"running, pid {state.pid}, {state.rss_mb} MB")
+        else:
+            yield Check(name, State.BAD, f"not running: {does}", "start both: engram up")
+
+
+def _model(settings: Settings) -> Iterator[Check]:
+    if settings.embedding_model == HASHED:
+        yield Check("model", State.WARN, "hashed: words alone, no meaning", 'take a model: embedding_model = "bundled"')
+        return
+    try:
+        target = settings.places.models / find_source(settings.embedding_model).target_name
+    except EmbeddingError as error:
+        yield Check("model", State.BAD, str(error), "correct the setting embedding_model")
+        return
+    if is_compiled(target):
+        yield Check("model", State.OK, f"{settings.embedding_model}, compiled")
+    else:
+        yield Check(
+            "model", State.WARN, f"{settings.embedding_model} is not compiled: searches outside the worker use text alone",
+            "the worker compiles it when it starts: engram up",
+        )  # fmt: skip
+
+
+def _stages(health: Health) -> Iterator[Check]:
+    for name, stage in health.stages.items():
+        if stage.last_error:
+            yield Check(
+                f"stage {name}", State.BAD, stage.last_error, f"look into the log: engram logs --errors ({name})"
+            )
+        elif stage.lag_seconds > _LAG_SECONDS:
+            yield Check(
+                f"stage {name}", State.WARN, f"is {span(stage.lag_seconds)} behind", "is the worker running? engram up"
+            )
+
+
+def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:
+    totals = health.totals
+    for fault in counts.read_faults(store, 5):
+        where = fault.path if fault.offset is None else f"{fault.path} at byte {fault.offset}, {fault.length} bytes"
+        yield Check("not readable", State.WARN, f"{where}: {fault.reason}", "nothing: the rest of the file is read")
+    if totals.bad_lines > 5:
+        yield Check("not readable", State.WARN, f"{totals.bad_lines} lines in all", "nothing: the rest is read")
+    dead = list_work(store, (WorkState.DEAD,))
+    if dead:
+        yield Check(
+            "given up", State.BAD, f"{len(dead)} pieces of work failed too often, such as {dead[0].kind}: {dead[0].last_error}",
+            "after the cause is gone: engram tasks retry --dead",
+        )  # fmt: skip
+    if totals.suspects:
+        yield Check(
+            "suspect", State.WARN, f"{totals.suspects} memories look like instructions and are never injected",
+            "see them: engram export --all, and forget or edit them",
+        )  # fmt: skip
+    for scope in sorted(paused_scopes(store)):
+        what = scope or "everything"
+        advice = (
+            "engram tasks resume"
+            if scope == "tasks"
+            else "engram pause --off" + (f" --project {scope}" if scope else "")
+        )
+        yield Check("paused", State.WARN, f"{what} is paused", advice)
+    if not settings.capture or not settings.inject or settings.extractor == "off":
+        off = [name for name in ("capture", "inject") if not getattr(settings, name)]
+        off += ["extractor"] if settings.extractor == "off" else []
+        yield Check("switched off", State.WARN, ", ".join(off), "engram config shows where each setting comes from")
+
+
+def claude_json(settings: Settings) -> Path:
+    """Claude Code's file of user settings that holds MCP servers."""
+    default = Path.home() / ".claude"
+    return (
+        Path.home() / ".claude.json" if settings.claude_folder == default else settings.claude_folder / ".claude.json"
+    )

@@ -1,0 +1,92 @@
+"""What ``engram doctor`` looks at on Claude Code's side: are the hooks and the MCP server there, and do they fit?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engram.atomic import read_regular
+from engram.cli.checks import Check, State, claude_json
+from engram.settings import Settings
+from engram_hooks.block import settings_block
+
+#: Settings files larger than this are not read, in bytes.
+_LIMIT_BYTES = 4_000_000
+#: What every command of ours has in its text.
+_MARK = "engram_hooks"
+_ADVICE = "merge what `engram hooks` prints into Claude Code's settings"
+
+
+def check_claude(settings: Settings) -> Iterator[Check]:
+    """The hooks, their interpreter, and the MCP server."""
+    path = settings.claude_folder / "settings.json"
+    found = _read(path)
+    commands = _commands(found)
+    ours = {event: [one for one in some if _MARK in one] for event, some in commands.items()}
+    missing = [event for event in settings_block()["hooks"] if not ours.get(event)]
+    if found.get("disableAllHooks") is True:
+        yield Check("hooks", State.BAD, f"{path} switches all hooks off (disableAllHooks)", "remove that line")
+    elif missing:
+        yield Check("hooks", State.BAD, f"not in {path}: {', '.join(missing)}", _ADVICE)
+    else:
+        yield from _check_scripts(ours)
+    link = settings.places.python_link
+    if not link.exists():
+        yield Check(
+            "hooks' interpreter", State.BAD, f"{link} leads nowhere, so hooks stay silent", "engram hooks makes it anew"
+        )
+    yield from _check_server(settings)
+
+
+def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
+    gone = sorted({part for some in ours.values() for one in some for part in _paths(one) if not Path(part).exists()})
+    if gone:
+        yield Check("hooks", State.BAD, f"they name files that are gone: {', '.join(gone[:3])}", _ADVICE)
+    else:
+        yield Check("hooks", State.OK, f"{len(ours)} events")
+
+
+def _paths(command: str) -> list[str]:
+    """Absolute paths of our scripts in a hook's command."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    return [word.rstrip(";") for word in words if word.startswith("/") and _MARK in word]
+
+
+def _check_server(settings: Settings) -> Iterator[Check]:
+    path = claude_json(settings)
+    servers = _read(path).get("mcpServers")
+    server = servers.get("engram") if isinstance(servers, dict) else None
+    if not isinstance(server, dict):
+        yield Check("MCP server", State.WARN, f"not in {path}: Claude cannot ask by itself", _ADVICE)
+    elif not Path(str(server.get("command", ""))).exists():
+        yield Check("MCP server", State.BAD, f"its command {server.get('command')!r} is gone", _ADVICE)
+    else:
+        yield Check("MCP server", State.OK, str(server["command"]))
+
+
+def _commands(found: dict[str, Any]) -> dict[str, list[str]]:
+    """Event → the commands of its hooks; what has another form is passed over."""
+    commands: dict[str, list[str]] = {}
+    hooks = found.get("hooks")
+    for event, entries in (hooks if isinstance(hooks, dict) else {}).items():
+        for entry in entries if isinstance(entries, list) else []:
+            handlers = entry.get("hooks") if isinstance(entry, dict) else None
+            for handler in handlers if isinstance(handlers, list) else []:
+                if isinstance(handler, dict):
+                    commands.setdefault(event, []).append(str(handler.get("command", "")))
+    return commands
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON object; an empty one where there is none."""
+    try:
+        found = json.loads(read_regular(path, _LIMIT_BYTES) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,44 @@
+"""``engram doctor``: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from engram.cli import exits
+from engram.cli.checks import State, check_all
+from engram.cli.claude_checks import check_claude
+from engram.cli.health import take_health
+from engram.cli.options import json_option
+from engram.cli.output import print_json, safe
+from engram.cli.workspace import Workspace, pass_workspace
+
+_COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
+
+
+@click.command("doctor")
+@json_option
+@pass_workspace
+@click.pass_context
+def doctor(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
+    """Look at everything that can go wrong and say what to do; exit code 1 where something does not work.
+
+    Program and database, who may read the memory folder, transcripts, watcher and worker, the model, hooks and MCP
+    server in Claude Code's settings, stages that fail or are behind, lines that cannot be read, work that was given up.
+
+    Example: engram doctor
+    """
+    with workspace.store() as store:
+        health = take_health(store, workspace.settings)
+        checks = [*check_all(store, workspace.settings, health), *check_claude(workspace.settings)]
+    is_well = all(one.state is not State.BAD for one in checks)
+    if as_json:
+        print_json({"ok": is_well, "checks": [dataclasses.asdict(one) for one in checks]})
+    else:
+        for one in checks:
+            click.secho(f"{one.state.value:<5}", fg=_COLOURS[one.state], nl=False)
+            click.echo(f"{one.name}: {safe(one.detail)}")
+            if one.advice:
+                click.echo(f"     → {one.advice}")
+    ctx.exit(exits.OK if is_well else exits.FAILED)

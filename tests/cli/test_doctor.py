@@ -1,0 +1,123 @@
+"""engram doctor names each thing that is wrong together with what to do about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from engram.models import transcripts, work
+from engram.models.store import Store
+from engram.models.transcripts import BadLine
+from engram.paths import Home
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
+    """An empty Claude configuration folder."""
+    folder = tmp_path / "claude"
+    (folder / "projects").mkdir(parents=True)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
+    return folder
+
+
+def checks(run: Run, code: int = 1) -> dict[str, dict[str, str]]:
+    found: dict[str, Any] = json.loads(run("doctor", "--json", code=code).stdout)
+    assert found["ok"] is (code == 0)
+    return {one["name"]: one for one in found["checks"]}
+
+
+def install(run: Run, claude: Path) -> dict[str, Any]:
+    block: dict[str, Any] = json.loads(run("hooks", "--json").stdout)
+    (claude / "settings.json").write_text(json.dumps({"model": "opus", "hooks": block["hooks"]}))
+    (claude / ".claude.json").write_text(json.dumps({"mcpServers": block["mcpServers"]}))
+    return block
+
+
+def test_a_fresh_machine_is_told_to_start_and_to_connect(run: Run, claude: Path) -> None:
+    found = checks(run)
+
+    assert found["watcher"]["state"] == found["worker"]["state"] == "bad"
+    assert "engram up" in found["worker"]["advice"]
+    assert "engram hooks" in found["hooks"]["advice"]
+    assert found["memory.db"]["state"] == found["memory folder"]["state"] == "ok"
+    assert "SQLite" in found["driver"]["detail"]
+
+
+def test_installed_hooks_and_server_are_found(run: Run, claude: Path) -> None:
+    install(run, claude)
+
+    found = checks(run)
+
+    assert found["hooks"]["state"] == "ok"
+    assert "hooks' interpreter" not in found
+
+
+def test_hooks_that_are_gone_switched_off_or_incomplete_are_named(run: Run, claude: Path) -> None:
+    block = install(run, claude)
+
+    settings = {"hooks": {**block["hooks"], "Stop": []}}
+    (claude / "settings.json").write_text(json.dumps(settings))
+    assert "Stop" in checks(run)["hooks"]["detail"]
+
+    (claude / "settings.json").write_text(json.dumps({"hooks": block["hooks"], "disableAllHooks": True}))
+    assert "disableAllHooks" in checks(run)["hooks"]["detail"]
+
+    moved = json.dumps({"hooks": block["hooks"]}).replace("/engram_hooks/", "/elsewhere/engram_hooks/")
+    (claude / "settings.json").write_text(moved)
+    assert "gone" in checks(run)["hooks"]["detail"]
+
+
+def test_settings_of_another_form_do_no_harm(run: Run, claude: Path) -> None:
+    for text in ("not json", "[]", '{"hooks": 3}', '{"hooks": {"Stop": [5, {"hooks": "x"}]}}'):
+        (claude / "settings.json").write_text(text)
+
+        assert checks(run)["hooks"]["state"] == "bad"
+
+
+def test_a_missing_transcript_folder_is_named(run: Run, claude: Path) -> None:
+    (claude / "projects").rmdir()
+
+    assert "CLAUDE_CONFIG_DIR" in checks(run)["transcripts"]["advice"]
+
+
+def test_a_file_that_others_may_read_is_named(run: Run, claude: Path, home: Home) -> None:
+    run("status")
+    (home.logs / "worker.log").write_text("x")
+    (home.logs / "worker.log").chmod(0o644)
+
+    assert "worker.log" in checks(run)["memory folder"]["detail"]
+
+
+def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, filled: Store) -> None:
+    transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
+    with filled.writing():
+        transcripts.add_bad_lines(filled, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+        work.make_due(filled, "extract", "broken", 0)
+    one = work.find_work(filled, "extract", "broken")
+    assert one is not None
+    work.fail(filled, one, "no answer", max_attempts=1)
+    work.note_failure(filled, "extract", "no answer")
+    run("pause", "--for", "1h")
+    filled.run("UPDATE episode SET suspect = 'tells the reader what to do' WHERE id = 1")
+
+    found = checks(run)
+
+    assert "tasks retry --dead" in found["given up"]["advice"]
+    assert found["stage extract"]["detail"] == "no answer"
+    assert "at byte 10" in found["not readable"]["detail"]
+    assert "engram pause --off" in found["paused"]["advice"]
+    assert found["suspect"]["state"] == "warn"
+    assert "→ after the cause is gone" in run("doctor", code=1).stdout
+
+
+def test_what_is_switched_off_is_named(run: Run, claude: Path) -> None:
+    result = run("--set", "inject=off", "--set", "extractor=off", "doctor", code=1)
+
+    assert "inject, extractor" in result.stdout
