@@ -70,30 +70,31 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, keep_turns: b
     """Delete a memory and (unless ``keep_turns``) the turns it rests on, everywhere in the memory folder.
 
     Rows, text indexes, vectors, history, runs, recollections, notes, exports and backups; tombstones keep it from
-    coming back by another reading or an import. The transcript itself is Claude Code's and stays.
+    coming back by another reading or an import. The transcript itself is Claude Code's and stays. Files are cleaned
+    before the database, so that what was cut short can be asked for again.
 
     Raises:
         NotFound: there is no such memory.
-        StoreError: the database cannot be written; nothing was deleted.
+        StoreError: the database cannot be written; ask again.
     """
+    memories, turn_ids = plan_forget(store, episode_id, keep_turns=keep_turns)
+    texts = [*_texts_of(memories), *forgetting.turn_texts(store, turn_ids)]
+    keys = forgetting.turn_keys(store, turn_ids)
+    ids = [one.episode_id for one in memories]
+    sessions = list(dict.fromkeys(forgetting.sessions_of_turns(store, turn_ids)))
+    backups, dropped = _clean_backups(places, store.driver, ids, keys)
+    cleaned = [*_clean_recollections(places, ids, texts), *_clean_exports(places, ids)]
+    notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(_notes(places), ids, texts)]))
     with store.writing():
         memories, turn_ids = plan_forget(store, episode_id, keep_turns=keep_turns)
-        texts = [*_texts_of(memories), *forgetting.turn_texts(store, turn_ids)]
-        keys = forgetting.turn_keys(store, turn_ids)
-        sessions = [
-            *forgetting.sessions_of_turns(store, turn_ids),
-            *(one.session_id for one in memories if one.session_id),
-        ]
         forgetting.delete_memories(store, memories, turn_ids)
+        forgetting.drop_notes(store, [str(path) for path in notes])
+    for session_id in sessions:
+        log_session(store, places, session_id)
     forgetting.wipe_free_space(store)
-    ids = [one.episode_id for one in memories]
-    files = _clean_recollections(places, ids, texts)
-    files += _clean_daily_log(store, places, list(dict.fromkeys(sessions)))
-    files += _clean_lines(_notes(places), ids, texts)
-    files += _clean_exports(places, ids)
-    backups, dropped = _clean_backups(places, store.driver, ids, keys)
-    logger.info("action=forget episodes=%d turns=%d files=%d", len(ids), len(turn_ids), len(files))
-    return ForgetReport(tuple(ids), len(turn_ids), tuple(dict.fromkeys(files)), backups, dropped)
+    logger.info("action=forget episodes=%d turns=%d files=%d", len(ids), len(turn_ids), len(cleaned) + len(notes))
+    files = (*cleaned, *(path.name for path in notes))
+    return ForgetReport(tuple(one.episode_id for one in memories), len(turn_ids), files, backups, dropped)
 
 
 def _texts_of(memories: Sequence[Episode]) -> list[str]:
@@ -112,19 +113,15 @@ def _clean_recollections(places: Home, ids: Sequence[str], texts: Sequence[str])
     return removed
 
 
-def _clean_daily_log(store: Store, places: Home, sessions: Sequence[str]) -> list[str]:
-    """Write the sections of the sessions anew from the turns that are left; drop those that have none."""
+def _cut_daily_log(places: Home, sessions: Sequence[str]) -> list[Path]:
+    """Take the sections of the sessions out of the daily log; they are written anew from the turns that are left."""
     changed = []
     for path in _files(places.daily_notes, ("*.md",)):
-        text = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace")
-        held = [one for one in sessions if f"<!-- session {one} -->" in text]
-        if not held:
-            continue
-        kept = [part for part in _sections(text) if not any(f"<!-- session {one} -->" in part for one in held)]
-        write_atomic(path, "".join(kept).encode())
-        for one in held:
-            log_session(store, places, one)
-        changed.append(path.name)
+        parts = _sections((read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace"))
+        kept = [part for part in parts if not any(f"<!-- session {one} -->" in part for one in sessions)]
+        if len(kept) < len(parts):
+            write_atomic(path, "".join(kept).encode())
+            changed.append(path)
     return changed
 
 
@@ -138,7 +135,7 @@ def _sections(text: str) -> list[str]:
     return parts
 
 
-def _clean_lines(paths: Iterable[Path], ids: Sequence[str], texts: Sequence[str]) -> list[str]:
+def _clean_lines(paths: Iterable[Path], ids: Sequence[str], texts: Sequence[str]) -> list[Path]:
     """Take the lines out of notes that name one of the memories or say the same."""
     changed = []
     told = _told(texts)
@@ -148,7 +145,7 @@ def _clean_lines(paths: Iterable[Path], ids: Sequence[str], texts: Sequence[str]
         kept = [line for line in lines if not any(one in line for one in ids) and not any(one in line for one in told)]
         if len(kept) < len(lines):
             write_atomic(path, "".join(kept).encode())
-            changed.append(path.name)
+            changed.append(path)
     return changed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engram.models.episodes import Episode, delete_episode, select_episodes
+from engram.models.notes import drop_note
 from engram.models.store import Store
 from engram.models.turns import delete_turn
 
@@ -68,6 +69,13 @@ def delete_memories(store: Store, memories: Sequence[Episode], turn_ids: Sequenc
         delete_turn(store, turn_id)
 
 
+def drop_notes(store: Store, paths: Sequence[str]) -> None:
+    """Take notes that were changed out of the index; they are indexed anew as they are now. Inside ``writing``."""
+    for path in paths:
+        for (source,) in store.rows("SELECT source FROM note WHERE path = ?", (path,)):
+            drop_note(store, str(source))
+
+
 def _cut_from_others(store: Store, episode: Episode) -> None:
     """Take a memory's words out of the history and the runs of others: a merge keeps what it merged."""
     pattern = f"%{episode.episode_id}%"
@@ -83,8 +91,12 @@ def _forget_rolling_summary(store: Store, turn_id: int) -> None:
 
 
 def forget_in_copy(store: Store, episode_ids: Sequence[str], turn_keys: Sequence[str]) -> int:
-    """Delete the same memories and turns in a copy of the database; returns how many rows there were. In ``writing``."""
+    """Delete the same memories and turns in a copy of the database; returns how many rows there were. In ``writing``.
+
+    The copy's whole index of notes goes too: it may hold lines that the files no longer have, and is made from them.
+    """
     done = 0
+    drop_notes(store, [str(row[0]) for row in store.rows("SELECT path FROM note")])
     for episode_id in episode_ids:
         for one in select_episodes(store, "e.episode_id = ?", (episode_id,)):
             delete_memories(store, [one], [])
