@@ -123,13 +123,12 @@ def transcript_of_session(store: Store, session_id: str) -> list[Path]:
 def known_uuids(store: Store, uuids: Sequence[str]) -> set[str]:
     """Those of the uuids that belong to a turn already, or to one that was forgotten."""
     known: set[str] = set()
+    tables = ["SELECT uuid FROM entry WHERE uuid IN ({})"]
+    if store.row("SELECT 1 FROM tombstone WHERE kind = 'entry' LIMIT 1"):
+        tables.append("SELECT key FROM tombstone WHERE kind = 'entry' AND key IN ({})")
     for start in range(0, len(uuids), 500):
         packed = [pack_uuid(one) for one in uuids[start : start + 500]]
         marks = ",".join("?" * len(packed))
-        rows = store.rows(
-            f"SELECT uuid FROM entry WHERE uuid IN ({marks}) "
-            f"UNION SELECT key FROM tombstone WHERE kind = 'entry' AND key IN ({marks})",
-            packed * 2,
-        )
-        known.update(unpack_uuid(row[0]) for row in rows)
+        for sql in tables:
+            known.update(unpack_uuid(row[0]) for row in store.rows(sql.format(marks), packed))
     return known

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from engram.transcripts.entry import MAX_ID_CHARS, storable
@@ -72,8 +71,13 @@ def finish_action(action: Action, block: dict[str, Any], uuid: str) -> Action:
     exit_code = _exit_code(action, text, is_error)
     refusal = _refusal(text) if is_error else ""
     is_refused = is_error and text.startswith(_REFUSED)
-    return replace(
-        action,
+    return Action(
+        tool_use_id=action.tool_use_id,
+        tool=action.tool,
+        uuid=action.uuid,
+        files=action.files,
+        command=action.command,
+        is_edit=action.is_edit,
         is_error=is_error,
         exit_code=exit_code,
         error_line=telling_line(text) if is_error and not is_refused else "",

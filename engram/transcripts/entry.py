@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from engram.clock import parse_time_ms
 from engram.transcripts.tail import Line
@@ -50,8 +50,7 @@ class BadLine:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One line that counts. Fields that are missing or of an unexpected type are empty."""
 
     kind: Kind

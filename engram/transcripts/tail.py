@@ -12,7 +12,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from engram.errors import TranscriptError
 
@@ -25,9 +25,8 @@ FINGERPRINT_BYTES = 1024
 _STEP_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One whole line."""
+class Line(NamedTuple):
+    """One whole line. A named tuple, since there is one for every line and it is made three times as fast."""
 
     #: Where it begins in the file, in bytes.
     offset: int
