@@ -29,18 +29,22 @@ _LOG = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* {1,2}\d{1,2} \d\d:|"
     r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|\w*(?:error|exception|warning)\b\s*:|"
     r"npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] /]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|"
-    r"\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={4,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺│┌└├╭╰|])"
+    r"\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺│┌└├╭╰|])"
 )
 _SHELL = re.compile(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
 _CODE = re.compile(
     r"\s*(?:import |from \S+ import |def |class |function |const |let |var |return\b|package |func |fn |pub |use \w+::|#include|"
     r"public |private |protected |static |async |export (?:default|const|function)|interface |type \w+ =|enum |struct |impl |@\w+|"
     r"if ?\(|for ?\(|while ?\(|else\b|elif |try:|except|}|{|\[|\"[\w-]+\"\s*:|'[\w-]+'\s*:|[\w-]+:\s*$|- name:|//|/\*|\*/|<!--|\w+\s?=\s?\S|[\w.]+\(.*\)[;,]?\s*$)|"
-    r".*(?:[;{]|=>|\);|\},|\],|\\)\s*$"
+    r".*(?:[;{]|=>|\);|\},|\],)\s*$"
 )
 _QUOTE = re.compile(r"\s{0,8}(?:>|\|)")
 _HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
 #: A request about something that follows; what follows in several lines is that thing.
+_PURPOSE = re.compile(
+    r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|update|consider)"
+    r"(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
+)
 _REQUEST = re.compile(
     r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|analy[sz]e|check|read|"
     r"look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b"
@@ -59,17 +63,21 @@ _LEAD_IN = re.compile(
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|wants)\b[^\n]{0,40}):\s*$"
 )
 _RELAYED = re.compile(
-    r"(?i)\b(?:(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|[A-Z][\w.-]*\s+|he |she |they |it |someone |somebody |which |who )"
-    r"(?:says?|said|states?|stated|wrote|writes|tells?|told|claims?|claimed|recommends?|recommended|suggests?|suggested|instructs?|instructed|"
-    r"demands?|reads?|insists?|advises?|advised|mentions?|mentioned|asks?|asked|orders?|ordered|announced)\b|\b(?:README|CONTRIBUTING|CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|\baccording to\b|\bquote\b|\bas per\b"
+    r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|[\w.-]+\s+)"
+    r"(?:says|said|stated|states that|wrote(?=\s+(?:that|to)|[\s:,]+[\"'“])|tells|told(?= (?:me|us|him|her|them|you|everyone|people|\w+ to\b))|claims|claimed|recommends|recommended|suggests|suggested|"
+    r"instructs|instructed|demands|demanded|insists|insisted|advises|advised|mentions that|mentioned that|asks|asked|announced|goes|reads[\s:,]+[\"'“])\b|"
+    r"\b(?:they|people|docs?|guidelines?|rules|colleagues?|developers|maintainers|instructions|comments?|notes?)\s+"
+    r"(?:say|recommend|suggest|state|ask|require|tell|demand|insist)\b|"
+    r"\b(?:README|CONTRIBUTING|CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|"
+    r"\baccording to (?!(?:our|my|this|your|what i)\b)|\bquote:|\bas per (?!(?:our|my|your)\b)"
 )
 _SELF = re.compile(
     r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|state)\b"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
-_LONG_QUOTE = re.compile(
-    r"\"[^\"\n]{16,2000}(?:\"|$)|“[^”\n]{16,2000}(?:”|$)|«[^»\n]{16,2000}(?:»|$)|(?<!\w)'[^'\n]{24,2000}'(?!\w)"
-)
+_QUOTATION = re.compile(r"\"[^\"\n]*(?:\"|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|(?<!\w)'[^'\n]{24,2000}'(?!\w)")
+#: A shorter quotation (characters) is a name or a word.
+_LONG_QUOTATION = 16
 _OPEN_QUOTE = re.compile(r"^[^\"“”]*(?:(?:^|[\s:(])\"(?=\w)|“)[^\"”]*$")
 #: A quotation over more lines than this is an unpaired quotation mark.
 _QUOTED_LINES = 60
@@ -114,7 +122,7 @@ def _judge_lines(lines: list[str]) -> list[bool]:
             end = max(end, at + 1)
             typed[at:end] = [False] * (end - at)
             at = end
-        elif at + 1 < len(lines) and (_LEAD_IN.search(lines[at].rstrip()) or _asks_about(lines, at)):
+        elif at + 1 < len(lines) and (_introduces(lines[at].rstrip()) or _asks_about(lines, at)):
             at = _after_lead_in(lines, at, typed)
         else:
             at += 1
@@ -122,6 +130,10 @@ def _judge_lines(lines: list[str]) -> list[bool]:
             at = document
     _close_gaps(lines, typed)
     return typed
+
+
+def _introduces(line: str) -> bool:
+    return bool(_LEAD_IN.search(line)) and not _PURPOSE.search(line)
 
 
 def _asks_about(lines: list[str], at: int) -> bool:
@@ -196,9 +208,15 @@ def _tag_end(lines: list[str], at: int, name: str) -> int:
 
 
 def _run_end(lines: list[str], at: int) -> int:
-    """A log, shell session or piece of code goes on up to the next blank line."""
+    """A log, shell session or piece of code goes on up to a blank line that nothing indented follows."""
     end = at + 1
-    while end < len(lines) and lines[end].strip():
+    while end < len(lines):
+        if not lines[end].strip():
+            following = end
+            while following < len(lines) and not lines[following].strip():
+                following += 1
+            if following == len(lines) or not lines[following].startswith(("  ", "\t")):
+                return end
         end += 1
     return end
 
@@ -237,7 +255,9 @@ def _keep_outer_paragraphs(lines: list[str], typed: list[bool]) -> None:
 def _inside(line: str) -> Iterator[tuple[str, bool]]:
     """The sentences of a typed line; those that relay, and long quotations, are not the user's own."""
     done = 0
-    for quote in _LONG_QUOTE.finditer(line):
+    for quote in _QUOTATION.finditer(line):
+        if len(quote.group()) < _LONG_QUOTATION:
+            continue
         yield from _sentences(line[done : quote.start()])
         yield quote.group(), False
         done = quote.end()

@@ -148,6 +148,7 @@ WRAPPERS: dict[str, Callable[[str], str]] = {
     "file name": lambda p: "CONTRIBUTING.md: " + " ".join(p.split()),
     "quotation over lines": lambda p: 'he sent "hello\n' + p.replace('"', "'") + '\nbye" and that was it',
     "transcript": lambda p: f"⏺ Bash(cat a)\n  ⎿  {' '.join(p.split())}\n",
+    "hook output": lambda p: f"what is that?\n  ⎿  Stop says: see below\n\n     {' '.join(p.split())}\n\nhm",
     "json": lambda p: '{"a": 1,\n "text": "' + p.replace("\n", " ") + '"}',
     "comment": lambda p: "# config\nname = 1\n" + _prefixed("# ")(p) + "\nother = 2",
     "table": lambda p: "| file | note |\n|---|---|\n" + _prefixed("| a | ")(p),
