@@ -24,13 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.extraction.bite import passages
 from engram.extraction.candidate import SUMMARY_WORDS, Candidate
 from engram.extraction.local import LocalExtractor, with_refusals
-from engram.extraction.place import places
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.score import features
-from engram.extraction.sentences import split
+from engram.extraction.select import scored
 from engram.ingest.clean import Cleaner
 from engram.redaction import redact
 from engram.transcripts.agent import ClaudeCode
@@ -108,21 +105,19 @@ class Gold:
         for (project, session), turns in sessions.items():
             if session not in self.complete():
                 continue
-            for uuid, bite, feature in _passages(turns):
+            for uuids, bite, feature in _passages(turns):
                 says = self.match.words(" ".join(bite.split()[:SUMMARY_WORDS]))
                 found.append(feature)
-                tells.append(any(len(g & says) >= 0.4 * len(g) for g in wanted.get(uuid, ())))
+                tells.append(any(len(g & says) >= 0.4 * len(g) for u in uuids for g in wanted.get(u, ())))
                 project_of.append(project)
         return found, np.array(tells, dtype=float), np.array(project_of)
 
 
-def _passages(turns: Sequence[Turn]) -> Iterator[tuple[str, str, Weights]]:
+def _passages(turns: Sequence[Turn]) -> Iterator[tuple[tuple[str, ...], str, Weights]]:
     turns = [with_refusals(turn) for turn in turns]
     for turn, following in zip_longest(turns, turns[1:]):
-        for said, place in places(turn, following):
-            statements = split(said.text)
-            for passage in passages(statements):
-                yield said.uuid, passage.bite, features(passage, statements, place)
+        for option, found in scored(turn, following):
+            yield tuple(s.uuid for s in (option.said, *option.others)), option.passage.bite, found
 
 
 def fit(found: Sequence[Weights], tells: np.ndarray) -> Weights:

@@ -14,6 +14,10 @@ from engram.extraction.sentences import Block, Statement
 TOPIC_WORDS = 9
 #: Shortest statement that may stand alone, in words.
 MIN_WORDS = 4
+#: How far a passage may run over its forty words before it is cut.
+OVERHANG = 6
+#: Most statements a passage reaches over.
+MAX_GAP = 2
 
 _OPENER = re.compile(
     r"^(?:(?:done|fixed|perfect|great|good|excellent|ok(?:ay)?|yes|right|sure|now|so|alright|interesting|exactly|correct|"
@@ -38,12 +42,14 @@ class Passage:
     prefix: str
 
 
-def is_chatter(statement: Statement) -> bool:
+def is_chatter(statement: Statement, *, is_user: bool = False) -> bool:
     """Whether the statement alone is narration, a question to the user or a report of the moment."""
     text = statement.text
     words = len(text.split())
     if words < 2:
         return True
+    if is_user:
+        return words < MIN_WORDS
     if statement.block is Block.PROSE:
         if NARRATION.match(text) or (text.endswith("?") and words < 25):
             return True
@@ -52,29 +58,32 @@ def is_chatter(statement: Statement) -> bool:
     return bool(STATUS.search(text)) and words <= 12
 
 
-def passages(statements: Sequence[Statement]) -> list[Passage]:
+def passages(statements: Sequence[Statement], *, is_user: bool = False) -> list[Passage]:
     """A passage for each statement that can begin one, extended over its neighbours to forty words."""
-    return [_from(statements, start) for start, first in enumerate(statements) if not is_chatter(first)]
+    kept = [i for i, one in enumerate(statements) if not is_chatter(one, is_user=is_user)]
+    return [_from(statements, kept[at:], is_user) for at in range(len(kept))]
 
 
-def _from(statements: Sequence[Statement], start: int) -> Passage:
+def _from(statements: Sequence[Statement], kept: Sequence[int], is_user: bool) -> Passage:
+    """The passage that begins at the first of ``kept``; what is not kept is passed over."""
+    start = kept[0]
     first = statements[start]
     prefix = _prefix(first)
-    words = f"{prefix}: {_opened(first.text)}".split() if prefix else _opened(first.text).split()
-    stop = start + 1
-    while stop < len(statements) and len(words) < SUMMARY_WORDS:
-        more = statements[stop]
-        if more.topic != first.topic or is_chatter(more):
+    words = f"{prefix}: {opened(first.text)}".split() if prefix else opened(first.text).split()
+    last = start
+    for at in kept[1:]:
+        more = statements[at]
+        if more.topic != first.topic or at - last > MAX_GAP:
             break
-        addition = more.text.split()
-        if len(words) + len(addition) > SUMMARY_WORDS + 6:
+        addition = opened(more.text).split()
+        if len(words) + len(addition) > SUMMARY_WORDS + OVERHANG:
             break
-        words = _joined(words, statements[stop - 1], more, addition)
-        stop += 1
-    return Passage(start, stop, cut(" ".join(words)), prefix)
+        words = joined(words, statements[last], more, addition)
+        last = at
+    return Passage(start, last + 1, cut(" ".join(words)), prefix)
 
 
-def _joined(words: list[str], before: Statement, more: Statement, addition: list[str]) -> list[str]:
+def joined(words: list[str], before: Statement, more: Statement, addition: list[str]) -> list[str]:
     """Two statements on one line: bullets are parted by a semicolon, sentences by their full stop."""
     if not words[-1].endswith((".", "!", "?", ":", ";")):
         mark = ";" if more.block is not Block.PROSE or before.block is not Block.PROSE else "."
@@ -82,7 +91,7 @@ def _joined(words: list[str], before: Statement, more: Statement, addition: list
     return [*words, *addition]
 
 
-def _opened(text: str) -> str:
+def opened(text: str) -> str:
     """The text without its opening interjection ("Done.", "You're right,")."""
     rest = _OPENER.sub("", text)
     return rest if len(rest.split()) >= MIN_WORDS else text
@@ -104,14 +113,13 @@ def _prefix(statement: Statement) -> str:
 def cut(text: str) -> str:
     """The text as one line of at most ``SUMMARY_WORDS`` words, cut at a clause where one ends near."""
     words = text.split()
+    line = " ".join(words)
     if len(words) > SUMMARY_WORDS:
-        end = SUMMARY_WORDS
-        for place in range(SUMMARY_WORDS, SUMMARY_WORDS - 9, -1):
-            if _CLAUSE.search(words[place - 1]):
-                end = place
-                break
-        words = words[:end]
-    line = _TRAIL.sub("", " ".join(words))
+        near = range(SUMMARY_WORDS, SUMMARY_WORDS - 9, -1)
+        end = next((place for place in near if _CLAUSE.search(words[place - 1])), SUMMARY_WORDS)
+        line = " ".join(words[:end])
+        line = line if line.endswith(".") else _TRAIL.sub("", line) + "…"
+    line = _TRAIL.sub("", line)
     if len(line) > SUMMARY_CHARS:
         line = line[:SUMMARY_CHARS].rsplit(" ", 1)[0]
     return line + "`" if line.count("`") % 2 else line

@@ -17,7 +17,7 @@ from engram.extraction.candidate import (
 from engram.extraction.gate import content_words
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
-from engram.extraction.voice import why_suspect
+from engram.redaction.suspicion import why_suspect
 from engram.transcripts.record import Role, Said
 
 #: How much of the telling message a content holds before other voices, in characters.
@@ -54,7 +54,7 @@ def candidate(option: Option, *, is_global: bool = False) -> Candidate:
         voice=Voice.USER_SAID if option.place.is_user and option.is_typed else Voice.ASSISTANT_SAID,
         confidence=confidence,
         status=status,
-        suspect=why_suspect(option.passage.bite, is_typed=option.is_typed),
+        suspect=why_suspect(option.passage.bite, is_typed=option.is_typed, is_assistant=not option.place.is_user) or "",
         quality=round(option.quality, 3),
     )
 
@@ -105,7 +105,8 @@ def _facts(option: Option) -> tuple[str, ...]:
 def _supports(option: Option) -> list[Said]:
     """Other messages of the turn that say much of what the passage says, the closest first."""
     said = content_words(option.passage.bite)
-    others = [s for s in option.turn.said if s is not option.said and s.role is Role.ASSISTANT and s.uuid]
+    own = {id(s) for s in (option.said, *option.others)}
+    others = [s for s in option.turn.said if id(s) not in own and s.role is Role.ASSISTANT and s.uuid]
     shares = [(len(said & content_words(s.text)) / max(1, len(said)), s) for s in others]
     near = sorted((pair for pair in shares if pair[0] >= SUPPORT_SHARE), key=lambda pair: -pair[0])
     return [s for _, s in near[:MAX_SUPPORTS]]
@@ -114,7 +115,7 @@ def _supports(option: Option) -> list[Said]:
 def _evidence(option: Option, supports: Sequence[Said]) -> tuple[str, ...]:
     """The telling entry, the entries that support it, then the prompt it answers, which the content quotes."""
     prompts = [s.uuid for s in option.turn.said if s.role is Role.USER]
-    own = [option.said.uuid, *(s.uuid for s in supports), *prompts]
+    own = [option.said.uuid, *(s.uuid for s in (*option.others, *supports)), *prompts]
     calls = [option.episode.failed_uuid, option.episode.passed_uuid] if option.episode is not None else []
     return tuple(dict.fromkeys(u for u in [*own, *calls] if u))
 
@@ -125,6 +126,7 @@ def _content(option: Option, supports: Sequence[Said]) -> str:
     telling = "\n".join(lines[option.line :]).strip()
     parts = [telling[:TELLING_CHARS]]
     said = content_words(option.passage.bite)
+    parts.extend(other.text.strip()[:SUPPORT_CHARS] for other in option.others)
     for other in supports:
         parts.append("[also] " + _nearest_lines(other.text, said)[:SUPPORT_CHARS])
     if option.said.role is Role.ASSISTANT and option.turn.prompt:

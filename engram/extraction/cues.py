@@ -101,6 +101,8 @@ NARRATION = re.compile(
     r"(?:^|[.!:;,—-]\s+|\b(?:and|so|but|then)\s+)"
     r"(?:now[, ]+|next[, ]+|first[, ]+|ok(?:ay)?[, ]+|(?:good|great|perfect)[.,!]?\s+)*"
     r"(?:let me|let's|i'?ll|i will|i'm going to|i am going to|i need to|i should|i want to|i can see|now i|now let|"
+    r"now,? (?:fix|run|add|update|check|create|write|remove|implement|commit|verify|test|rebuild|build|replace|make|do|"
+    r"look|read|wire|move|change|refactor|push|rerun|re-run|format|install)|"
     r"time to|checking|looking at|running|reading|starting|moving on|continuing|proceeding|waiting)\b",
     _ANY,
 )

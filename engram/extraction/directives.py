@@ -77,8 +77,6 @@ class Directive:
     bite: str
     kind: Kind
     scope: Scope
-    #: Line of the text it stands in, from 0.
-    line: int
     #: Whether it is worded for good ("always", "we use"), not as an order at hand.
     is_lasting: bool
 
@@ -98,9 +96,7 @@ def directives(typed: str, project: str = "") -> list[Directive]:
         if is_directive(statement.text):
             is_lasting = bool(_LASTING.search(statement.text) or _STANDING.search(statement.text))
             kind = Kind.DECISION if _DECIDES.search(statement.text) else Kind.PREFERENCE
-            found.append(
-                Directive(cut(statement.text), kind, scope_of(statement.text, project), statement.line, is_lasting)
-            )
+            found.append(Directive(cut(statement.text), kind, scope_of(statement.text, project), is_lasting))
     return found
 
 

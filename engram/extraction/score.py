@@ -22,8 +22,15 @@ _WORD = re.compile(r"[A-Za-z0-9_]+")
 _PATH_LEAD = re.compile(r"^`?[\w.-]*[/\\.][\w./\\:-]*`?(?: \([^)]*\))?\s*[:—–-]\s")
 
 
-def features(passage: Passage, statements: Sequence[Statement], place: Place) -> dict[str, float]:
-    """Named features of one passage, each between 0 and about 3."""
+def features(passage: Passage, statements: Sequence[Statement], place: Place, messages: int = 1) -> dict[str, float]:
+    """Named features of one passage, each between 0 and about 3.
+
+    Args:
+        passage: The passage.
+        statements: Those of its stream.
+        place: Place of the message that begins it.
+        messages: How many messages it spans.
+    """
     first = statements[passage.start]
     bite = passage.bite
     count = len(bite.split())
@@ -33,6 +40,7 @@ def features(passage: Passage, statements: Sequence[Statement], place: Place) ->
     found.update(_surface(bite, count))
     found.update(_position(passage, first, len(statements), place))
     found.update(_relations(bite, place))
+    found["joined"] = min(3, messages - 1) / 3
     if place.is_user:
         found = {f"user_{name}": value for name, value in found.items()} | {"user": 1.0}
     return found

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 
 from engram.extraction.bite import Passage, passages
 from engram.extraction.directives import Directive, directives
+from engram.extraction.exchange import asked_part, exchange_bite
 from engram.extraction.fixes import FixEpisode
 from engram.extraction.gate import content_words, is_log, is_own, repeats
 from engram.extraction.labels import tells_fix
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
 from engram.extraction.sentences import plain, split
-from engram.extraction.voice import typed_text
+from engram.extraction.streams import streams
+from engram.redaction.voice import typed_text
 from engram.transcripts.record import Role, Said, Turn
 
 #: Most candidates of one turn.
@@ -23,6 +25,18 @@ MESSAGE_DECAY = 0.65
 TURN_DECAY = 0.8
 #: Quality of a directive: the user's own rules are always kept.
 DIRECTIVE_QUALITY = 0.95
+#: Features of an exchange: those of its answer, and those of what was asked.
+EXCHANGE_ANSWER = ("length", "ticks", "symbols", "cause", "choice", "change", "repair", "problem", "edits", "commit",
+    "prompt_chars", "agreed", "objected", "asks_back", "many_messages", "chars", "asked", "tokens", "status")  # fmt: skip
+EXCHANGE_ASKED = (
+    "user_wish",
+    "user_question",
+    "user_rule",
+    "user_choice",
+    "user_length",
+    "user_symbols",
+    "user_problem",
+)
 #: A passage that tells a fix episode is kept from this share of the floor on.
 FIX_SHARE = 0.6
 
@@ -42,6 +56,8 @@ class Option:
     quality: float
     #: Whether the user typed it (False for what was pasted, and for the assistant).
     is_typed: bool = False
+    #: Further messages that the passage runs on in.
+    others: tuple[Said, ...] = ()
     directive: Directive | None = None
     episode: FixEpisode | None = None
 
@@ -91,25 +107,52 @@ class Chooser:
         return chosen
 
     def _passages(self, turn: Turn, following: Turn | None, episodes: Sequence[FixEpisode]) -> Iterator[Option]:
-        for said, place in places(turn, following):
-            if is_own(said.text) or is_log(said.text):
-                continue
-            statements = split(said.text)
-            episode = _episode_of(said, place, episodes)
-            typed = plain(typed_text(said.text)) if place.is_user else ""
-            for passage in passages(statements):
-                first = statements[passage.start]
-                found = quality(features(passage, statements, place), self.weights)
-                label = f"{first.topic} {first.lead}".strip()
-                option = Option(turn, said, passage, place, label, first.line, found)
-                if place.is_user:
-                    option = replace(option, is_typed=first.text[:40] in typed)
-                elif episode is not None and tells_fix(passage.bite):
-                    option = replace(option, episode=episode)
-                yield option
+        for option, found in scored(turn, following):
+            option = replace(option, quality=quality(found, self.weights))
+            episode = _episode_of(option, episodes)
+            if episode is not None and tells_fix(option.passage.bite):
+                option = replace(option, episode=episode)
+            yield option
 
 
-"""+"""
+def scored(turn: Turn, following: Turn | None) -> Iterator[tuple[Option, dict[str, float]]]:
+    """Every passage of a turn with its features, its quality still open."""
+    place_of = {id(said): place for said, place in places(turn, following)}
+    for stream in streams(turn):
+        first_place = place_of[id(stream.messages[0])]
+        if any(is_own(said.text) or is_log(said.text) for said in stream.messages):
+            continue
+        typed = plain(typed_text(stream.messages[0].text)) if first_place.is_user else ""
+        for passage in passages(stream.statements, is_user=first_place.is_user):
+            first = stream.statements[passage.start]
+            told = stream.told_by(passage.start, passage.stop)
+            place = place_of[id(told[0])]
+            label = f"{first.topic} {first.lead}".strip()
+            is_typed = place.is_user and first.text[:40] in typed
+            option = Option(turn, told[0], passage, place, label, first.line, 0.0, is_typed, others=told[1:])
+            yield option, features(passage, stream.statements, place, len(told))
+    yield from _exchange(turn, place_of)
+
+
+def _exchange(turn: Turn, place_of: Mapping[int, Place]) -> Iterator[tuple[Option, dict[str, float]]]:
+    """What the user asked, joined with the closing message that answers it."""
+    prompts = [s for s in turn.said if s.role is Role.USER]
+    replies = [s for s in turn.said if s.role is Role.ASSISTANT]
+    if not prompts or not replies or any(is_own(s.text) for s in (prompts[0], replies[-1])):
+        return
+    asked = asked_part(split(typed_text(prompts[0].text)))
+    statements = split(replies[-1].text)
+    bite, start, stop = exchange_bite(asked, statements) if asked else ("", 0, 0)
+    if not bite:
+        return
+    passage = Passage(start, stop, bite, "")
+    place = place_of[id(replies[-1])]
+    found = features(passage, statements, place)
+    asks = features(Passage(0, 1, asked, ""), split(asked) or statements, place_of[id(prompts[0])])
+    found = {f"x_{name}": found[name] for name in EXCHANGE_ANSWER}
+    found |= {f"x_{name}": asks.get(name, 0.0) for name in EXCHANGE_ASKED} | {"x": 1.0}
+    option = Option(turn, replies[-1], passage, place, "", statements[start].line, 0.0, others=(prompts[0],))
+    yield option, found
 
 
 def _worth(option: Option, chosen: Sequence[Option]) -> float:
@@ -121,9 +164,10 @@ def _worth(option: Option, chosen: Sequence[Option]) -> float:
 
 
 def overlap(option: Option, other: Option) -> bool:
-    """Whether two options share a statement of one message."""
+    """Whether two options share a statement of one stream."""
     mine, theirs = option.passage, other.passage
-    return option.said is other.said and mine.start < theirs.stop and theirs.start < mine.stop
+    one_stream = {id(s) for s in (option.said, *option.others)} & {id(s) for s in (other.said, *other.others)}
+    return bool(one_stream) and mine.start < theirs.stop and theirs.start < mine.stop
 
 
 def _directive_options(turn: Turn, project: str) -> Iterator[Option]:
@@ -132,13 +176,22 @@ def _directive_options(turn: Turn, project: str) -> Iterator[Option]:
             continue
         place = Place(is_user=True, chars=len(said.text))
         for found in directives(typed_text(said.text), project):
-            passage = Passage(-1 - found.line, -found.line, found.bite, "")
-            yield Option(turn, said, passage, place, "", found.line, DIRECTIVE_QUALITY, True, found)
+            line = _line_of(said.text, found.bite)
+            passage = Passage(-1 - line, -line, found.bite, "")
+            yield Option(turn, said, passage, place, "", line, DIRECTIVE_QUALITY, True, directive=found)
 
 
-def _episode_of(said: Said, place: Place, episodes: Sequence[FixEpisode]) -> FixEpisode | None:
-    """The fix episode that a message may tell: it stands within it, or closes its turn."""
+def _line_of(text: str, bite: str) -> int:
+    """The line of a text in which a bite's first words stand; 0 where none does."""
+    head = bite[:24]
+    return next((n for n, line in enumerate(text.splitlines()) if head in line), 0)
+
+
+def _episode_of(option: Option, episodes: Sequence[FixEpisode]) -> FixEpisode | None:
+    """The fix episode that a passage may tell: it stands within it, or closes its turn."""
+    if option.place.is_user:
+        return None
     for episode in episodes:
-        if place.is_closing or said.uuid in episode.between:
+        if option.place.is_closing or option.said.uuid in episode.between:
             return episode
     return None

@@ -1,0 +1,51 @@
+"""Exchanges: what the user asked for in few words, and the telling words of the answer, as one bite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engram.extraction import cues
+from engram.extraction.bite import cut, is_chatter, joined, opened
+from engram.extraction.candidate import SUMMARY_WORDS
+from engram.extraction.sentences import Statement
+
+#: Longest part of a bite that quotes the user, in words.
+ASKED_WORDS = 20
+#: Parts the user's words from the answer's.
+ARROW = "→"
+
+
+def asked_part(typed: Sequence[Statement]) -> str:
+    """The user's telling sentence: one with a wish or a rule, else the first; "" where nothing is said."""
+    said = [s.text for s in typed if not is_chatter(s, is_user=True)]
+    if not said:
+        return ""
+    best = max(said, key=lambda text: (len(cues.WISH.findall(text)) > 0, len(text.split()) <= ASKED_WORDS))
+    words = best.split()
+    return " ".join(words[:ASKED_WORDS]) + ("…" if len(words) > ASKED_WORDS else "")
+
+
+def exchange_bite(asked: str, answer: Sequence[Statement]) -> tuple[str, int, int]:
+    """One line of what was asked and what was answered, and the statements of the answer that it holds.
+
+    Args:
+        asked: The user's part.
+        answer: Statements of the message that answers.
+
+    Returns:
+        The bite, the place of the first statement and behind the last one; "" where the answer tells nothing.
+    """
+    words = [*asked.rstrip(".!").split(), ARROW]
+    start = stop = -1
+    for at, statement in enumerate(answer):
+        if is_chatter(statement):
+            continue
+        addition = opened(statement.text).split()
+        if start >= 0 and len(words) + len(addition) > SUMMARY_WORDS:
+            break
+        words = joined(words, answer[stop - 1], statement, addition) if start >= 0 else [*words, *addition]
+        start = at if start < 0 else start
+        stop = at + 1
+        if len(words) >= SUMMARY_WORDS:
+            break
+    return (cut(" ".join(words)), start, stop) if start >= 0 else ("", 0, 0)

@@ -1,0 +1,63 @@
+"""Group a turn's messages into streams: short messages between tool calls are read as one text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from engram.extraction.sentences import Statement, split
+from engram.transcripts.record import Role, Said, Turn
+
+#: A message of the assistant of at most so many characters, without lists or headings, joins its neighbours.
+SHORT_CHARS = 420
+#: Most messages of one stream.
+STREAM_MESSAGES = 40
+
+_STRUCTURE = re.compile(r"^\s*(?:#{1,6} |[-*•] |\d+[.)] |\||```)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Statements that are read together, each with its message."""
+
+    #: Messages in order; statements count into them.
+    messages: tuple[Said, ...]
+    statements: tuple[Statement, ...]
+    #: For each statement, the place of its message in ``messages``.
+    owners: tuple[int, ...]
+
+    def told_by(self, start: int, stop: int) -> tuple[Said, ...]:
+        """The messages that the statements from ``start`` to before ``stop`` stand in."""
+        return tuple(self.messages[i] for i in dict.fromkeys(self.owners[start:stop]))
+
+
+def streams(turn: Turn) -> Iterator[Stream]:
+    """The streams of a turn in order; every message stands in exactly one."""
+    waiting: list[Said] = []
+    for said in turn.said:
+        if said.role is Role.ASSISTANT and _is_short(said.text):
+            waiting.append(said)
+            if len(waiting) < STREAM_MESSAGES:
+                continue
+        if waiting:
+            yield _stream(waiting)
+            waiting = []
+        if said.role is Role.USER or not _is_short(said.text):
+            yield _stream([said])
+    if waiting:
+        yield _stream(waiting)
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= SHORT_CHARS and not _STRUCTURE.search(text)
+
+
+def _stream(messages: Sequence[Said]) -> Stream:
+    statements: list[Statement] = []
+    owners: list[int] = []
+    for index, said in enumerate(messages):
+        found = split(said.text)
+        statements.extend(found)
+        owners.extend([index] * len(found))
+    return Stream(tuple(messages), tuple(statements), tuple(owners))
