@@ -265,9 +265,13 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
     if has_plain_shape(value):
         return False
     if form == "said":
-        return is_mixed(value) if name.chosen else _is_issued(value, 10)
+        if name.chosen:
+            return is_mixed(value) or (value.count("-") >= 3 and len(value) >= 14)
+        return _is_issued(value, 10)
     if name.chosen:
-        return is_mixed(value, 5) or ((quoted or env) and len(value) >= 6 and value.isalpha())
+        if is_mixed(value, 5) or ((quoted or env) and len(value) >= 6 and value.isalpha() and value[1:].islower()):
+            return True
+        return value.count("-") >= 2 and len(value) >= 10 and (quoted or env)
     if env and name.word in ("secret", "token"):
         return len(value) >= 6 and (quoted or name.is_capital or not value.replace("_", "").isalpha())
     if quoted and name.word == "secret" and form == "set" and len(value) >= 10:

@@ -53,13 +53,13 @@ def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
         if len(mixed) >= 2:
             yield Span(groups.start(), groups.end(), "license-key")
     for token in _SHORT.finditer(text, start, end):
-        if _is_drawn(token.group()):
+        if is_drawn(token.group()):
             yield Span(token.start(), token.end(), "")
     if text.count(",") >= 31:
         yield from _byte_lists(text, start, end)
 
 
-def _is_drawn(value: str) -> bool:
+def is_drawn(value: str) -> bool:
     """Whether a short token has capitals, small letters and digits (two of each) mixed as only chance mixes them."""
     counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
     return min(counts) >= 2 and total_bits(value) < -9.0

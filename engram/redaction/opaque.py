@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from engram.redaction.composed import is_drawn
 from engram.redaction.marks import Span
 from engram.redaction.providers import provider_spans
 from engram.redaction.randomness import evidence_bits
@@ -36,6 +37,7 @@ _FILE_END = re.compile(
 )
 #: What is joined to a token from the left by `:` or `$`: the number of a bot or account, a part of the token itself.
 _JOINED_BEFORE = re.compile(r"(?:\d{1,20}/)?(?:(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{1,64}:|[A-Za-z0-9_]{2,40}\$){1,4}$")
+_ISSUER = re.compile(r"(?<![A-Za-z0-9_-])(?:[a-z]{2,8}_)?(?:[0-9]{4,16}_)?$")
 _HARD_EDGE = re.compile(r"[\s\"'`=(,;<>\[{]")
 #: How far before a token its context is read, in characters.
 _CONTEXT = 56
@@ -107,11 +109,26 @@ def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterat
         if size >= 24:
             yield first, last
         return
+    first = _prefix_start(body, first)
     longest = max(len(p) for _, _, p in group)
+    if (
+        size >= 12
+        and bits < -11.0
+        and longest >= 12
+        and (is_drawn(token) or (size >= 16 and token.isalpha() and bits < -16.0))
+    ):
+        yield first, last
+        return
     if not any(c.isdigit() for c in token) and size < 24:
         return
     if (size >= 20 and bits < -8.0 and longest >= 8) or (size >= 16 and bits < -12.0 and longest >= 12):
         yield first, last
+
+
+def _prefix_start(body: str, first: int) -> int:
+    """Where the token begins with what an issuer puts before it: `pk_12345678_` and the like."""
+    found = _ISSUER.search(body, 0, first)
+    return found.start() if found else first
 
 
 def _is_harmless(text: str, first: int, last: int) -> bool:
