@@ -11,7 +11,7 @@ from typing import Any
 
 import peewee
 
-from engram.atomic import FILE_MODE, FOLDER_MODE
+from engram.atomic import FILE_MODE, FOLDER_MODE, read_regular
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
 from engram.models.database import DATABASE_ERRORS, choose_driver, is_damage, open_database
@@ -45,6 +45,8 @@ class Store:
             StoreError: anything else that SQLite says.
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        if _is_foreign_file(self.path):
+            raise ForeignDatabase(f"{self.path} is a database of another program")
         self._make_private()
         with self._mapped_errors():
             self._check_owner()
@@ -168,6 +170,20 @@ class Store:
         except StoreError as error:
             return str(error)
         return ""
+
+
+def _is_foreign_file(path: Path) -> bool:
+    """True for another program's database, by its header alone: opening it would already write to it.
+
+    A database of a single page tells nothing: ours is one until its first checkpoint.
+    """
+    header = read_regular(path, 100) or b""
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        return False
+    application = int.from_bytes(header[68:72], "big")
+    page_bytes = int.from_bytes(header[16:18], "big")
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    return application != APPLICATION_ID and path.stat().st_size > page_bytes
 
 
 def set_aside(path: Path, name: str) -> Path:

@@ -36,6 +36,10 @@ THREADS = 8
 MOST_TEXTS = 256
 #: Hits of one answer at most.
 MOST_HITS = 200
+#: Longest query that is searched for, in characters; the rest is not read.
+QUERY_CHARS = 4_000
+#: Longest wait of a thread before it looks whether the socket is still the same, in seconds.
+LOOK_SECONDS = 5
 _BACKLOG = 128
 
 
@@ -72,7 +76,7 @@ class RecallServer:
         if not self._is_closing.is_set() and not self._path.is_socket():
             old, self._listener = self._listener, self._open()
             if old is not None:
-                old.close()
+                _end(old)
 
     def close(self) -> None:
         """Answer nobody any more and remove the socket."""
@@ -80,7 +84,7 @@ class RecallServer:
         with contextlib.suppress(OSError):
             self._path.unlink()
         if self._listener is not None:
-            self._listener.close()
+            _end(self._listener)
 
     def _serve(self) -> None:
         """One thread: accept, answer, again."""
@@ -90,7 +94,7 @@ class RecallServer:
                 assert listener is not None
                 poller = select.poll()
                 poller.register(listener, select.POLLIN)
-                if not poller.poll(60_000):
+                if not poller.poll(LOOK_SECONDS * 1000):
                     continue
                 connection, _ = listener.accept()
             except (OSError, ValueError):
@@ -199,6 +203,13 @@ class RecallServer:
         return {"ok": True}
 
 
+def _end(listener: socket.socket) -> None:
+    """Close a listening socket and wake the threads that wait for it."""
+    with contextlib.suppress(OSError):
+        listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
 def _query(request: Mapping[str, Any]) -> Query:
     """The question of a request. Raises BadRequest."""
     text, limit, project_id = request.get("query"), request.get("limit", 5), request.get("project_id")
@@ -212,7 +223,7 @@ def _query(request: Mapping[str, Any]) -> Query:
     names = tuple(str(one) for one in files[:50]) if isinstance(files, list) else ()
     now_ms = request.get("now_ms")
     return Query(
-        text=text, project_id=project_id, limit=limit, files=names, session_id=str(request.get("session_id", "")),
+        text=text[:QUERY_CHARS], project_id=project_id, limit=limit, files=names, session_id=str(request.get("session_id", "")),
         with_global=bool(request.get("with_global", True)), now_ms=now_ms if isinstance(now_ms, int) else None,
     )  # fmt: skip
 

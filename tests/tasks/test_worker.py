@@ -1,0 +1,219 @@
+"""The worker as a process: killed, stopped, started twice; its queue deleted, its database damaged or foreign."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.models.store import Store, open_store
+from engram.paths import Home
+from engram.recollection.client import ask_worker
+from engram.settings import Settings
+from engram.tasks.flush import flush
+from engram.tasks.queue import huey
+
+RUN = "from engram.settings import load\nfrom engram.tasks.worker import run_worker\nraise SystemExit(run_worker(load().settings))"
+SESSION = "11111111-2222-3333-4444-555555555555"
+#: Longest wait for something to happen, in seconds.
+PATIENCE_SECONDS = 40.0
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def wait_for(happened: Callable[[], Any]) -> Any:
+    """Wait until something has happened; fails after a while."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not (found := happened()):
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
+    return found
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[Settings]:
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    made.places.prepare()
+    yield made
+    huey.storage.close()
+
+
+@pytest.fixture
+def start(settings: Settings) -> Iterator[Start]:
+    """Starts workers over the one home; all are ended."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(**environment: str) -> subprocess.Popen[str]:
+        values = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed", "OMP_NUM_THREADS": "1"} | environment
+        process = subprocess.Popen([sys.executable, "-c", RUN], stderr=subprocess.PIPE, text=True, env=values)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def status(home: Home) -> dict[str, Any] | None:
+    return ask_worker(home, {"op": "status"})
+
+
+def write_session(settings: Settings, session: str = SESSION) -> None:
+    """A short session with a rule of the user: below every threshold."""
+    path = settings.projects_folder / "-work-demo" / f"{session}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = [
+        ("user", "From now on always run make lint before every commit in this project."),
+        ("assistant", "Understood: make lint runs before every commit from now on, I added it to the hook."),
+    ]
+    with path.open("a", encoding="utf-8") as file:
+        for role, text in texts:
+            content: Any = text if role == "user" else [{"type": "text", "text": text}]
+            entry = {
+                "type": role, "uuid": str(uuid.uuid4()), "sessionId": session, "cwd": "/work/demo",
+                "isSidechain": False, "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+                "message": {"role": role, "content": content, "id": str(uuid.uuid4())},
+            }  # fmt: skip
+            file.write(json.dumps(entry) + "\n")
+
+
+def episodes(store: Store) -> int:
+    return int(store.value("SELECT count(*) FROM episode"))
+
+
+def test_it_answers_is_alone_and_stops_cleanly(start: Start, settings: Settings) -> None:
+    home = settings.places
+    worker = start()
+    found = wait_for(lambda: status(home))
+    second = start()
+    _, said = second.communicate(timeout=PATIENCE_SECONDS)
+
+    assert found["pid"] == worker.pid
+    assert (second.returncode, said.count("\n")) == (0, 1)
+    assert "already running" in said
+    assert stat.S_IMODE(home.recall_socket.stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.wake_socket.stat().st_mode) == 0o600
+    assert {stat.S_IMODE(p.stat().st_mode) for p in home.root.iterdir() if p.is_file() and not p.is_symlink()} == {
+        0o600
+    }
+    assert os.readlink(home.python_link) == os.path.realpath(sys.executable)
+
+    worker.send_signal(signal.SIGTERM)
+    worker.communicate(timeout=PATIENCE_SECONDS)
+    assert worker.returncode == 0
+    assert not home.recall_socket.exists()
+    assert not home.wake_socket.exists()
+
+
+def test_a_flush_asked_for_while_it_was_down_is_done_when_it_comes_back(start: Start, settings: Settings) -> None:
+    write_session(settings)
+    huey.bind(settings.places)
+    flush(SESSION)
+
+    start()
+
+    with open_store(settings.places.memory_db) as store:
+        wait_for(lambda: episodes(store))
+        assert store.value("SELECT is_closed FROM turn") == 1
+
+
+def test_a_kill_and_a_deleted_queue_lose_no_work(start: Start, settings: Settings) -> None:
+    home = settings.places
+    write_session(settings)
+    first = start(ENGRAM_CRASH="extract.embedded:1")
+    wait_for(lambda: status(home))
+    huey.bind(home)
+    flush(SESSION)
+    first.communicate(timeout=PATIENCE_SECONDS)
+    assert first.returncode == -signal.SIGKILL
+    with open_store(home.memory_db) as store:
+        assert episodes(store) == 0
+        for file in home.root.glob("queue.db*"):
+            file.unlink()
+
+        start()
+
+        wait_for(lambda: episodes(store))
+        count = episodes(store)
+        wait_for(lambda: store.value("SELECT count(*) FROM work WHERE state = 'due'") == 0)
+        assert episodes(store) == count
+
+
+def test_a_queue_deleted_while_it_runs_is_made_anew(start: Start, settings: Settings) -> None:
+    home = settings.places
+    start()
+    wait_for(lambda: status(home))
+    write_session(settings)
+    for file in home.root.glob("queue.db*"):
+        file.unlink()
+    huey.bind(home)
+
+    flush(SESSION)
+
+    with open_store(home.memory_db) as store:
+        wait_for(lambda: episodes(store))
+
+
+def test_a_foreign_database_is_set_aside_untouched(start: Start, settings: Settings) -> None:
+    home = settings.places
+    with sqlite3.connect(home.memory_db) as foreign:
+        foreign.execute("CREATE TABLE memories (text)")
+        foreign.execute("INSERT INTO memories VALUES ('mine')")
+    foreign.close()
+    before = home.memory_db.read_bytes()
+
+    start()
+
+    wait_for(lambda: status(home))
+    assert (home.root / "memory.v2.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["garbage", "torn"])
+def test_a_damaged_database_is_set_aside_and_the_transcripts_are_read_again(
+    start: Start, settings: Settings, damage: str
+) -> None:
+    home = settings.places
+    with open_store(home.memory_db) as store:
+        store.checkpoint("TRUNCATE")
+    if damage == "garbage":
+        home.memory_db.write_bytes(b"no database at all" * 1000)
+    else:
+        with home.memory_db.open("r+b") as file:
+            file.seek(4096 * 3)
+            file.write(os.urandom(4096 * 20))
+
+    start()
+
+    wait_for(lambda: status(home))
+    assert (home.root / "memory.broken.db").exists()
+    with open_store(home.memory_db) as store:
+        assert "memory.broken.db" in store.value("SELECT last_error FROM stage WHERE name = 'memory'")
+
+
+def test_forged_messages_neither_stop_it_nor_run(start: Start, settings: Settings) -> None:
+    home = settings.places
+    worker = start()
+    wait_for(lambda: status(home))
+    huey.bind(home)
+    for data in (b"\x80\x05garbage", b"{}", b'{"message":{"name":"os.system"}}'):
+        huey.storage.enqueue(data, 100)
+    write_session(settings)
+
+    flush(SESSION)
+
+    with open_store(home.memory_db) as store:
+        wait_for(lambda: episodes(store))
+        assert "cannot be run" in store.value("SELECT last_error FROM stage WHERE name = 'queue'")
+    assert worker.poll() is None
