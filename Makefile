@@ -18,7 +18,7 @@ NEW_ENOUGH := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 SAMPLES := .engram-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint soak bench clean
+.PHONY: help run test lint soak bench docs clean
 
 help:
 	@echo "make run                  read your Claude Code sessions and keep reading (Ctrl-C stops)"
@@ -27,6 +27,7 @@ help:
 	@echo "make test                 ruff, mypy and the tests"
 	@echo "make soak                 the long fault tests"
 	@echo "make bench ARGS=…         the benchmarks"
+	@echo "make docs                 the reference pages, from the program"
 	@echo "make clean                remove .venv and everything built; your memory folder stays"
 	@echo "PYTHON=… names the interpreter; TORCH_INDEX=… an index with CPU builds of torch"
 
@@ -51,6 +52,9 @@ soak: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/engram bench $(ARGS)
+
+docs: $(VENV)/.installed
+	$(BIN)/python -m engram.cli.reference docs/reference
 
 clean:
 	rm -rf $(VENV) $(SAMPLES) .engram-bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -125,12 +125,12 @@ def test_export_and_import_lose_nothing(
 ) -> None:
     run("save", "--global", "--pin", "Ünïcode stays: 数据 🚀")
     file = tmp_path / "memories.jsonl"
-    run("export", "--all", "--output", str(file))
+    run("export", "--output", str(file))
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "other"))
 
     first = run_json("import", str(file))
     second = run_json("import", str(file))
-    again = [json.loads(line) for line in run("export", "--all").stdout.splitlines()]
+    again = [json.loads(line) for line in run("export").stdout.splitlines()]
 
     before = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert first == {"added": len(before), "known": 0, "forgotten": 0, "bad": 0}

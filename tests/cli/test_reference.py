@@ -1,0 +1,58 @@
+"""The reference pages are those of this program: every command, setting, task and tool is documented."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from pathlib import Path
+
+import click
+import pytest
+
+from engram.cli.main import COMMANDS, engram
+from engram.cli.reference import subcommands, main, pages
+from engram.settings import Settings
+
+REPO = Path(__file__).resolve().parents[2]
+REFERENCE = REPO / "docs" / "reference"
+
+
+@pytest.mark.parametrize("name", ["commands.md", "settings.md", "tasks.md", "tools.md"])
+def test_a_reference_page_is_current(name: str) -> None:
+    assert (REFERENCE / name).read_text(encoding="utf-8") == pages()[name], "run `make docs`"
+
+
+def test_every_setting_says_what_it_means() -> None:
+    text = (REFERENCE / "settings.md").read_text(encoding="utf-8")
+
+    for one in dataclasses.fields(Settings):
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{one.name}` |")]
+        assert len(row.rstrip(" |").rsplit("|", 1)[1]) > 10
+
+
+@pytest.mark.parametrize("name", [name for name, _ in subcommands(engram)])
+def test_every_command_has_an_example_and_every_option_a_help_with_its_default(name: str) -> None:
+    command = dict(subcommands(engram))[name]
+
+    assert f"Example: engram {name.split()[0]}" in inspect.cleandoc(command.help or "")
+    for one in command.params:
+        if isinstance(one, click.Option) and not one.hidden and one.name != "help":
+            text = one.help or ""
+            assert one.show_default or one.required or "default" in text, f"{name} --{one.name}: say the default"
+
+
+@pytest.mark.parametrize("name", [name for name, command in subcommands(engram)])
+def test_every_command_but_those_that_only_act_prints_json(name: str) -> None:
+    command = dict(subcommands(engram))[name]
+    only_act = {"watch", "work", "completion", "tasks", "export"}
+
+    assert name in only_act or "as_json" in {one.name for one in command.params}
+
+
+def test_every_registered_command_is_there() -> None:
+    assert set(COMMANDS) >= {name for name, _ in subcommands(engram) if " " not in name}
+
+
+def test_the_pages_are_written_into_a_folder(tmp_path: Path) -> None:
+    assert main([str(tmp_path / "made")]) == 0
+    assert {path.name for path in (tmp_path / "made").iterdir()} == set(pages())
