@@ -28,24 +28,24 @@ _LINE_LIMIT = 4_000_000
 @click.command("export")
 @project_option
 @click.option(
-    "--all", "with_archived", is_flag=True, help="Also archived and superseded memories (default: only current)."
+    "--current", "only_current", is_flag=True, help="Leave out archived and superseded memories (default: all)."
 )
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), default=None,
     help="The file to write, mode 0600 (default: the standard output).",
 )  # fmt: skip
 @pass_workspace
-def export(workspace: Workspace, project: str | None, with_archived: bool, output: Path | None) -> None:
+def export(workspace: Workspace, project: str | None, only_current: bool, output: Path | None) -> None:
     """Print every memory as one JSON object on a line of its own.
 
-    Example: engram export --all --output memories.jsonl
+    Example: engram export --output memories.jsonl
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         lines = []
         for one in episodes.all_episodes(store):
             if (place is None or one.project_id == place.id) and (
-                with_archived or one.status in ("active", "provisional")
+                not only_current or one.status in ("active", "provisional")
             ):
                 lines.append(json.dumps(episode_to_json(store, one) | _identity(store, one), ensure_ascii=False))
     if output is None:

@@ -25,11 +25,11 @@ class Ageing:
 
 
 def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
-    """What a memory's age asks for; never of a pinned, high or saved one, and never for a time in the future."""
+    """What its age asks for, counted from when it was kept or last used; never of a pinned, high or saved one, and never for a time in the future."""
     same = Ageing(episode.weight, episode.status)
     if episode.is_pinned or episode.importance == "high" or episode.source == "manual":
         return same
-    last_use = max(episode.created_at_ms, episode.accessed_at_ms or 0)
+    last_use = max(episode.created_at_ms, episode.kept_at_ms, episode.accessed_at_ms or 0)
     age_days = (now_ms - last_use) / DAY_MS
     if episode.status == "active" and age_days >= archive_days:
         return Ageing(episode.weight, "archived", f"not used for {archive_days} days")

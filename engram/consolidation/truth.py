@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from engram.consolidation.steps import Context
 
 #: Kinds that can be outdated by a later statement.
-_CHANGING = ("decision", "preference", "state", "fact")
+_CHANGING = ("decision", "preference")
 #: From this cosine on two memories are about the same subject (bundled model).
-SUBJECT_COSINE = 0.62
+SUBJECT_COSINE = 0.75
 #: With a wording of change that names what the older one chose, less is enough.
-CUED_COSINE = 0.42
+CUED_COSINE = 0.6
 
 _CHANGE = re.compile(
     r"\b(?:instead of|rather than|no longer|not .{0,40} any ?more|switch(?:ed|ing)? (?:away )?(?:from|to|back)|"

@@ -64,6 +64,8 @@ class Episode:
     access_count: int = 0
     confirmations: int = 0
     graduated_at_ms: int | None = None
+    #: When Engram kept it; ``created_at_ms`` is when it was said.
+    kept_at_ms: int = 0
     #: Tells the same proposal of the same turn again; None for saved ones.
     slot: str | None = None
     stable_id: str = ""
@@ -104,7 +106,7 @@ _COLUMNS = (
     "e.episode_id, e.kind, e.summary, e.content, coalesce(s.session_id, ''), e.project_id, coalesce(p.name, ''), e.scope, "
     "e.facts, e.entities, e.importance, e.source, e.voice, e.status, e.confidence, e.quality, e.suspect, e.is_pinned, "
     "e.is_lowered, e.weight, e.stale_reason, e.valid_from_ms, e.valid_to_ms, e.superseded_by, e.extractor, "
-    "e.created_at_ms, e.accessed_at_ms, e.access_count, e.confirmations, e.graduated_at_ms, e.slot, e.stable_id, "
+    "e.created_at_ms, e.accessed_at_ms, e.access_count, e.confirmations, e.graduated_at_ms, e.kept_at_ms, e.slot, e.stable_id, "
     "e.origin, e.revision, e.updated_at_ms, e.id, e.packed_content"
 )
 _FROM = "FROM episode e LEFT JOIN session s ON s.id = e.session_ref LEFT JOIN project p ON p.id = e.project_id"
@@ -227,13 +229,15 @@ def add_episode(
         episode,
         created_at_ms=episode.created_at_ms or now,
         updated_at_ms=now,
+        kept_at_ms=episode.kept_at_ms or now,
         stable_id=episode.stable_id or secrets.token_hex(8),
     )
     session_ref = (
         store.value("SELECT id FROM session WHERE session_id = ?", (made.session_id,)) if made.session_id else None
     )
     columns = _values(made) | {"episode_id": made.episode_id, "session_ref": session_ref, "stable_id": made.stable_id,
-                               "origin": made.origin, "created_at_ms": made.created_at_ms}  # fmt: skip
+                               "origin": made.origin, "created_at_ms": made.created_at_ms,
+                               "kept_at_ms": made.kept_at_ms}  # fmt: skip
     names = ", ".join(columns)
     marks = ", ".join("?" * len(columns))
     row_id = store.insert(f"INSERT INTO episode ({names}) VALUES ({marks})", list(columns.values()))

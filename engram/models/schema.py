@@ -91,7 +91,7 @@ VERSION_1 = (
         valid_from_ms INTEGER, valid_to_ms INTEGER, superseded_by TEXT NOT NULL DEFAULT '',
         extractor TEXT NOT NULL, created_at_ms INTEGER NOT NULL, accessed_at_ms INTEGER,
         access_count INTEGER NOT NULL DEFAULT 0, confirmations INTEGER NOT NULL DEFAULT 0,
-        graduated_at_ms INTEGER,
+        graduated_at_ms INTEGER, kept_at_ms INTEGER NOT NULL,
         stable_id TEXT NOT NULL UNIQUE, origin TEXT NOT NULL DEFAULT '',
         revision INTEGER NOT NULL DEFAULT 1, updated_at_ms INTEGER NOT NULL)""",
     "CREATE INDEX episode_project ON episode(project_id, status, created_at_ms)",
