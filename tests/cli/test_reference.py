@@ -10,7 +10,7 @@ import click
 import pytest
 
 from engram.cli.main import COMMANDS, engram
-from engram.cli.reference import subcommands, main, pages
+from engram.cli.reference import main, pages, subcommands
 from engram.settings import Settings
 
 REPO = Path(__file__).resolve().parents[2]
