@@ -1,0 +1,276 @@
+"""Vectors in memory, searched as a whole: exact while they are few, in 8 bits a number when they are many."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from engram.errors import EmbeddingError
+from engram.search.vector_blocks import (
+    BLOCK_ROWS,
+    Block,
+    ExactBlock,
+    Flags,
+    Floats,
+    Groups,
+    Ids,
+    Places,
+    QuantisedBlock,
+    Turn,
+)
+
+#: Up to so many rows an index is exact (77 MB at 384 numbers a row); beyond, it takes a quarter of the memory.
+EXACT_LIMIT = 50_000
+#: Rows that are looked at in full after the first guess. At 300,000 rows they hold 99.5 % of the true best 50,
+#: also for queries that resemble none of the rows.
+SHORTLIST_ROWS = 6_000
+#: Shortlist for each hit that is asked for, where that is more.
+_SHORTLIST_A_HIT = 60
+#: Share of dead rows from which on the living ones are moved together.
+_DEAD_SHARE = 0.25
+#: Fewer dead rows than this are left where they are.
+_FEWEST_DEAD = 1_024
+
+#: Blocks, each with the number of its rows that may be read.
+_View: TypeAlias = tuple[tuple[Block, int], ...]
+
+
+class VectorIndex:
+    """Rows of length 1 with an id and a group each; an id may have several rows, of which the best counts.
+
+    One thread may write while any number of threads read: a reader sees the rows that were there when it began
+    (a row that is removed meanwhile may be missing). Removed rows are skipped at once and their memory is given
+    back later.
+    """
+
+    def __init__(self, dimension: int, *, exact_limit: int = EXACT_LIMIT) -> None:
+        """An empty index for rows of ``dimension`` numbers; above ``exact_limit`` rows it becomes approximate."""
+        self.dimension = dimension
+        self._exact_limit = exact_limit
+        self._turn: Turn | None = None
+        self._view: _View = ()
+        self._writing = threading.Lock()
+
+    def __len__(self) -> int:
+        return sum(count - block.dead for block, count in self._view)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the numbers are kept as they came."""
+        return self._turn is None
+
+    @property
+    def bytes_used(self) -> int:
+        """Memory of the rows, in bytes."""
+        return sum(count * block.row_bytes for block, count in self._view)
+
+    @property
+    def ids(self) -> Ids:
+        """The id of each living row, in the order in which they came."""
+        return _joined_ids([block.ids[:count][block.alive[:count]] for block, count in self._view])
+
+    def add(self, ids: ArrayLike, rows: ArrayLike, groups: ArrayLike | None = None) -> None:
+        """Put rows in; rows that an id had before stay (remove them first).
+
+        Args:
+            ids: An id for each row.
+            rows: Shape (n, dimension), any kind of float.
+            groups: A whole number for each row, such as its project; 0 where none are given.
+
+        Raises:
+            EmbeddingError: the shapes do not fit.
+        """
+        ids, matrix = np.asarray(ids, dtype=np.int64), np.asarray(rows)
+        marks = np.zeros(len(ids), np.int32) if groups is None else np.asarray(groups, dtype=np.int32)
+        if matrix.shape != (len(ids), self.dimension) or len(marks) != len(ids):
+            raise EmbeddingError(f"vectors of shape {matrix.shape} do not fit {len(ids)} ids of {self.dimension}")
+        with self._writing:
+            if self._turn is None and len(self) + len(ids) > self._exact_limit:
+                self._quantise(matrix)
+            blocks = [block for block, _ in self._view]
+            self._append(blocks, ids, marks, matrix)
+            self._publish(blocks)
+
+    def remove(self, ids: ArrayLike) -> int:
+        """Take all rows of ``ids`` out; returns how many rows there were."""
+        wanted = np.asarray(ids, dtype=np.int64)
+        removed = 0
+        with self._writing:
+            for block, count in self._view:
+                gone = np.flatnonzero(np.isin(block.ids[:count], wanted) & block.alive[:count])
+                # The count first: whoever sees it looks at the flags.
+                block.dead += len(gone)
+                block.alive[gone] = False
+                removed += len(gone)
+            dead = sum(block.dead for block, _ in self._view)
+            if dead > max(_FEWEST_DEAD, _DEAD_SHARE * sum(count for _, count in self._view)):
+                self._compact()
+        return removed
+
+    def top(
+        self, query: ArrayLike, k: int, *, groups: ArrayLike | None = None, allowed: ArrayLike | None = None
+    ) -> tuple[Ids, Floats]:
+        """The best ``k`` ids with their cosines, best first; fewer where there are not so many.
+
+        Args:
+            query: Shape (dimension,).
+            k: How many ids.
+            groups: Only rows of these groups.
+            allowed: Only these ids.
+        """
+        vector = self._checked(query)
+        view = self._view
+        limit = None if allowed is None else np.asarray(allowed, dtype=np.int64)
+        seen = [block.seen(count, groups, limit) for block, count in view]
+        shortlist = max(SHORTLIST_ROWS, _SHORTLIST_A_HIT * k)
+        if sum(count for _, count in view) <= shortlist or not isinstance(view[0][0], QuantisedBlock):
+            ids, cosines = _all_cosines(view, seen, vector)
+        else:
+            ids, cosines = _shortlisted(view, seen, vector, shortlist)
+        return _best(ids, cosines, k)
+
+    def scores(self, query: ArrayLike) -> tuple[Ids, Floats]:
+        """Id and cosine of every living row, in the order in which they came (60 ms for a million rows)."""
+        view = self._view
+        return _all_cosines(view, [block.seen(count, None, None) for block, count in view], self._checked(query))
+
+    def scores_of(self, query: ArrayLike, ids: ArrayLike) -> Floats:
+        """The best cosine of each of ``ids``, in their order; NaN where there is no row."""
+        wanted, places = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
+        found, rows = self.get(wanted)
+        best: Floats = np.full(len(wanted), -np.inf, dtype=np.float32)
+        np.maximum.at(best, np.searchsorted(wanted, found), rows @ self._checked(query))
+        best[np.isneginf(best)] = np.nan
+        return best[places]
+
+    def get(self, ids: ArrayLike) -> tuple[Ids, Floats]:
+        """The rows of ``ids`` that there are, each with its id, in the order in which they came."""
+        wanted = np.asarray(ids, dtype=np.int64)
+        found, rows = [], []
+        for block, count in self._view:
+            places = np.flatnonzero(np.isin(block.ids[:count], wanted) & block.alive[:count])
+            if len(places):
+                found.append(block.ids[places])
+                rows.append(block.rows_at(places))
+        matrix = np.concatenate(rows) if rows else np.zeros((0, self.dimension), np.float32)
+        return _joined_ids(found), matrix
+
+    def _checked(self, query: ArrayLike) -> Floats:
+        vector = np.ascontiguousarray(query, dtype=np.float32)
+        if vector.shape != (self.dimension,):
+            raise EmbeddingError(f"a query of shape {vector.shape} does not fit vectors of {self.dimension} numbers")
+        return vector
+
+    def _new_block(self) -> Block:
+        return ExactBlock(self.dimension) if self._turn is None else QuantisedBlock(self._turn)
+
+    def _append(self, blocks: list[Block], ids: Ids, groups: Groups, rows: NDArray[np.floating]) -> None:
+        """Put rows behind the last of ``blocks``, with new blocks where it is full."""
+        start = 0
+        while start < len(ids):
+            if not blocks or blocks[-1].count == BLOCK_ROWS:
+                blocks.append(self._new_block())
+            stop = min(len(ids), start + BLOCK_ROWS - blocks[-1].count)
+            blocks[-1].append(ids[start:stop], groups[start:stop], rows[start:stop])
+            start = stop
+
+    def _publish(self, blocks: Sequence[Block]) -> None:
+        self._view = tuple((block, block.count) for block in blocks)
+
+    def _quantise(self, coming: NDArray[np.floating]) -> None:
+        """Turn every block into 8 bits a number; the axes suit the rows at hand and those that come."""
+        moments = _moments(coming[: max(self._exact_limit, BLOCK_ROWS)])
+        for block, count in self._view:
+            moments += _moments(block.rows_at(block.living(count)))
+        self._turn = Turn.fitted_to(moments)
+        blocks: list[Block] = []
+        for block, count in self._view:
+            places = block.living(count)
+            self._append(blocks, block.ids[places], block.groups[places], block.rows_at(places))
+        self._publish(blocks)
+
+    def _compact(self) -> None:
+        """Move the living rows together, block by block, so that it takes little memory beside."""
+        fresh = [self._new_block()]
+        waiting = list(self._view)
+        while waiting:
+            block, count = waiting.pop(0)
+            places = block.living(count)
+            while len(places):
+                room = BLOCK_ROWS - fresh[-1].count
+                fresh[-1].take(block, places[:room])
+                places = places[room:]
+                if len(places):
+                    fresh.append(self._new_block())
+            self._view = (*((done, done.count) for done in fresh), *waiting)
+
+
+def rows_from_blobs(blobs: Sequence[bytes], dimension: int) -> NDArray[np.float16]:
+    """float16 rows out of ``blobs`` of the database; raises EmbeddingError where one has another length."""
+    if any(len(blob) != 2 * dimension for blob in blobs):
+        raise EmbeddingError(f"a stored vector has not {dimension} numbers")
+    return np.frombuffer(b"".join(blobs), dtype=np.float16).reshape(len(blobs), dimension)
+
+
+def _all_cosines(view: _View, seen: Sequence[Flags | None], query: Floats) -> tuple[Ids, Floats]:
+    ids, cosines = [], []
+    for (block, count), flags in zip(view, seen, strict=True):
+        every = block.cosines(count, query)
+        ids.append(block.ids[:count] if flags is None else block.ids[:count][flags])
+        cosines.append(every if flags is None else every[flags])
+    return _joined_ids(ids), np.concatenate(cosines) if cosines else np.zeros(0, np.float32)
+
+
+def _shortlisted(view: _View, seen: Sequence[Flags | None], query: Floats, shortlist: int) -> tuple[Ids, Floats]:
+    """Ids and cosines of the ``shortlist`` rows (or all that are seen) of which the first guess says the most."""
+    blocks = [(block, count) for block, count in view if isinstance(block, QuantisedBlock)]
+    turned = blocks[0][0].turned(query)
+    guesses = np.concatenate([block.guesses(count, turned) for block, count in blocks])
+    places = _places(view, seen)
+    if len(places) > shortlist:
+        nearest = np.argpartition(guesses[places], len(places) - shortlist)[len(places) - shortlist :]
+        places = np.sort(places[nearest])
+    ids, cosines, start = [], [], 0
+    for block, count in blocks:
+        here = places[slice(*np.searchsorted(places, (start, start + count)))]
+        ids.append(block.ids[here - start])
+        cosines.append(guesses[here] + block.rest_at(here - start, turned))
+        start += count
+    return np.concatenate(ids), np.concatenate(cosines)
+
+
+def _places(view: _View, seen: Sequence[Flags | None]) -> Places:
+    """Places of all rows that are seen, counted over all blocks."""
+    parts, start = [], 0
+    for (_, count), flags in zip(view, seen, strict=True):
+        parts.append(start + (np.arange(count) if flags is None else np.flatnonzero(flags)))
+        start += count
+    return np.concatenate(parts)
+
+
+def _moments(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The sum of the outer products of ``rows``."""
+    floats = rows.astype(np.float32)
+    return (floats.T @ floats).astype(np.float64)
+
+
+def _best(ids: Ids, cosines: Floats, k: int) -> tuple[Ids, Floats]:
+    """The best ``k`` ids, each once with its best cosine; best first, equal ones in the order of the rows."""
+    take = min(len(ids), 4 * max(k, 0))
+    while take:
+        places = np.argpartition(-cosines, take - 1)[:take]
+        places = places[np.lexsort((places, -cosines[places]))]
+        _, first = np.unique(ids[places], return_index=True)
+        if len(first) >= k or take == len(ids):
+            chosen = places[np.sort(first)[:k]]
+            return ids[chosen], cosines[chosen]
+        take = min(len(ids), 4 * take)
+    return np.zeros(0, np.int64), np.zeros(0, np.float32)
+
+
+def _joined_ids(parts: Sequence[Ids]) -> Ids:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
