@@ -56,10 +56,10 @@ _DECIDES = re.compile(
 )
 #: What ties a sentence to this code base: symbols, paths, "this", "our", "here".
 _LOCAL = re.compile(
-    r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|code|file|cli|"
-    r"api|server|page|button|component|branch|table|database|function|method|module|package|service))\b",
-    re.IGNORECASE,
-)  # fmt: skip
+    r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|"
+    r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|code|file|cli|api|server|page|button|component|"
+    r"branch|table|database|function|method|module|package|service))\b)"
+)
 #: Habits that go with the person rather than the project.
 _HABIT = re.compile(
     r"\b(?:commits?|committing|push|prs?|pull requests?|branch(?:es)?|tests?|tdd|comments?|docs?|explain\w*|answers?|repl(?:y|ies)|"

@@ -1,0 +1,85 @@
+"""Bites are one dense line of at most forty words."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.extraction.bite import cut, is_chatter, passages
+from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
+from engram.extraction.exchange import asked_part, exchange_bite
+from engram.extraction.sentences import split
+
+
+def bites(message: str) -> list[str]:
+    return [p.bite for p in passages(split(message))]
+
+
+def test_short_bullets_are_joined_under_their_heading() -> None:
+    assert bites("### Retry limits\n- wait 30 s between tries\n- give up after 4 tries")[0] == (
+        "Retry limits: wait 30 s between tries; give up after 4 tries"
+    )
+
+
+def test_a_heading_that_says_nothing_is_left_out() -> None:
+    assert bites("## Summary\n- the parser keeps blank lines")[0] == "the parser keeps blank lines"
+
+
+def test_narration_status_and_questions_begin_no_bite() -> None:
+    for text in (
+        "Let me look at the parser first.",
+        "Now run the full test suite",
+        "All tests pass.",
+        "Would you like me to continue?",
+        "Here's a summary of the changes:",
+    ):
+        assert bites(text) == [], text
+
+
+def test_narration_between_two_findings_is_passed_over() -> None:
+    (first, *_) = bites("The lock is taken twice. Let me check why. The second holder is the sweep thread.")
+
+    assert first == "The lock is taken twice. The second holder is the sweep thread."
+
+
+def test_the_users_questions_count_as_their_words() -> None:
+    statements = split("Can we keep the docs out of the commit?")
+
+    assert not is_chatter(statements[0], is_user=True)
+    assert is_chatter(statements[0])
+
+
+def test_an_opening_interjection_is_cut() -> None:
+    assert bites("Done. The cache is keyed by path and size now.")[0] == "The cache is keyed by path and size now."
+
+
+def test_a_long_sentence_is_cut_at_a_clause_and_says_so() -> None:
+    line = cut(" ".join(f"w{n}" for n in range(36)) + ", " + " ".join(f"v{n}" for n in range(20)))
+
+    assert line.endswith("w35…")
+
+
+def test_an_exchange_joins_what_was_asked_with_what_was_done() -> None:
+    asked = asked_part(split("Hmm. Can we use `checkpoint_id` instead of `cp`?"))
+    answer = split("Done.\n\nRenamed `cp` to `checkpoint_id` in the restore path. All tests pass.")
+
+    bite, start, stop = exchange_bite(asked, answer)
+
+    assert bite == "Can we use `checkpoint_id` instead of `cp`? → Renamed `cp` to `checkpoint_id` in the restore path."
+    assert answer[start].text.startswith("Renamed")
+    assert stop == start + 1
+
+
+def test_an_answer_of_chatter_makes_no_exchange() -> None:
+    assert exchange_bite("push it", split("Done. All tests pass."))[0] == ""
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.text(alphabet="abc`.,;: ", min_size=1, max_size=30), max_size=60))
+def test_a_bite_is_one_line_within_its_limits_with_paired_backticks(parts: list[str]) -> None:
+    line = cut(" ".join(parts))
+
+    assert len(line.split()) <= SUMMARY_WORDS
+    assert len(line) <= SUMMARY_CHARS + 1
+    assert line.count("`") % 2 == 0
+    assert "\n" not in line

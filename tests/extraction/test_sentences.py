@@ -1,0 +1,69 @@
+"""Messages are split into statements without losing their headings."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.extraction.sentences import Block, plain, sentences, split
+
+
+def texts(message: str) -> list[str]:
+    return [s.text for s in split(message)]
+
+
+def test_a_paragraph_is_split_at_its_sentences_but_not_after_abbreviations() -> None:
+    assert sentences("It fails, e.g. Monday. The `a. B` flag stays. Done.") == [
+        "It fails, e.g. Monday.",
+        "The `a. B` flag stays.",
+        "Done.",
+    ]
+
+
+def test_a_bullet_knows_its_heading_and_the_line_that_introduces_it() -> None:
+    (_, first, second) = split("## Retry policy\n\nWe changed two limits:\n- wait **30 s**\n- try 4 times\n")
+
+    assert (first.text, first.topic, first.lead, first.block) == (
+        "wait 30 s",
+        "Retry policy",
+        "We changed two limits",
+        Block.BULLET,
+    )
+    assert second.group == first.group
+
+
+def test_table_rows_become_statements_without_header_and_rule() -> None:
+    assert texts("| Option | Cost |\n|---|---|\n| cache | low |\n| rebuild | high |") == [
+        "cache — low",
+        "rebuild — high",
+    ]
+
+
+def test_code_blocks_are_left_out_and_what_follows_is_kept() -> None:
+    assert texts("Before it.\n```python\nx = 1\n```\nAfter it.") == ["Before it.", "After it."]
+
+
+def test_an_unclosed_code_block_hides_the_rest_only() -> None:
+    assert texts("Before it.\n```\nx = 1\n\nstill code") == ["Before it."]
+
+
+def test_markup_links_and_addresses_go_but_names_in_backticks_stay() -> None:
+    assert plain("**Use** [`__init__`](https://a.b/c) and *not* https://x.y/z `a*b*c`") == (
+        "Use `__init__` and not `a*b*c`"
+    )
+
+
+def test_a_bullet_goes_on_over_indented_lines() -> None:
+    assert texts("- the worker\n  holds the lock\n- next one") == ["the worker holds the lock", "next one"]
+
+
+def test_a_statement_knows_the_line_it_begins_in() -> None:
+    assert [s.line for s in split("One.\n\n- two\n- three\n\nFour.")] == [0, 2, 3, 5]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(alphabet=st.sampled_from("ab .-*#|`\n0:_[]()"), max_size=200))
+def test_any_text_is_split_into_single_lines(text: str) -> None:
+    for statement in split(text):
+        assert "\n" not in statement.text
+        assert statement.text.strip()
