@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-#: Stands in every text that Engram injects; a text that holds it is Engram's own and is never learned from.
-INJECTION_MARKER = "engram-memory"
+#: The tag around every text that Engram injects; a message that holds it repeats Engram and is never learned from.
+INJECTION_MARKER = "engram-memories"
 #: Share of the shorter bite's words that the other holds, from which both say the same.
 SAME_SHARE = 0.6
 
@@ -17,11 +17,7 @@ could should would will may about into over out up only also more now all each p
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[A-Za-z0-9_]+")
-_OWN = re.compile(
-    re.escape(INJECTION_MARKER)
-    + r"|\bmemory_(?:recall|expand|search|save|forget|context|timeline|status|get)\b|\bep_[0-9a-z]{8,}",
-    re.IGNORECASE,
-)
+_OWN = re.compile(rf"</?{INJECTION_MARKER}\b|\[ep_[0-9a-z]{{6,}}\]", re.IGNORECASE)
 _LOG_LINE = re.compile(
     r"^\s*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|"
     r"at \S+ ?\(|File \"|Traceback|goroutine \d|--- (?:FAIL|PASS)|=== RUN|[+-]{3} [ab]/|@@ |\$ |> )"
@@ -29,7 +25,7 @@ _LOG_LINE = re.compile(
 
 
 def is_own(text: str) -> bool:
-    """Whether the text is Engram's own or talk about its tools: it never becomes a memory."""
+    """Whether the text holds what Engram injected: it never becomes a memory again."""
     return bool(_OWN.search(text))
 
 

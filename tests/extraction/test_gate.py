@@ -9,8 +9,8 @@ from engram.extraction.gate import INJECTION_MARKER, content_words, is_log, is_o
 
 def test_engrams_own_text_is_recognised() -> None:
     assert is_own(f"<{INJECTION_MARKER}> - We use tabs </{INJECTION_MARKER}>")
-    assert is_own("memory_expand(ep_0123456789ab) gives the rest")
-    assert not is_own("The memory of the worker is bounded.")
+    assert is_own("- [ep_0123456789ab] 2026-02-20, high, the user: We use tabs")
+    assert not is_own("The memory of the worker is bounded; memory_save takes a scope.")
 
 
 @pytest.mark.parametrize(

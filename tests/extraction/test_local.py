@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engram.extraction.candidate import CONTENT_CHARS, SUMMARY_WORDS, Importance, Kind, Scope, Status, Voice
+from engram.extraction.gate import INJECTION_MARKER
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 
@@ -90,7 +91,7 @@ def test_a_rule_in_a_pasted_block_is_not_the_users_word(extractor: LocalExtracto
 
 
 def test_engrams_own_text_does_not_come_back(extractor: LocalExtractor, make: Any) -> None:
-    told = "<engram-memory>\n" + CLOSING + "\n</engram-memory>"
+    told = f"<{INJECTION_MARKER}>\n{CLOSING}\n</{INJECTION_MARKER}>"
 
     assert keep(extractor, make.turn("what do you remember?", told)) == []
 
