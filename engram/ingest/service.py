@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +27,8 @@ from engram.models.transcripts import (
     move_cursor,
     note_error,
     note_gone,
+    rename_transcript,
+    transcript_of_session,
 )
 from engram.models.turns import close_turns, is_forgotten, load_turn
 from engram.settings import Settings
@@ -34,7 +38,7 @@ from engram.transcripts.entry import BadLine as Unreadable
 from engram.transcripts.entry import Entry
 from engram.transcripts.project import is_excluded
 from engram.transcripts.record import Turn
-from engram.transcripts.tail import Chunk, Position, read_chunk
+from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
 from engram.transcripts.turn import is_queued_key, restarted
 
 logger = logging.getLogger(__name__)
@@ -106,9 +110,11 @@ def ingest_file(
     Raises:
         StoreError: the database cannot be written; the cursor has not moved.
     """
+    path = Path(os.path.abspath(path))
     file = agent.identify(path)
     if file is None:
         return _unavailable(store, path)
+    _follow_move(store, file)
     reason = why_not(store, file.session_id, settings)
     result = IngestResult(path, file.session_id, skipped=reason)
     tries = 0
@@ -269,6 +275,20 @@ class _Step:
             transcript_id = ensure_transcript(self.store, self.file.path, before.session_ref or None)
             move_cursor(self.store, before, after, transcript_id)
         logger.info("action=reread path=%s generation=%d", self.file.path, after.generation)
+
+
+def _follow_move(store: Store, file: TranscriptFile) -> None:
+    """Go on with the cursor of a file that stood elsewhere before (``/cd`` moves transcripts)."""
+    if load_cursor(store, file.path).transcript_id:
+        return
+    for old in transcript_of_session(store, file.session_id):
+        if old.exists():
+            continue
+        with contextlib.suppress(TranscriptError):
+            mark = load_cursor(store, old).fingerprint
+            if mark and mark == fingerprint(file.path):
+                rename_transcript(store, old, file.path)
+                return
 
 
 def is_excluded_turn(turn: Turn, settings: Settings) -> bool:

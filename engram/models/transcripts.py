@@ -106,6 +106,14 @@ def note_gone(store: Store, path: Path, *, is_gone: bool) -> None:
         store.run("UPDATE transcript SET is_gone = ? WHERE path = ?", (int(is_gone), os.fsencode(path)))
 
 
+def rename_transcript(store: Store, old: Path, new: Path) -> None:
+    """A transcript's file was moved: how far it was read goes with it, unless the new place is known already."""
+    with store.writing():
+        store.run(
+            "UPDATE OR IGNORE transcript SET path = ?, is_gone = 0 WHERE path = ?", (os.fsencode(new), os.fsencode(old))
+        )
+
+
 def note_error(store: Store, path: Path, error: str) -> None:
     """Note why a transcript could not be read; the cursor stays."""
     with store.writing():

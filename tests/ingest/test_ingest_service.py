@@ -156,6 +156,45 @@ def test_a_vanished_file_keeps_everything(transcript: Any, ingest: Any, turns: A
     assert store.value("SELECT is_gone FROM transcript") == 1
 
 
+def test_a_moved_file_is_read_on_where_it_stood_before(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
+    transcript.user("one")
+    ingest(transcript)
+    moved = transcript.path.parent.parent / "-elsewhere" / transcript.path.name
+    moved.parent.mkdir()
+    transcript.path = transcript.path.rename(moved)
+    reply = transcript.says("a")
+
+    result = ingest(transcript)
+    (stored,) = turns()
+
+    assert (stored.turn.reply, result.entries, stored.path) == ("a", 1, moved)
+    assert store.value("SELECT count(*) FROM transcript") == 1
+    assert stored.turn.entries[-1].uuid == reply
+
+
+def test_a_copy_beside_its_original_adds_nothing(transcript: Any, ingest: Any, turns: Any) -> None:
+    transcript.user("one")
+    ingest(transcript)
+    copy = transcript.path.parent.parent / "-elsewhere" / transcript.path.name
+    copy.parent.mkdir()
+    copy.write_bytes(transcript.path.read_bytes())
+
+    assert ingest(copy).new_turns == 0
+    assert turns()[0].path == transcript.path
+
+
+def test_a_relative_path_names_the_same_transcript(
+    transcript: Any, ingest: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcript.user("one")
+    ingest(transcript)
+    monkeypatch.chdir(transcript.path.parent)
+
+    ingest(Path(transcript.path.name))
+
+    assert store.value("SELECT count(*) FROM transcript") == 1
+
+
 def test_bad_lines_are_counted_and_kept_by_their_place(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
     transcript.user("one")
     transcript.text("garbage\n" + "[" * 5000 + "\n")
