@@ -14,6 +14,7 @@ from engram.extraction.candidate import (
     Status,
     Voice,
 )
+from engram.extraction.exchange import ARROW
 from engram.extraction.gate import content_words
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
@@ -64,7 +65,8 @@ def _kind(option: Option) -> Kind:
         return option.directive.kind
     if option.episode is not None:
         return Kind.FIX
-    return kind_of(option.passage.bite, option.label, is_user=option.is_typed)
+    asked = option.passage.bite.partition(f" {ARROW} ")[0] if option.is_exchange else ""
+    return kind_of(option.passage.bite, option.label, is_user=option.is_typed, asked=asked)
 
 
 def _importance(option: Option, kind: Kind) -> Importance:

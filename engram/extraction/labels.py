@@ -21,6 +21,18 @@ _DEAD = re.compile(
     r"(?:did|does)(?:n't| not) work|unworkable|not feasible|infeasible|impossible|not worth|backed out)",
     re.IGNORECASE,
 )
+_BUG = re.compile(
+    r"\b(?:bugs?|broken?|breaks|fail(?:s|ed|ing|ure)?|missing|lack(?:s|ed)|wrong(?:ly)?|incorrect(?:ly)?|invalid|crash\w*|"
+    r"stale|overw\w+|los[te]s?|regress\w*|mismatch\w*|leak\w*|race|root cause|culprit|silently|never (?:set|called|ran)|"
+    r"was(?:n't| not)|were(?:n't| not)|did(?:n't| not)|fixed)\b",
+    re.IGNORECASE,
+)
+#: How somebody wants things done.
+_TASTE = re.compile(
+    r"\b(?:instead|rather|prefer\w*|should(?:n't)?|why (?:aren't|are we|is it|isn't|do we|don't)|don'?t|always|never|better|"
+    r"too (?:\w+)|i'?d like|i would like|i want|more (?:visible|readable|explicit)|clearer|make sure|ideally|not just)\b",
+    re.IGNORECASE,
+)
 _LEFT = re.compile(
     r"\b(?:remain(?:s|ing)?|left open|pending|not (?:yet|pushed|committed)|uncommitted|unpushed|follow-?up|"
     r"todo|still (?:needs?|open|to do)|ready (?:for|to)|is complete|out of scope|deferred)\b",
@@ -33,18 +45,20 @@ _DECIDED = re.compile(
 )
 
 
-def kind_of(bite: str, label: str, *, is_user: bool) -> Kind:
-    """The kind of a passage by its wording and its heading or lead."""
-    if is_user:
-        return Kind.PREFERENCE if cues.WISH.search(bite) else Kind.FACT
+def kind_of(bite: str, label: str, *, is_user: bool, asked: str = "") -> Kind:
+    """The kind of a passage by its wording and its heading or lead.
+
+    Args:
+        bite: The passage.
+        label: Heading and lead above it.
+        is_user: Whether the user typed it.
+        asked: What the user asked for, where the passage answers it.
+    """
+    if is_user or _TASTE.search(asked):
+        return Kind.PREFERENCE if _TASTE.search(asked or bite) or cues.WISH.search(bite) else Kind.FACT
     if _DEAD.search(bite):
         return Kind.DEAD_END
-    problems, repairs = len(cues.PROBLEM.findall(bite)), len(cues.REPAIR.findall(bite))
-    if (
-        (problems and repairs)
-        or problems + repairs + len(cues.CAUSE.findall(bite)) >= 3
-        or cues.TOPIC_CAUSE.search(label)
-    ):
+    if _BUG.search(bite) and (cues.REPAIR.search(bite) or cues.CAUSE.search(bite) or cues.TOPIC_CAUSE.search(label)):
         return Kind.FIX
     if _LEFT.search(bite):
         return Kind.STATE

@@ -58,6 +58,8 @@ class Option:
     is_typed: bool = False
     #: Further messages that the passage runs on in.
     others: tuple[Said, ...] = ()
+    #: Whether it joins what the user asked with the answer.
+    is_exchange: bool = False
     directive: Directive | None = None
     episode: FixEpisode | None = None
 
@@ -151,7 +153,9 @@ def _exchange(turn: Turn, place_of: Mapping[int, Place]) -> Iterator[tuple[Optio
     asks = features(Passage(0, 1, asked, ""), split(asked) or statements, place_of[id(prompts[0])])
     found = {f"x_{name}": found[name] for name in EXCHANGE_ANSWER}
     found |= {f"x_{name}": asks.get(name, 0.0) for name in EXCHANGE_ASKED} | {"x": 1.0}
-    option = Option(turn, replies[-1], passage, place, "", statements[start].line, 0.0, others=(prompts[0],))
+    option = Option(
+        turn, replies[-1], passage, place, "", statements[start].line, 0.0, others=(prompts[0],), is_exchange=True
+    )
     yield option, found
 
 
