@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engram.models.episodes import Episode
 from engram.recollection.gate import telling_words
+from engram.recollection.relevance import Answer, relevance
 from engram.recollection.words import overlap, stems
 from engram.search.query import Hit
 
@@ -18,22 +19,15 @@ SAME_WORDS = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Floors:
-    """Relevance below which nothing is said. A hit passes by its cosine, or by less of it and shared words."""
+    """Relevance (0 to 1) below which nothing is said."""
 
-    #: Enough alone.
-    cosine: float = 0.45
-    #: Enough where at least ``shared`` of the prompt's words stand in the memory too.
-    weak_cosine: float = 0.33
-    #: Share of the prompt's telling words.
-    shared: float = 0.34
-    #: Share that is enough where there is no cosine (no model).
-    shared_alone: float = 0.5
-    #: Taken off the cosines for memories of high importance.
-    high_bonus: float = 0.02
-    #: Added to the cosines for memories of the session itself, which Claude mostly still sees.
-    own_session: float = 0.08
-    #: So much below the best hit's relevance is no longer worth a line.
-    below_best: float = 0.12
+    relevance: float = 0.35
+    #: The floor for memories of high importance is this share of it.
+    high_share: float = 0.9
+    #: A memory of the session itself, which Claude mostly still sees, must be this much surer.
+    own_session: float = 1.2
+    #: A further bite must have this share of the best one's relevance.
+    below_best: float = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +71,32 @@ def choose_bites(hits: Sequence[Hit], asking: Asking, floors: Floors | None = No
     same words.
     """
     floors = floors or Floors()
-    wanted = stems(telling_words(asking.text))
-    rated = sorted(
-        ((relevance, hit) for hit in hits if (relevance := _relevance(hit, asking, wanted, floors)) is not None),
-        key=lambda one: -one[0],
-    )
+    answer = Answer.of(asking.text, hits)
+    rated: list[tuple[float, Hit]] = []
+    for rank, hit in enumerate(hits):
+        if hit.episode is None or hit.id in asking.shown or not may_inject(hit.episode, asking):
+            continue
+        sure = relevance(hit, rank, answer)
+        if sure >= _floor(hit, asking, floors):
+            rated.append((sure, hit))
+    return spread_out(sorted(rated, key=lambda one: -one[0]), asking.bites, floors.below_best)
+
+
+def spread_out(rated: Sequence[tuple[float, Hit]], bites: int, below_best: float) -> list[Bite]:
+    """The best of rated hits, leaving out what says the same as a better one."""
     chosen: list[tuple[float, Hit]] = []
-    for relevance, hit in rated:
-        if len(chosen) >= asking.bites or relevance < rated[0][0] - floors.below_best:
+    for sure, hit in rated:
+        if len(chosen) >= bites or sure < rated[0][0] * below_best:
             break
         if not any(_says_the_same(hit, other) for _, other in chosen):
-            chosen.append((relevance, hit))
-    return [_bite(relevance, hit) for relevance, hit in chosen]
+            chosen.append((sure, hit))
+    return [_bite(sure, hit) for sure, hit in chosen]
+
+
+def _floor(hit: Hit, asking: Asking, floors: Floors) -> float:
+    floor = floors.relevance * (floors.high_share if hit.importance == "high" else 1.0)
+    is_own = bool(asking.session_id) and hit.session_id == asking.session_id
+    return min(floor * floors.own_session, 0.95) if is_own else floor
 
 
 def may_inject(episode: Episode, asking: Asking) -> bool:
@@ -99,24 +107,6 @@ def may_inject(episode: Episode, asking: Asking) -> bool:
     is_ours = episode.scope == "global" or (asking.project_id is not None and episode.project_id == asking.project_id)
     is_over = episode.valid_to_ms is not None and asking.now_ms > 0 and episode.valid_to_ms <= asking.now_ms
     return is_firm and is_ours and not (episode.suspect or episode.superseded_by or episode.is_lowered or is_over)
-
-
-def _relevance(hit: Hit, asking: Asking, wanted: Collection[str], floors: Floors) -> float | None:
-    """How relevant a hit is, on the scale of the cosine; None where it must not or need not be said."""
-    episode = hit.episode
-    if episode is None or hit.id in asking.shown or not may_inject(episode, asking):
-        return None
-    words = stems(telling_words(f"{episode.summary} {' '.join(episode.entities)}"))
-    shared = len([one for one in wanted if one in words]) / len(wanted) if wanted else 0.0
-    if hit.cosine is None:
-        return shared if shared >= floors.shared_alone else None
-    shift = floors.high_bonus if episode.importance == "high" else 0.0
-    if asking.session_id and hit.session_id == asking.session_id:
-        shift -= floors.own_session
-    cosine = hit.cosine + shift
-    if cosine >= floors.cosine or (cosine >= floors.weak_cosine and shared >= floors.shared):
-        return cosine + 0.2 * shared
-    return None
 
 
 def _says_the_same(one: Hit, other: Hit) -> bool:

@@ -104,9 +104,7 @@ class RecollectionService:
         is_new = self._prompts.claim(session_id, prompt)
         if is_new and self._topics.is_same(session_id, text):
             return b""
-        has_waited = self._take_back(session_id)
-        if not (is_new or has_waited):
-            return b""
+        self._take_back(session_id)
         bites = self._choose(session_id, prompt)
         if not bites:
             return b""
@@ -253,6 +251,8 @@ class RecollectionService:
             self._settle_session(session_id)
             with self._store.writing():
                 injections.drop_pending(self._store, session_id)
+        if has_waited:
+            self._topics.forget(session_id)
         return has_waited
 
     def _settle_session(self, session_id: str) -> bool:

@@ -1,0 +1,87 @@
+"""How sure it is that a memory belongs to a prompt: a few features, one number from 0 to 1. Pure.
+
+The weights were fitted by ``benchmarks/recollection.py``, a logistic regression over prompts of real coding sessions;
+run it again when the ranking or the extractor changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engram.recollection.gate import telling_words
+from engram.recollection.words import stems
+from engram.search.query import Hit
+
+#: Names of the features, in the order of the weights.
+FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality")
+#: Beyond these more says nothing more: a cosine, a share, a number of words, a quality.
+MOST_COSINE, MOST_SHARED, MOST_WORDS, MOST_QUALITY = 0.6, 0.6, 6, 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A logistic regression: intercept, and one weight a feature."""
+
+    intercept: float
+    by_feature: tuple[float, ...]
+
+
+#: With a model.
+WITH_MODEL = Weights(-8.52, (7.68, 4.44, -8.91, 3.01, 0.15, 0.17, 3.7))
+#: Where hits have no cosine.
+TEXT_ALONE = Weights(-5.81, (0.0, 1.37, 0.0, 3.12, -0.56, 0.41, 2.99))
+
+
+#: Below this cosine a memory has nothing to do with a prompt, unless half of the prompt's words stand in it.
+LEAST_COSINE, ENOUGH_SHARED = 0.28, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the features of a hit are measured against."""
+
+    #: The prompt's telling words, as ``stems`` makes them.
+    wanted: frozenset[str]
+    #: The largest text part of all hits.
+    best_text: float
+
+    @classmethod
+    def of(cls, text: str, hits: Sequence[Hit]) -> Answer:
+        """The answer ``hits`` to the prompt ``text``."""
+        return cls(stems(telling_words(text)), max((hit.parts.get("text", 0.0) for hit in hits), default=0.0))
+
+
+def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
+    """The features of one hit.
+
+    Args:
+        hit: an episode.
+        rank: its place in the answer, from 0.
+        answer: what it is measured against.
+    """
+    episode = hit.episode
+    told = stems(telling_words(hit.text))
+    known = told | stems(telling_words(" ".join(episode.entities) if episode is not None else ""))
+    shared = min(len(answer.wanted & known) / max(len(answer.wanted), 1), MOST_SHARED)
+    cosine = min(hit.cosine if hit.cosine is not None else 0.0, MOST_COSINE)
+    text = hit.parts.get("text", 0.0) / answer.best_text if answer.best_text > 0 else 0.0
+    words = min(len(answer.wanted & told), MOST_WORDS)
+    quality = min(episode.quality, MOST_QUALITY) if episode is not None else 0.0
+    return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality)
+
+
+def relevance(hit: Hit, rank: int, answer: Answer) -> float:
+    """The probability that a hit belongs to the prompt."""
+    found = features(hit, rank, answer)
+    if hit.cosine is None:
+        return logistic(TEXT_ALONE, found)
+    is_far = found[0] < LEAST_COSINE and found[1] < ENOUGH_SHARED
+    return 0.0 if is_far else logistic(WITH_MODEL, found)
+
+
+def logistic(weights: Weights, values: Sequence[float]) -> float:
+    """The value of a logistic regression."""
+    total = weights.intercept + sum(w * x for w, x in zip(weights.by_feature, values, strict=True))
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, total))))
