@@ -75,9 +75,6 @@ def measure(way: str, models_folder: Path) -> dict[str, float]:
         from engram.embedding.source import find_source
 
         embedder: Any = ReferenceEmbedder(find_source("bundled"), Prompts(), "measured")
-        import torch
-
-        torch.set_num_threads(1)
     else:
         from engram.embedding.load import load_embedder
 

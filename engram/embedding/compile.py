@@ -117,7 +117,7 @@ def compile_model(model: str, models_folder: Path, *, allow_network: bool = Fals
         unfinished.mkdir(mode=FOLDER_MODE)
         try:
             _build(source, unfinished, allow_network)
-            _make_private(unfinished)
+            _seal(unfinished)
             os.rename(unfinished, target)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -182,9 +182,12 @@ def _checked(card: ModelCard, folder: Path, original: object) -> ModelCard:
     return dataclasses.replace(card, verified_cosine=round(worst, 6))
 
 
-def _make_private(folder: Path) -> None:
+def _seal(folder: Path) -> None:
+    """Make ``folder`` private and get it onto the disk, so that after the rename it is whole even after a crash."""
     for file in folder.iterdir():
         file.chmod(FILE_MODE)
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
     folder.chmod(FOLDER_MODE)
 
 

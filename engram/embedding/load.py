@@ -55,7 +55,7 @@ def load_embedder(
     logger.warning("action=load_model model=%s compiled=no reason=%s", model, reason)
     from engram.embedding.reference import ReferenceEmbedder
 
-    return ReferenceEmbedder(find_source(model), prompts, reason, allow_network=allow_network)
+    return ReferenceEmbedder(find_source(model), prompts, reason, threads=threads, allow_network=allow_network)
 
 
 def _compile_and_run(model: str, models_folder: Path, prompts: Prompts, threads: int, allow_network: bool) -> Embedder:

@@ -34,9 +34,12 @@ class ReferenceEmbedder:
 
     runtime = "reference"
 
-    def __init__(self, source: ModelSource, prompts: Prompts, reason: str, *, allow_network: bool = False) -> None:
+    def __init__(
+        self, source: ModelSource, prompts: Prompts, reason: str, *, threads: int = 1, allow_network: bool = False
+    ) -> None:
         """Load the model; ``reason`` says why it is not compiled. Raises EmbeddingError where it cannot be loaded."""
         folder = source_folder(source, allow_network=allow_network)
+        use_threads(threads)
         self.reason = reason
         self.model = load_original(folder)
         self.prompts = prompts.over(own_prompts(self.model, source))
@@ -65,6 +68,13 @@ class ReferenceEmbedder:
         shown = self.model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         spans: Spans = shown["offset_mapping"]
         return spans
+
+
+def use_threads(threads: int) -> None:
+    """Let torch use so many threads for one call, in the whole process."""
+    import torch
+
+    torch.set_num_threads(threads)
 
 
 def source_folder(source: ModelSource, *, allow_network: bool = False) -> Path:

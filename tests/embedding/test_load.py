@@ -43,7 +43,7 @@ def test_a_model_that_is_not_compiled_is_an_error_where_it_must_not_be(tmp_path:
 
 def test_where_compiling_fails_the_original_runs_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Original:
-        def __init__(self, source: Any, prompts: Prompts, reason: str, *, allow_network: bool) -> None:
+        def __init__(self, source: Any, prompts: Prompts, reason: str, **_: Any) -> None:
             self.reason = reason
             self.source = source
 
