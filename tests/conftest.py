@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engram.embedding.embedder import Embedder
+
 REPO = Path(__file__).resolve().parent.parent
 
 
@@ -36,3 +38,23 @@ def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+
+
+#: Compiled models are kept per checkout; read before any test clears the environment.
+MODELS_FOLDER = Path(os.environ.get("ENGRAM_TEST_MODELS") or REPO / ".venv" / "engram-models")
+
+
+@pytest.fixture(scope="session")
+def compiled_model() -> Path:
+    """The folder of the compiled bundled model; compiled once per checkout."""
+    from engram.embedding.compile import ensure_compiled
+
+    return ensure_compiled("bundled", MODELS_FOLDER)
+
+
+@pytest.fixture(scope="session")
+def bundled(compiled_model: Path) -> Embedder:
+    """The bundled model, ready to run."""
+    from engram.embedding.load import load_embedder
+
+    return load_embedder("bundled", compiled_model.parent, compile_if_missing=False)

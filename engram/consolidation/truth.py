@@ -3,37 +3,63 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from engram.models import episodes
 from engram.models.episodes import Episode
+from engram.models.store import Store
 
 if TYPE_CHECKING:
     from engram.consolidation.steps import Context
 
-#: Kinds that can be outdated by a later statement.
+#: Kinds that can be outdated by a later statement; facts only where a person said or saved both.
 _CHANGING = ("decision", "preference")
-#: From this cosine on two memories are about the same subject (bundled model).
-SUBJECT_COSINE = 0.75
-#: With a wording of change that names what the older one chose, less is enough.
-CUED_COSINE = 0.6
+#: Least cosine where the newer one names what it gives up, and that is what the older one chose.
+NAMED_COSINE = 0.40
+#: Least cosine where the newer one only says that something changed.
+CHANGED_COSINE = 0.55
+#: Least cosine for the same statement with another value, or its opposite.
+SAME_COSINE = 0.70
 
-_CHANGE = re.compile(
-    r"\b(?:instead of|rather than|no longer|not .{0,40} any ?more|switch(?:ed|ing)? (?:away )?(?:from|to|back)|"
-    r"replac(?:e[sd]?|ing)|migrat(?:e[sd]?|ing)|mov(?:ed?|ing) (?:from|to|away|off|back)|chang(?:ed?|ing) (?:from|to|our mind)|"
-    r"revert(?:ed|s|ing)?|roll(?:ed|ing)? back|drop(?:ped|ping)?|remov(?:ed?|ing)|abandon(?:ed|ing)?|deprecat\w+|"
-    r"supersed\w+|overturn\w*|changed (?:my|our) mind|from now on|now (?:uses?|we|it|the|that)|after all|scrap(?:ped)?|"
-    r"gave up|turned out|was wrong|revers(?:ed?|ing)|renam(?:ed?|ing)|rais(?:ed?|ing)|lower(?:ed|ing)?|increas\w+|"
-    r"decreas\w+|back to)\b",
+_ARTICLE = r"(?:(?:the|our|a|an|use|using|of|all|unused) )*"
+#: Up to six words, up to where the sentence turns to something else.
+_OBJECT = (
+    rf"{_ARTICLE}(?P<object>[\w./+#'-]+(?: [\w./+#'-]+){{0,5}}?)"
+    r"(?= (?:to|into|with|by|for|as|and|in|on|because|since|here|there)\b| *[,;:()]|\.(?: |$)| *$)"
+)
+#: Ways to say what is given up.
+_GIVEN_UP = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:instead of|rather than|in place of|not any ?more|no more) {_OBJECT}",
+        rf"\bno longer (?:in |use[sd]? |need(?:ed)? |support(?:ed)? |want )?{_OBJECT}",
+        rf"\b(?:switch|mov|migrat|chang|went|go)\w*\b[^.;]{{0,40}}? from {_OBJECT}",
+        rf"\breplac(?:e[sd]?|ing) {_OBJECT}",
+        rf"\b(?:drop(?:ped|ping)?|remov(?:e|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|deprecat(?:e|ed|ing)"
+        rf"|scrap(?:ped)?|ditch(?:ed|ing)?|stop(?:ped|ping)?|retir(?:e|ed|ing)|undo|undid|giv(?:e|ing) up|gave up) "
+        rf"{_OBJECT}",
+        r"(?:^|[,.;:] ?)(?P<object>[^,.;:()]{2,60}?) (?:is|are|was|were|has been|gets?|got) "
+        r"(?:replaced|dropped|removed|reverted|abandoned|superseded|retired|deprecated|only checked|gone|no longer\b)",
+        rf"\bnot (?:only |just )?(?:from )?{_OBJECT}",
+    )
+]
+_NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten eleven twelve once twice".split())
+#: Ways to say that something is different from now on.
+_CHANGED = re.compile(
+    r"\b(?:from now on|now\b|any ?more|no longer|chang(?:ed?|ing) (?:our|my|the) mind|back to|after all|going forward|"
+    r"switch\w* (?:back )?to|mov(?:e|ed|ing) to|migrat\w+ to|chang\w+ (?:it )?to|rais(?:e|ed)|lower(?:ed)?|increas\w+|"
+    r"decreas\w+|bump\w*|renam\w+|actually|update[d:]?|correction|revised?|reconsider\w*|new decision|instead)\b",
     re.IGNORECASE,
 )
-_NEGATION = re.compile(
-    r"\b(?:never|not|don'?t|do not|no|avoid|without|stop|isn'?t|won'?t|cannot|can'?t|disabled?)\b", re.I
-)
-_WORD = re.compile(r"[A-Za-z_][\w.+#/-]*|\d[\w.]*")
+_NEGATION = re.compile(r"\b(?:never|not|don'?t|do not|no|avoid|without|stop|isn'?t|won'?t|cannot|can'?t)\b", re.I)
+_WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
 _STOP = frozenset(
-    "a an the is are was were be been to of in on at for with by from and or as it its this that we i you use uses used "
-    "using should must will now so then than instead of no not never always do don't prefer all every any our my".split()
+    "a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use uses "
+    "used using should must will would can now so then than instead of no not never always do does don't prefer all every "
+    "any our my your decided decision preference longer more anymore switch move replace drop remove change just only "
+    "because since which when where how go went there here user said wants want rather new old one ones up have has had "
+    "keep get make made".split()
 )
 
 
@@ -43,70 +69,111 @@ def replaces(newer: Episode, older: Episode, cosine: float) -> str:
     Args:
         newer: said later.
         older: said earlier, of the same project or both global.
-        cosine: how alike their meanings are.
+        cosine: how alike their summaries are in meaning.
     """
-    if newer.kind not in _CHANGING or older.kind not in _CHANGING or older.is_pinned:
+    if not (_may_change(newer) and _may_change(older)) or older.is_pinned:
         return ""
-    if older.source == "manual" and not newer.voice.startswith("user") and newer.source != "manual":
+    if older.source == "manual" and newer.source != "manual" and not newer.voice.startswith("user"):
         return ""
     new, old = words_of(newer.summary), words_of(older.summary)
+    if cosine >= NAMED_COSINE and (named := _names_given_up(newer.summary, new, old)):
+        return f"gives up “{named}”"
     shared = new & old
-    if not shared:
+    if len(shared) < 2 and cosine < SAME_COSINE:
         return ""
-    if (cue := _CHANGE.search(newer.summary)) and cosine >= CUED_COSINE and len(shared) >= 2:
+    overlap = len(shared) / max(1, min(len(new), len(old)))
+    if cosine >= CHANGED_COSINE and overlap >= 0.4 and new - old and (cue := _CHANGED.search(newer.summary)):
         return f"says so: “{cue.group(0)}”"
-    if cosine < SUBJECT_COSINE:
-        return ""
-    overlap = len(shared) / min(len(new), len(old))
-    if bool(_NEGATION.search(newer.summary)) != bool(_NEGATION.search(older.summary)) and overlap >= 0.5:
-        return "says the opposite"
-    if overlap >= 0.5 and _values(new) - _values(old) and _values(old) - _values(new):
-        return "gives another value"
+    if cosine >= SAME_COSINE and overlap >= 0.5:
+        if bool(_NEGATION.search(newer.summary)) != bool(_NEGATION.search(older.summary)):
+            return "says the opposite"
+        if _values(new) - _values(old) and _values(old) - _values(new):
+            return "gives another value"
+    return ""
+
+
+def _may_change(episode: Episode) -> bool:
+    return episode.kind in _CHANGING or (episode.kind == "fact" and episode.source == "manual")
+
+
+def _names_given_up(text: str, new: frozenset[str], old: frozenset[str]) -> str:
+    """What the text gives up, where the older memory speaks for it; "" otherwise."""
+    for pattern in _GIVEN_UP:
+        for match in pattern.finditer(text):
+            given_up = words_of(match.group("object"))
+            kept = new - given_up
+            if (
+                given_up & old
+                and (len(given_up & old) >= len(given_up) / 2)
+                and (kept & old or len(given_up & old) >= 2)
+            ):
+                return match.group("object").strip()[:40]
     return ""
 
 
 def words_of(text: str) -> frozenset[str]:
     """The telling words of a summary, stemmed crudely."""
-    found = (word.lower().rstrip(".,:;") for word in _WORD.findall(text))
-    return frozenset(_stem(word) for word in found if word not in _STOP and len(word) > 1)
+    found = (word.lower() for word in _WORD.findall(text))
+    return frozenset(_stem(word) for word in found if word not in _STOP and len(word) > 1 or word.isdigit())
 
 
 def _stem(word: str) -> str:
     for end in ("ing", "ies", "ed", "es", "s"):
-        if word.endswith(end) and len(word) - len(end) >= 4:
+        if word.endswith(end) and len(word) - len(end) >= 3 and not word.endswith("ss"):
             return word[: -len(end)]
     return word
 
 
 def _values(words: frozenset[str]) -> frozenset[str]:
-    """Words that are likely values: numbers, versions, names with digits or special characters."""
-    return frozenset(word for word in words if re.search(r"[\d_./+#-]", word))
+    """Words that are likely values: numbers (also spelt out), versions, names with digits or special characters."""
+    return frozenset(word for word in words if word in _NUMBER_WORDS or re.search(r"[\d_./+#-]", word))
 
 
 def supersede_outdated(context: Context) -> None:
     """Mark decisions and preferences that a later one of the same place replaces."""
-    if context.similar is None:
-        return
+    if context.similar is not None:
+        pairs = context.similar(NAMED_COSINE)
+        for line in supersede_pairs(context.store, pairs, run_id=context.run_id, is_dry=context.is_dry):
+            context.tell(line)
+
+
+def supersede_pairs(
+    store: Store, pairs: Iterable[tuple[int, int, float]], *, run_id: int | None = None, is_dry: bool = False
+) -> list[str]:
+    """Mark the older of each pair where the newer replaces it; returns a line a change.
+
+    Args:
+        store: the open memory.
+        pairs: ``(row id, row id, cosine)``, the most alike first.
+        run_id: the consolidation that asks; None where none does.
+        is_dry: change nothing.
+    """
+    told: list[str] = []
     gone: set[int] = set()
-    for one, other, cosine in context.similar(CUED_COSINE):
-        found = episodes.episodes_by_row(context.store, [one, other])
-        if len(found) < 2 or gone & set(found):
+    for one, other, cosine in pairs:
+        if one in gone or other in gone:
             continue
-        older, newer = sorted(found.values(), key=lambda e: (e.valid_from_ms or e.created_at_ms, e.id))
-        reason = _reason(older, newer, cosine)
-        if reason:
-            context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
-            gone.add(older.id)
-            if not context.is_dry:
-                with context.store.writing():
-                    episodes.change_episode(
-                        context.store, older, "supersede", f"{newer.episode_id} {reason}", run_id=context.run_id,
-                        status="superseded", superseded_by=newer.episode_id,
-                        valid_to_ms=newer.valid_from_ms or newer.created_at_ms,
-                    )  # fmt: skip
+        found = episodes.episodes_by_row(store, [one, other])
+        if len(found) == 2:
+            older, newer = sorted(found.values(), key=lambda e: (e.valid_from_ms or e.created_at_ms, e.id))
+            if reason := _reason(older, newer, cosine):
+                told.append(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+                gone.add(older.id)
+                if not is_dry:
+                    _supersede(store, older, newer, reason, run_id)
+    return told
+
+
+def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id: int | None) -> None:
+    with store.writing():
+        episodes.change_episode(
+            store, older, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
+            status="superseded", superseded_by=newer.episode_id, valid_to_ms=newer.valid_from_ms or newer.created_at_ms,
+        )  # fmt: skip
 
 
 def _reason(older: Episode, newer: Episode, cosine: float) -> str:
     living = all(e.status in ("active", "provisional") and not e.suspect for e in (older, newer))
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
-    return replaces(newer, older, cosine) if living and same_place else ""
+    is_later = (newer.valid_from_ms or newer.created_at_ms) > (older.valid_from_ms or older.created_at_ms)
+    return replaces(newer, older, cosine) if living and same_place and is_later else ""

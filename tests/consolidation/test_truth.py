@@ -1,0 +1,88 @@
+"""A newer decision comes before the one it replaces; where both hold, both stay."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engram.clock import FixedClock
+from engram.consolidation.truth import replaces, supersede_pairs
+from engram.embedding.embedder import Embedder
+from engram.models import episodes
+from engram.models.episodes import Episode
+from engram.models.store import open_store
+from engram.search.embed import embed_missing
+from engram.search.pairs import similar_pairs
+from engram.search.service import Query, Searcher
+from engram.settings import Settings
+
+DATA = runpy.run_path(str(Path(__file__).with_name("changed_minds.py")))
+CHANGED: list[tuple[str, str, str]] = DATA["CHANGED"]
+BOTH_STAY: list[tuple[str, str]] = DATA["BOTH_STAY"]
+DAY_MS = 86_400_000
+
+
+def decision(summary: str, at_ms: int = 0, **changes: object) -> Episode:
+    made = Episode(episodes.new_episode_id(), "decision", summary, summary, scope="global", created_at_ms=at_ms)
+    return Episode(**{**{f: getattr(made, f) for f in made.__slots__}, **changes})  # type: ignore[arg-type]
+
+
+def cosine(embedder: Embedder, one: str, other: str) -> float:
+    rows = embedder.embed([one, other])
+    return float(np.dot(rows[0], rows[1]))
+
+
+@pytest.mark.model
+def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled: Embedder, tmp_path: Path) -> None:
+    assert len(CHANGED) >= 40
+    clock = FixedClock()
+    with open_store(tmp_path / "memory.db", clock=clock) as store:
+        new_ids = []
+        for number, (old, new, _) in enumerate(CHANGED):
+            with store.writing():
+                episodes.add_episode(store, decision(old, clock.at_ms + number), [])
+                new_ids.append(
+                    episodes.add_episode(store, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
+                )
+        while embed_missing(store, bundled):
+            pass
+
+        told = supersede_pairs(store, similar_pairs(store, bundled.model_id, 0.4))
+
+        searcher = Searcher(store, Settings(home=tmp_path), embedder=bundled)
+        searcher.refresh()
+        first = [searcher.recall(Query(text=question, limit=1))[0].id for _, _, question in CHANGED]
+        right = sum(one == other for one, other in zip(first, new_ids, strict=True))
+        assert right / len(CHANGED) >= 0.9, (
+            right,
+            [c for c, f, n in zip(CHANGED, first, new_ids, strict=True) if f != n],
+        )
+        assert len(told) / len(CHANGED) >= 0.8
+
+
+@pytest.mark.model
+def test_what_is_about_something_else_replaces_nothing(bundled: Embedder) -> None:
+    wrong = [
+        (old, new, why)
+        for old, new in BOTH_STAY
+        if (why := replaces(decision(new), decision(old), cosine(bundled, old, new)))
+    ]
+
+    assert len(wrong) / len(BOTH_STAY) <= 0.05, wrong
+
+
+def test_a_pinned_memory_is_never_replaced_by_itself() -> None:
+    old, new, _ = CHANGED[0]
+
+    assert replaces(decision(new), decision(old), 0.9)
+    assert not replaces(decision(new), decision(old, is_pinned=True), 0.9)
+
+
+def test_what_a_person_saved_is_not_replaced_by_what_an_assistant_said() -> None:
+    old, new, _ = CHANGED[0]
+
+    assert not replaces(decision(new), decision(old, source="manual"), 0.9)
+    assert replaces(decision(new, voice="user"), decision(old, source="manual"), 0.9)
