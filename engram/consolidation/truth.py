@@ -45,6 +45,11 @@ _GIVEN_UP = [
     )
 ]
 _NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten eleven twelve once twice".split())
+#: A summary of more words than this tells several things; more likeness is asked of it.
+LONG_WORDS = 22
+#: How much more.
+LONG_EXTRA = 0.2
+
 #: Ways to say that something is different from now on.
 _CHANGED = re.compile(
     r"\b(?:from now on|now\b|any ?more|no longer|chang(?:ed?|ing) (?:our|my|the) mind|back to|after all|going forward|"
@@ -76,6 +81,8 @@ def replaces(newer: Episode, older: Episode, cosine: float) -> str:
     if older.source == "manual" and newer.source != "manual" and not newer.voice.startswith("user"):
         return ""
     new, old = words_of(newer.summary), words_of(older.summary)
+    if max(len(newer.summary.split()), len(older.summary.split())) > LONG_WORDS:
+        cosine -= LONG_EXTRA
     if cosine >= NAMED_COSINE and (named := _names_given_up(newer.summary, new, old)):
         return f"gives up “{named}”"
     shared = new & old
