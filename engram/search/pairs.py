@@ -10,8 +10,8 @@ from engram.models.store import Store
 from engram.models.vectors import load_vectors
 
 #: Rows compared with all others at a time.
-_SLICE = 512
-#: Pairs that are named at most.
+_SLICE = 256
+#: Pairs that are named at most: the most alike.
 MOST_PAIRS = 5_000
 
 
@@ -20,15 +20,17 @@ def similar_pairs(store: Store, model: str, least_cosine: float) -> Iterator[tup
     loaded = load_vectors(store, "e", model)
     if not loaded:
         return
-    ids = [row[0] for row in loaded]
+    ids = np.array([row[0] for row in loaded], dtype=np.int64)
     rows = np.stack([np.frombuffer(row[2], dtype=np.float16).astype(np.float32) for row in loaded])
-    found: list[tuple[float, int, int]] = []
+    cosine, first, second = np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64)
     for start in range(0, len(rows), _SLICE):
-        cosines = rows[start : start + _SLICE] @ rows.T
-        for one, other in np.argwhere(cosines >= least_cosine):
-            first, second = start + int(one), int(other)
-            if first < second and ids[first] != ids[second]:
-                found.append((float(cosines[one, other]), ids[first], ids[second]))
-    found.sort(key=lambda pair: -pair[0])
-    for cosine, first_id, second_id in found[:MOST_PAIRS]:
-        yield first_id, second_id, cosine
+        product = rows[start : start + _SLICE] @ rows[start:].T
+        one, other = np.nonzero(product >= least_cosine)
+        keep = (one < other) & (ids[start + one] != ids[start + other])
+        one, other = one[keep], other[keep]
+        cosine = np.concatenate([cosine, product[one, other]])
+        first, second = np.concatenate([first, start + one]), np.concatenate([second, start + other])
+        best = np.argsort(-cosine, kind="stable")[:MOST_PAIRS]
+        cosine, first, second = cosine[best], first[best], second[best]
+    for place in range(len(cosine)):
+        yield int(ids[first[place]]), int(ids[second[place]]), float(cosine[place])

@@ -117,7 +117,7 @@ class Chaos:
         self.settings = Settings(
             home=folder / "home", claude_folder=folder / "claude", embedding_model="hashed", extract_first_messages=1,
             extract_every_messages=1, sweep_seconds=1, session_memories=100_000, hourly_memories=100_000,
-            consolidate_seconds=10**9, consolidate_budget_seconds=30, drain_seconds=1,
+            consolidate_seconds=10**10, consolidate_budget_seconds=30, drain_seconds=1,
         )  # fmt: skip
         self.script = Script(folder / "claude", self.chance)
         self.kills: Counter[str] = Counter()
