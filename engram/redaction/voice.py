@@ -217,8 +217,9 @@ def _run_end(lines: list[str], at: int) -> int:
                 following += 1
             if following == len(lines) or not lines[following].startswith(("  ", "\t")):
                 return end
+            end = following
         end += 1
-    return end
+    return min(end, len(lines))
 
 
 def _quote_end(lines: list[str], at: int) -> int:
