@@ -16,6 +16,15 @@ def quick_damage(store: Store) -> str:
     return "" if found in (None, "ok") else str(found)
 
 
+def file_identity(store: Store) -> tuple[int, int] | None:
+    """Device and inode of memory.db now; None where there is none. Another one than at the start: it was replaced."""
+    try:
+        facts = store.path.stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
 def lease_owners(store: Store) -> dict[str, str]:
     """Name of a lease → its owner, for those that are held."""
     return {str(name): str(owner) for name, owner in store.rows("SELECT name, owner FROM lease WHERE owner <> ''")}

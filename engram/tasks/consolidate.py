@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 def consolidate() -> None:
     """Archive duplicates, merge, supersede, age, pack and graduate; nothing where the last run is too young."""
     from engram.tasks.edge import attempt
+    from engram.tasks.embed import embed
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    runtime.lane.run("consolidate", lambda: attempt(runtime, "consolidate", "", lambda: tidy(runtime)))
+
+    def tidy_and_embed() -> None:
+        if tidy(runtime):
+            embed()
+
+    runtime.lane.run("consolidate", lambda: attempt(runtime, "consolidate", "", tidy_and_embed))
 
 
 def tidy(runtime: Runtime) -> bool:
@@ -26,7 +32,6 @@ def tidy(runtime: Runtime) -> bool:
     from engram.consolidation.service import consolidate as run_consolidation
     from engram.models.work import note_success
     from engram.search.pairs import similar_pairs
-    from engram.tasks.embed import embed
 
     embedder = runtime.embedder
     report = run_consolidation(
@@ -38,5 +43,4 @@ def tidy(runtime: Runtime) -> bool:
     if report.has_run:
         note_success(runtime.store, "consolidate", seen=1, done=len(report.lines))
         runtime.refresh_index()
-        embed()
     return report.has_run

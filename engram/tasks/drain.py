@@ -13,9 +13,7 @@ from engram.tasks.edge import attempt
 from engram.tasks.embed import embed_slice
 from engram.tasks.extract import extract_now
 from engram.tasks.index_notes import index_now
-from engram.tasks.queue import huey
-from engram.tasks.runtime import Runtime, lay_on
-from engram.tasks.worker import bind_queue
+from engram.tasks.runtime import Runtime
 
 Progress = Callable[[str, int, int], None]
 
@@ -41,19 +39,13 @@ def drain(
         with_consolidation: also consolidate, if the last run is old enough.
         progress: gets a stage (extract, embed), how much is done and the total (0: not known).
     """
-    bind_queue(runtime.settings)
-    lay_on(runtime)
     done = Drained()
-    try:
-        _extract_all(runtime, done, with_waiting, progress)
-        attempt(runtime, "index_notes", "", lambda: index_now(runtime))
+    _extract_all(runtime, done, with_waiting, progress)
+    attempt(runtime, "index_notes", "", lambda: index_now(runtime))
+    _embed_all(runtime, done, progress)
+    if with_consolidation:
+        attempt(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", tidy(runtime)))
         _embed_all(runtime, done, progress)
-        if with_consolidation:
-            attempt(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", tidy(runtime)))
-            _embed_all(runtime, done, progress)
-    finally:
-        lay_on(None)
-        huey.storage.close()
     return done
 
 

@@ -21,17 +21,18 @@ def extract(session_id: str) -> None:
 def run_extract(runtime: Runtime, session_id: str) -> None:
     """Extract when no other heavy task runs."""
     from engram.tasks.edge import attempt
+    from engram.tasks.refresh import refresh
 
-    runtime.lane.run(
-        f"extract {session_id}",
-        lambda: attempt(runtime, "extract", session_id, lambda: extract_now(runtime, session_id)),
-    )
+    def extract_and_refresh() -> None:
+        if extract_now(runtime, session_id):
+            refresh(session_id)
+
+    runtime.lane.run(f"extract {session_id}", lambda: attempt(runtime, "extract", session_id, extract_and_refresh))
 
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; True where that changed a memory. Raises ExtractionError, StoreError."""
     from engram.extraction.service import extract_session
-    from engram.tasks.refresh import refresh
 
     if runtime.extractor is None:
         return False
@@ -40,5 +41,4 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
     )
     if report.has_changed:
         runtime.refresh_index()
-        refresh(session_id)
     return report.has_changed

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from engram.errors import StoreError
-from engram.models.changes import data_version
+from engram.models.changes import data_version, file_identity
 from engram.tasks.queue import EngramQueue
 from engram.tasks.recall_server import RecallServer
 from engram.tasks.ring import ring_due
@@ -35,6 +35,7 @@ class Housekeeper:
         self._has_warned = False
         self._data_version = -1
         self._quiet_looks = 0
+        self._opened = file_identity(runtime.store)
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
@@ -60,6 +61,8 @@ class Housekeeper:
         self._look_at_memory()
         if self._runtime.is_damaged.is_set():
             self._stop("memory.db is damaged")
+        if file_identity(self._runtime.store) != self._opened:
+            self._stop("memory.db was replaced")
         home = self._runtime.settings.places
         if not home.root.is_dir():
             self._stop("the memory folder is gone")

@@ -14,20 +14,24 @@ if TYPE_CHECKING:
 def index_notes() -> None:
     """Index new and changed notes, drop vanished ones; their vectors are made afterwards."""
     from engram.tasks.edge import attempt
+    from engram.tasks.embed import embed
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    runtime.lane.run("index_notes", lambda: attempt(runtime, "index_notes", "", lambda: index_now(runtime)))
+
+    def index_and_embed() -> None:
+        if index_now(runtime):
+            embed()
+
+    runtime.lane.run("index_notes", lambda: attempt(runtime, "index_notes", "", index_and_embed))
 
 
 def index_now(runtime: Runtime) -> bool:
     """Index; True where something changed. Raises StoreError."""
     from engram.models.work import note_success
     from engram.notes.index import index_notes as bring_in_line
-    from engram.tasks.embed import embed
 
     report = bring_in_line(runtime.store, runtime.settings, runtime.redact)
     if report.changed or report.removed:
         note_success(runtime.store, "index_notes", seen=report.notes, done=report.changed)
-        embed()
     return bool(report.changed or report.removed)

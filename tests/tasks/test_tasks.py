@@ -1,0 +1,304 @@
+"""What each task does: flush extracts below the threshold, a stop does not, a scan runs once, failures come again."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.clock import FixedClock, iso_time
+from engram.embedding.hashed import HashedEmbedder
+from engram.errors import BudgetReached, EngramError, StoreError
+from engram.extraction.candidate import Candidate, Kind
+from engram.models.store import Store, open_store
+from engram.models.vectors import count_missing_vectors
+from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work, list_stages, take_lease
+from engram.recollection.service import RecollectionService
+from engram.search.service import Searcher
+from engram.settings import Settings
+from engram.tasks.drain import drain
+from engram.tasks.edge import MAX_ATTEMPTS, attempt
+from engram.tasks.extract import extract
+from engram.tasks.flush import flush
+from engram.tasks.ingest import ingest, read_session
+from engram.tasks.queue import EngramQueue, huey
+from engram.tasks.runtime import Runtime, current_runtime, lay_on, make_runtime
+from engram.tasks.scan import scan_under_lease
+from engram.tasks.worker import bind_queue, drop_dead_leases
+from engram.transcripts.record import Turn
+
+NOW_MS = 1_780_000_000_000
+SESSION = "11111111-2222-3333-4444-555555555555"
+
+
+class EachTurn:
+    """An extractor that keeps each prompt."""
+
+    name = "each-1"
+    error: Exception | None = None
+
+    def propose(self, turns: Any, context: Any) -> list[Candidate]:
+        if self.error is not None:
+            raise self.error
+        return [self._of(turn) for turn in turns]
+
+    def _of(self, turn: Turn) -> Candidate:
+        return Candidate(Kind.TURN, turn.prompt, turn.reply or "-", tuple(s.uuid for s in turn.said), (turn.key,))
+
+
+class Bench:
+    """A worker's runtime without its threads: what waits in the queue is run by hand."""
+
+    def __init__(self, settings: Settings, store: Store, clock: FixedClock) -> None:
+        self.settings, self.store, self.clock = settings, store, clock
+        self.embedder, self.extractor = HashedEmbedder(), EachTurn()
+        searcher = Searcher(store, settings, embedder=self.embedder)
+        recollection = RecollectionService(store, searcher, settings, embedder=self.embedder)
+        self.runtime = Runtime(settings, store, searcher, recollection, self.embedder, self.extractor)
+        self.queue: EngramQueue = bind_queue(settings)
+
+    def talk(self, messages: int, session: str = SESSION) -> Path:
+        path = self.settings.projects_folder / "-work-demo" / f"{session}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            for number in range(messages):
+                role, entry = ("assistant" if number % 2 else "user"), str(uuid.uuid4())
+                text = f"Message {entry} about the importer."
+                content: Any = text if role == "user" else [{"type": "text", "text": text}]
+                line = {
+                    "type": role, "uuid": entry, "sessionId": session, "cwd": "/work/demo", "isSidechain": False,
+                    "timestamp": iso_time(self.clock.now_ms()),
+                    "message": {"role": role, "content": content, "id": entry},
+                }  # fmt: skip
+                file.write(json.dumps(line) + "\n")
+        return path
+
+    def run_all(self) -> list[str]:
+        """Run what waits, and what that enqueues; the names in order."""
+        ran = []
+        while (task := self.queue.dequeue()) is not None:
+            ran.append(task.name)
+            self.queue.execute(task)
+        return ran
+
+    def episodes(self) -> int:
+        return int(self.store.value("SELECT count(*) FROM episode"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    settings.places.prepare()
+    clock = FixedClock(NOW_MS)
+    with open_store(settings.places.memory_db, clock=clock) as store:
+        bench = Bench(settings, store, clock)
+        lay_on(bench.runtime)
+        yield bench
+        lay_on(None)
+    huey.storage.close()
+
+
+def test_a_session_of_three_messages_that_ends_is_extracted(bench: Bench) -> None:
+    bench.talk(3)
+
+    flush(SESSION)
+    bench.run_all()
+
+    assert bench.episodes() == 2
+    assert bench.store.value("SELECT count(*) FROM turn WHERE is_closed = 0") == 0
+
+
+def test_a_stop_alone_closes_the_turn_and_extracts_nothing_before_the_threshold(bench: Bench) -> None:
+    bench.talk(3)
+
+    ingest(SESSION)
+    ran = bench.run_all()
+
+    assert "extract" not in ran
+    assert bench.episodes() == 0
+    assert bench.store.value("SELECT count(*) FROM turn WHERE is_closed = 0") == 0
+
+
+def test_a_stop_at_the_threshold_extracts(bench: Bench) -> None:
+    bench.talk(5)
+
+    ingest(SESSION)
+
+    assert "extract" in bench.run_all()
+    assert bench.episodes() == 3
+
+
+def test_a_flush_of_a_forged_or_unknown_session_is_nothing(bench: Bench) -> None:
+    for session in ("../../etc/passwd", "*", "", "nobody"):
+        flush(session)
+    bench.run_all()
+
+    assert bench.store.value("SELECT count(*) FROM turn") == 0
+
+
+def test_running_a_task_twice_changes_nothing_more(bench: Bench) -> None:
+    bench.talk(6)
+    for task in (flush, ingest, extract):
+        task(SESSION)
+    bench.run_all()
+    before = bench.store.rows("SELECT * FROM episode ORDER BY id")
+
+    for task in (extract, flush, ingest):
+        task(SESSION)
+    bench.run_all()
+
+    assert bench.store.rows("SELECT * FROM episode ORDER BY id") == before
+
+
+def test_a_failed_extraction_comes_again_after_15_30_60_and_120_seconds(bench: Bench) -> None:
+    bench.extractor.error = BudgetReached("the cap of the day")
+    bench.talk(3)
+    flush(SESSION)
+    waits = []
+    for _ in range(6):
+        bench.run_all()
+        work = find_work(bench.store, "extract", SESSION)
+        assert work is not None
+        assert (work.state, work.last_error) == (WorkState.DUE, "the cap of the day")
+        waits.append((work.due_at_ms - bench.clock.now_ms()) // 1000)
+        bench.clock.advance(waits[-1] + 1)
+        extract(SESSION)
+
+    bench.extractor.error = None
+    bench.run_all()
+
+    assert waits == [*BACK_OFF_SECONDS, 120, 120]
+    assert bench.episodes() == 2
+    done = find_work(bench.store, "extract", SESSION)
+    assert done is not None
+    assert (done.state, done.attempts, done.last_error) == (WorkState.DONE, 0, "")
+
+
+def test_work_that_breaks_again_and_again_is_set_aside(bench: Bench) -> None:
+    bench.extractor.error = ValueError("a fault of the program")
+    bench.talk(3)
+    flush(SESSION)
+    for _ in range(MAX_ATTEMPTS):
+        bench.run_all()
+        extract(SESSION)
+
+    work = find_work(bench.store, "extract", SESSION)
+
+    assert work is not None
+    assert work.state is WorkState.DEAD
+    assert "a fault of the program" in work.last_error
+
+
+def test_a_failure_is_noted_and_never_leaves_the_task(bench: Bench) -> None:
+    def fail() -> None:
+        raise StoreError("disk full")
+
+    assert not attempt(bench.runtime, "embed", "", fail)
+    assert {stage.name: stage.last_error for stage in list_stages(bench.store)}["embed"] == "disk full"
+
+
+def test_a_scan_finds_everything_without_a_queue(bench: Bench) -> None:
+    bench.talk(6)
+    ingest(SESSION)
+    bench.queue.execute(bench.queue.dequeue())
+    bench.queue.storage.flush_queue()
+
+    scan_under_lease(bench.runtime)
+    ran = bench.run_all()
+
+    assert {"extract", "embed", "consolidate", "index_notes"} <= set(ran)
+    assert bench.episodes() == 3
+    assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
+
+
+def test_of_two_workers_one_scans(bench: Bench) -> None:
+    assert scan_under_lease(bench.runtime)
+    assert not scan_under_lease(bench.runtime)
+
+    bench.clock.advance(60)
+    assert scan_under_lease(bench.runtime)
+
+
+def test_a_lease_of_a_killed_worker_is_given_back_at_the_next_start(bench: Bench) -> None:
+    dead_pid = 2**22 + 7
+    assert take_lease(bench.store, "scan", f"{dead_pid}-1", 60)
+    assert not scan_under_lease(bench.runtime)
+
+    drop_dead_leases(bench.store)
+
+    assert scan_under_lease(bench.runtime)
+
+
+def test_an_overdue_consolidation_runs_once_and_then_waits_four_hours(bench: Bench) -> None:
+    def consolidations() -> int:
+        bench.clock.advance(60)
+        scan_under_lease(bench.runtime)
+        bench.run_all()
+        return int(bench.store.value("SELECT count(*) FROM run"))
+
+    assert consolidations() == 1
+    assert consolidations() == 1
+    bench.clock.advance(bench.settings.consolidate_seconds)
+    assert consolidations() == 2
+
+
+def test_without_an_extractor_turns_wait(bench: Bench) -> None:
+    bench.runtime.extractor = None
+    bench.talk(6)
+
+    flush(SESSION)
+    bench.run_all()
+
+    assert bench.episodes() == 0
+    assert bench.store.value("SELECT count(*) FROM turn WHERE extracted_revision < revision") == 3
+
+
+def test_a_drain_does_all_that_is_due_in_this_process(bench: Bench) -> None:
+    bench.talk(6)
+    bench.talk(2, session="short")
+    for session in (SESSION, "short"):
+        read_session(bench.runtime, session)
+
+    first = drain(bench.runtime)
+    assert bench.episodes() == 3
+    second = drain(bench.runtime, with_waiting=True)
+
+    assert (first.sessions, second.sessions, bench.episodes()) == (1, 1, 4)
+    assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
+
+
+def test_a_drain_ends_although_something_keeps_failing(bench: Bench) -> None:
+    bench.extractor.error = RuntimeError("always")
+    bench.talk(6)
+    ingest(SESSION)
+    bench.queue.execute(bench.queue.dequeue())
+
+    assert drain(bench.runtime).failed == 1
+
+
+def test_tasks_need_a_runtime() -> None:
+    lay_on(None)
+    with pytest.raises(EngramError, match="worker"):
+        current_runtime()
+
+
+def test_a_model_that_cannot_be_used_leaves_everything_else_working(bench: Bench, tmp_path: Path) -> None:
+    settings = Settings(home=bench.settings.home, claude_folder=bench.settings.claude_folder,
+                        embedding_model=str(tmp_path / "nowhere"))  # fmt: skip
+    runtime = make_runtime(settings, bench.store)
+
+    assert runtime.embedder is None
+    assert runtime.extractor is not None
+    assert {s.name: bool(s.last_error) for s in list_stages(bench.store)}["embed"]
+    assert runtime.index_mb() == 0
+
+
+@pytest.mark.parametrize("task", [flush, ingest, extract])
+def test_arguments_are_ids(bench: Bench, task: Callable[[Any], None]) -> None:
+    task("x" * 10_000)
+
+    assert bench.queue.dequeue() is None
