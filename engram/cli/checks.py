@@ -184,7 +184,7 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
     if totals.suspects:
         yield Check(
             "suspect", State.WARN, f"{totals.suspects} memories look like instructions and are never injected",
-            "see them: engram export --all, and forget or edit them",
+            "see them: engram export, and forget or edit them",
         )  # fmt: skip
     for scope in sorted(paused_scopes(store)):
         what = scope or "everything"

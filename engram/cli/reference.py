@@ -55,7 +55,8 @@ def _command_text(name: str, command: click.Command) -> str:
     ctx = click.Context(command, info_name=name)
     lines = [f"## {name}\n", inspect.cleandoc(command.help or ""), ""]
     lines += ["```", " ".join([name, *command.collect_usage_pieces(ctx)]), "```", ""]
-    records = [record for one in command.get_params(ctx) if (record := one.get_help_record(ctx)) is not None]
+    own = [one for one in command.params if one.name != "help"]
+    records = [record for one in own if (record := one.get_help_record(ctx)) is not None]
     lines += [f"- `{option}`: {' '.join(text.split())}" for option, text in records]
     return "\n".join(lines) + "\n"
 

@@ -135,7 +135,6 @@ def test_ctrl_c_stops_both_cleanly(started: subprocess.Popen[bytes], home: Home)
     assert output.decode().rstrip().endswith("Stopped.")
     assert not process_state(home.worker_lock).is_alive
     assert not process_state(home.watcher_lock).is_alive
-    assert not home.recall_socket.exists()
 
 
 def test_no_process_outlives_an_up_that_was_killed(started: subprocess.Popen[bytes], home: Home) -> None:
