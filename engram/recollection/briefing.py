@@ -56,7 +56,7 @@ def build_briefing(store: Store, settings: Settings, *, project_id: int | None =
     lines.add(_HEADER.format(place=f" in {shown_text(place.name, 60)}" if place else ""))
     lines.add(*broken_line(list_stages(store), store.now_ms()))
     empty = len(lines.kept)
-    pinned = pinned_episodes(store, seen)
+    pinned = [one for one in pinned_episodes(store, seen) if _is_firm(one)]
     for episode in pinned:
         lines.add(title_line(episode), whatever=True)
     files = {PurePath(name).name.lower() for name in recent_files(store, seen)}

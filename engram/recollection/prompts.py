@@ -42,6 +42,15 @@ def key_of(payload: Mapping[str, object], text: str) -> str:
     return prompt_id if isinstance(prompt_id, str) and _PROMPT_ID.fullmatch(prompt_id) else digest_of(text)
 
 
+def belongs_to(prompt: AskedPrompt, key: str, at_ms: int) -> bool:
+    """True where a bite noted under ``key`` at a time was given to this prompt.
+
+    A prompt read in a transcript has no id: there what was shown since it was typed counts.
+    """
+    is_written = prompt.key == prompt.digest
+    return key in (prompt.key, prompt.digest) or (is_written and at_ms >= prompt.at_ms - SAME_MOMENT_MS)
+
+
 class LatestPrompts:
     """The latest prompt of each session that is at work. Any thread may call any method."""
 

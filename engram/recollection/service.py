@@ -13,11 +13,12 @@ from engram.models.injections import Injection
 from engram.models.recent import latest_turn
 from engram.models.store import Store
 from engram.paths import is_session_id
+from engram.recollection.at_hand import ToolCall, choose_at_hand
 from engram.recollection.briefing import build_briefing
 from engram.recollection.choose import Asking, Bite, Floors, choose_bites
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.gate import search_text
-from engram.recollection.prompts import AskedPrompt, LatestPrompts, digest_of, key_of
+from engram.recollection.prompts import AskedPrompt, LatestPrompts, belongs_to, digest_of, key_of
 from engram.recollection.render import TOKEN_CHARS, bites_text, hook_output
 from engram.recollection.searching import NO_PROJECT, Searcher
 from engram.recollection.topics import Topics
@@ -164,12 +165,11 @@ class RecollectionService:
         prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
         if prompt is None or not self._settings.inject or self._is_stale(prompt):
             return False
-        text = self._redact(" ".join([*(name.rpartition("/")[2] for name in files), command, error]), ()).strip()
+        call = ToolCall(tuple(files), self._redact(command, ()), self._redact(error, ()))
         self._settle_session(session_id)
-        if not text or self._files.is_pending(session_id):
+        if not call.text or self._files.is_pending(session_id):
             return False
-        asked = AskedPrompt(prompt.key, prompt.digest, text, prompt.at_ms, prompt.cwd)
-        return self._offer(session_id, asked, files=tuple(files), command=command, error=error)
+        return self._offer(session_id, prompt, call)
 
     def tidy(self) -> int:
         """Read the receipts of hooks, withdraw what got stale, remove what is left over; returns how many files."""
@@ -187,47 +187,34 @@ class RecollectionService:
         known = sessions.known_values(self._store, session_id)
         return search_text(self._redact(prompt, known)) if isinstance(prompt, str) else ""
 
-    def _choose(
-        self,
-        session_id: str,
-        prompt: AskedPrompt,
-        files: tuple[str, ...] = (),
-        command: str = "",
-        error: str = "",
-    ) -> list[Bite]:
-        """Bites for a prompt, as many as it may still have; what waits counts as not shown."""
-        ledger = [one for one in injections.injections_of_session(self._store, session_id) if one.state == "shown"]
-        had = {one.episode_id for one in ledger if one.prompt_key in (prompt.key, prompt.digest)}
+    def _choose(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> list[Bite]:
+        """Bites for a prompt or a tool call of it, as many as the prompt may still have; what waits was not shown."""
+        ledger = injections.injections_of_session(self._store, session_id)
+        shown = [one for one in ledger if one.state == "shown"]
+        had = {one.episode_id for one in shown if belongs_to(prompt, one.prompt_key, one.at_ms)}
         remaining = self._settings.bites - len(had)
         if remaining <= 0 or not self._may_show(session_id, prompt.cwd):
             return []
-        project_id = self._project_of(session_id, prompt.cwd)
-        now_ms = self._store.now_ms()
+        project_id, now_ms = self._project_of(session_id, prompt.cwd), self._store.now_ms()
         query = Query(
-            prompt.text,
+            call.text if call else prompt.text,
             NO_PROJECT if project_id is None else project_id,
             limit=CANDIDATES,
             now_ms=now_ms,
-            files=files,
             session_id=session_id,
-            command=command,
-            error=error,
+            files=call.files if call else (),
+            command=call.command if call else "",
+            error=call.error if call else "",
         )
-        waiting = {one.episode_id for one in self._waiting(session_id)} - {one.episode_id for one in ledger}
-        shown = injections.injected_ids(self._store, session_id) - waiting
-        asking = Asking(prompt.text, session_id, project_id, shown | had, remaining, now_ms)
-        return choose_bites(self._searcher.recall(query), asking, self._floors)
+        waiting = {one.episode_id for one in ledger if one.state == "pending"} - {one.episode_id for one in shown}
+        told = injections.injected_ids(self._store, session_id) - waiting
+        asking = Asking(query.text, session_id, project_id, told | had, remaining, now_ms)
+        hits = self._searcher.recall(query)
+        return choose_at_hand(hits, asking, call) if call else choose_bites(hits, asking, self._floors)
 
-    def _offer(
-        self,
-        session_id: str,
-        prompt: AskedPrompt,
-        files: tuple[str, ...] = (),
-        command: str = "",
-        error: str = "",
-    ) -> bool:
+    def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> bool:
         """Choose bites and put them where the next tool call takes them, in place of what waits there."""
-        bites = self._choose(session_id, prompt, files, command, error)
+        bites = self._choose(session_id, prompt, call)
         data = hook_output(_TOOL, bites_text(bites, self._settings.bite_tokens))
         with self._handing_over:
             latest = self._prompts.find(session_id)
@@ -239,7 +226,7 @@ class RecollectionService:
                 return False
             self._note(session_id, prompt.key, "tool", bites, "pending")
             self._files.put(session_id, data)
-        if prompt.text == latest.text:
+        if call is None:
             self._topics.note(session_id, latest.text)
         return True
 
@@ -261,12 +248,10 @@ class RecollectionService:
             if not self._files.take_receipt(session_id):
                 return False
             with self._store.writing():
-                for key in {one.prompt_key for one in self._waiting(session_id)}:
+                waiting = injections.injections_of_session(self._store, session_id)
+                for key in {one.prompt_key for one in waiting if one.state == "pending"}:
                     injections.mark_shown(self._store, session_id, key)
         return True
-
-    def _waiting(self, session_id: str) -> list[Injection]:
-        return [one for one in injections.injections_of_session(self._store, session_id) if one.state == "pending"]
 
     def _note(self, session_id: str, key: str, channel: str, bites: Sequence[Bite], state: str) -> None:
         with self._store.writing():

@@ -1,0 +1,96 @@
+"""What a hook costs, as a ratio to a bare start of Python: PreToolUse with nothing pending, a prompt with the answer ready.
+
+    python benchmarks/hooks.py [--rounds N] [--json]
+
+The rounds take turns, so that a busy machine slows all alike. Targets: PreToolUse ≤ 0.25, UserPromptSubmit ≤ 1.3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from engram.paths import Home
+from engram.recollection.render import hook_output
+from engram.socketpath import socket_address
+from engram_hooks.block import link_interpreter, settings_block
+
+#: Payload of a prompt, about as long as real ones.
+PAYLOAD = json.dumps(
+    {
+        "session_id": "22582f02-0391-4a88-b729-f218fbfb8d9e",
+        "cwd": "/home/dev/proj",
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": "why does the watcher hold a lock " * 10,
+    }
+).encode()
+ANSWER = hook_output("UserPromptSubmit", "A note of about the usual length. " * 15)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Home(Path(folder) / "home").prepare()
+        link_interpreter(home)
+        _serve(home)
+        figures = measure(home, options.rounds)
+    if options.json:
+        print(json.dumps(figures))
+        return
+    for name, figure in figures.items():
+        print(f"{name:<28} {figure['ms']:>7.1f} ms   {figure['ratio']:>5.2f}")
+
+
+def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
+    """Median time and ratio to a bare Python of each command."""
+    block = settings_block(interpreter=sys.executable)["hooks"]
+    commands = {event: ["/bin/sh", "-c", found[0]["hooks"][0]["command"]] for event, found in block.items()}
+    commands = {"python -I -S -c pass": [str(home.python_link), "-I", "-S", "-c", "pass"]} | commands
+    environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CODE_SESSION_ID": "nothing-is-pending"}
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            started = time.perf_counter()
+            done = subprocess.run(command, input=PAYLOAD, capture_output=True, env=environment, check=True)
+            times[name].append(time.perf_counter() - started)
+            if name in ("UserPromptSubmit", "SessionStart"):
+                assert done.stdout == ANSWER
+    bare = statistics.median(times["python -I -S -c pass"])
+    return {
+        name: {"ms": round(statistics.median(found) * 1000, 2), "ratio": round(statistics.median(found) / bare, 3)}
+        for name, found in times.items()
+    }
+
+
+def _serve(home: Home) -> None:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with socket_address(home.recall_socket) as address:
+        listener.bind(address)
+    listener.listen(16)
+
+    def answer() -> None:
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                while connection.recv(65_536):
+                    pass
+                connection.sendall(ANSWER)
+
+    threading.Thread(target=answer, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

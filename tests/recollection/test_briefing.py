@@ -1,0 +1,140 @@
+"""The briefing: pinned first, the important and recent next, inside its budget, never broken by one huge entry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engram.models import sessions
+from engram.models.transcripts import ensure_transcript
+from engram.models.turns import write_turn
+from engram.models.work import note_failure, note_success
+from engram.recollection.briefing import build_briefing
+from engram.transcripts.record import Action, Opening, Turn
+
+DAY_MS = 86_400_000
+
+
+def brief(memory: Any, **fields: Any) -> list[str]:
+    text = build_briefing(memory.store, memory.settings, **({"project_id": memory.project.id} | fields))
+    return text.splitlines()[1:-1]
+
+
+def summaries(lines: list[str]) -> list[str]:
+    return [line.partition(": ")[2] for line in lines if line.startswith("- [ep_")]
+
+
+def test_an_empty_memory_says_nothing(memory: Any) -> None:
+    assert build_briefing(memory.store, memory.settings, project_id=memory.project.id) == ""
+
+
+def test_pinned_come_first_then_the_important_and_recent(memory: Any) -> None:
+    now = memory.clock.now_ms()
+    memory.keep("an old one", created_at_ms=now - 60 * DAY_MS)
+    memory.keep("a fresh one", created_at_ms=now)
+    memory.keep("an important old one", created_at_ms=now - 60 * DAY_MS, importance="high", confidence=0.95)
+    memory.keep("a pinned old one", created_at_ms=now - 90 * DAY_MS, is_pinned=True)
+
+    assert summaries(brief(memory)) == ["a pinned old one", "a fresh one", "an important old one", "an old one"]
+
+
+def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Any) -> None:
+    memory.keep("of another file", importance="high", entities=("docs/other.md",))
+    memory.keep("of this file", entities=("src/store.py",))
+    with memory.store.writing():
+        session = sessions.ensure_session(
+            memory.store, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
+        )
+        transcript = ensure_transcript(memory.store, Path("/x/s9.jsonl"), session.id)
+        edit = Action("t", "Edit", files=("/dev/lab/proj/src/store.py",), is_edit=True)
+        write_turn(memory.store, Turn("k", "s9", Opening.PROMPT, actions=(edit,), started_at_ms=5), session, transcript)
+
+    assert summaries(brief(memory))[0] == "of this file"
+
+
+def test_the_first_three_come_with_facts_or_the_beginning_of_their_content(memory: Any) -> None:
+    for number in range(5):
+        memory.keep(f"memory {number}", content=f"Content {number} " + "says more " * 40, created_at_ms=1000 + number)
+    memory.keep("with facts", facts=("fact one", "fact two"), importance="high", created_at_ms=2000)
+
+    lines = brief(memory)
+
+    assert lines[2:4] == ["  - fact one", "  - fact two"]
+    assert sum(line.startswith("  ") for line in lines) == 4
+    assert max(len(line) for line in lines if line.startswith("  Content")) <= 102
+
+
+def test_the_footer_counts_what_is_not_shown_and_stands_only_then(memory: Any) -> None:
+    for number in range(4):
+        memory.keep(f"memory {number}")
+    assert not any("memory_search" in line for line in brief(memory))
+
+    for number in range(200):
+        memory.keep(f"a further memory of some length, with number {number} in it")
+    lines = brief(memory)
+
+    assert lines[-1] == f"{204 - len(summaries(lines))} more via memory_search"
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.text(max_size=3000), st.integers(0, 20), st.booleans()), max_size=6))
+def test_whatever_is_kept_the_budget_holds(memory: Any, kept: list[tuple[str, int, bool]]) -> None:
+    for text, facts, is_high in kept:
+        memory.keep(text, content=text * 3, facts=(text,) * facts, importance="high" if is_high else "normal")
+
+    text = build_briefing(memory.store, memory.settings, project_id=memory.project.id)
+
+    assert len(text) <= 0.9 * 4 * memory.settings.briefing_tokens + 40
+    assert text.count("engram-memories>") in (0, 2)
+
+
+def test_a_hundred_pinned_memories_stay_inside_what_a_hook_may_print(memory: Any) -> None:
+    for number in range(150):
+        memory.keep(f"pinned {number} " + "word " * 60, is_pinned=True)
+
+    assert len(build_briefing(memory.store, memory.settings, project_id=memory.project.id)) <= 10_000
+
+
+def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory: Any) -> None:
+    memory.keep()
+    memory.settings.places.memory_note.write_text(
+        "# Notes\n\n- Answer in short sentences\n- Graduated line (ep_0123456789ab)\n"
+    )
+
+    lines = brief(memory)
+
+    assert "- Answer in short sentences" in lines
+    assert not any("Graduated" in line for line in lines)
+
+
+def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memory(memory: Any) -> None:
+    note_failure(memory.store, "ingest", "disk full")
+    assert brief(memory) == []
+    memory.clock.advance(2 * 3600)
+
+    (line,) = brief(memory)[1:]
+
+    assert "nothing new for 2 h" in line
+    assert "engram doctor" in line
+    note_success(memory.store, "ingest")
+    assert brief(memory) == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"status": "suspect"}, {"status": "archived"}, {"superseded_by": "ep_1"}, {"is_lowered": True}]
+)
+def test_what_is_doubtful_or_over_is_left_out(memory: Any, fields: dict[str, Any]) -> None:
+    memory.keep("doubtful", **fields)
+
+    assert "doubtful" not in " ".join(brief(memory))
+
+
+def test_a_root_folder_sees_global_memories_alone(memory: Any) -> None:
+    memory.keep("of the project", is_pinned=True)
+    memory.keep("of all", scope="global")
+
+    assert summaries(brief(memory, project_id=None)) == ["of all"]
