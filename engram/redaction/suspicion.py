@@ -193,7 +193,7 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :,]?){16,}|(?:\\x[0-9a-fA-F]{2}){6,}|(?:0
 _ESCAPES = re.compile(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|(?:\\[0-7]{3}){6,}"
 )
-_TALKATIVE = re.compile(r"[A-Za-z]{2,}[ ,.'/-]+[A-Za-z]{2,}")
+_TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
 def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str | None:

@@ -17,9 +17,9 @@ LONGEST_TYPED_PROMPT = 6_000
 _INDENTED_LINES = 3
 
 _FENCE = re.compile(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
-_TAG = re.compile(r"\s*<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
+_TAG = re.compile(r"\s{0,40}<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
 _ROLE = re.compile(
-    r"(?i)\s*(?:[#>*_\[\-=]{0,6}\s*)(?:system|assistant|user|human|developer|claude|ai|tool|bot|model|operator|admin(?:istrator)?|me|you|"
+    r"(?i)[ \t]{0,40}(?:[#>*_\[\-=]{1,6}[ \t]{0,4})?(?:system|assistant|user|human|developer|claude|ai|tool|bot|model|operator|admin(?:istrator)?|me|you|"
     r"from|subject|to|date|author|commit|re|fwd|sent|reply-to)\b(?:\s*(?:message|prompt|note|reminder|override|notice|result|output|instructions?))?\s*[\]*_]{0,3}\s*:"
 )
 _DIFF_HEAD = re.compile(r"(?:diff --git |@@ -|--- [\w/.\"]|\+\+\+ [\w/.\"]|index [0-9a-f]{5,}\.\.|Index: |={20,})")
@@ -160,6 +160,8 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool]) -> int:
 def _paste_end(lines: list[str], at: int) -> int:
     """Where the paste that begins with line `at` ends; `at` where the line looks typed."""
     line = lines[at]
+    if not line.strip():
+        return at
     fence = _FENCE.match(line)
     if fence:
         return _fence_end(lines, at, fence.group(1))
