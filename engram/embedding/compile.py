@@ -126,7 +126,6 @@ def compile_model(model: str, models_folder: Path, *, allow_network: bool = Fals
 
 def main(arguments: list[str]) -> int:
     """Compile; the last line on stderr says why it failed. Returns the exit status."""
-    os.umask(0o077)
     positional = [argument for argument in arguments if argument != _ALLOW_NETWORK]
     if len(positional) != 2:
         sys.stderr.write("usage: python -m engram.embedding.compile MODEL MODELS_FOLDER [--allow-network]\n")
@@ -137,7 +136,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return _EXIT_FAILED
     except Exception as error:  # noqa: BLE001 - the edge of this process: any fault of an exporter is a reason
-        sys.stderr.write(f"compiling failed: {type(error).__name__}: {str(error).strip().splitlines()[:1]}\n")
+        first_line = (str(error).strip().splitlines() or ["no reason given"])[0]
+        sys.stderr.write(f"compiling failed: {type(error).__name__}: {first_line}\n")
         return _EXIT_FAILED
     return 0
 
@@ -219,4 +219,5 @@ def _reason(status: int, stderr: bytes) -> str:
 
 
 if __name__ == "__main__":
+    os.umask(0o077)
     sys.exit(main(sys.argv[1:]))

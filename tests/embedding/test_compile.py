@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,32 @@ def test_a_compiled_model_that_answers_otherwise_is_refused(monkeypatch: pytest.
         compiling._checked(CARD, tmp_path, object())
 
 
+def test_waiting_ends_after_the_given_time(model_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(EmbeddingError, match="longer than"):
+        compiling.ensure_compiled(str(model_folder), tmp_path / "models", timeout_seconds=0)
+
+
+def test_the_program_compiles_and_says_nothing(
+    model_folder: Path, tmp_path: Path, builds: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compiling.main([str(model_folder), str(tmp_path / "models")]) == 0
+
+    assert compiling.is_compiled(tmp_path / "models" / find_source(str(model_folder)).target_name)
+    assert capsys.readouterr().err == ""
+
+
+def test_any_fault_of_an_exporter_is_one_line(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def build(*_: Any) -> None:
+        raise RuntimeError("no such operator\nand a long story")
+
+    monkeypatch.setattr(compiling, "_build", build)
+
+    assert compiling.main([str(model_folder), str(tmp_path / "models")]) == 1
+    assert capsys.readouterr().err == "compiling failed: RuntimeError: no such operator\n"
+
+
 def test_arguments_that_make_no_sense_are_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert compiling.main(["bundled"]) == 2
     assert "usage" in capsys.readouterr().err
@@ -182,3 +209,13 @@ def test_a_model_from_a_folder_keeps_its_own_pooling_and_prompts(tiny_model: Pat
     assert embedder.dimension == 16
     assert card["prompts"] == {"document": "passage: ", "query": "query: "}
     assert not np.allclose(embedder.embed(["same words"])[0], embedder.embed_query("same words"))
+
+
+@pytest.mark.model
+def test_weights_that_are_none_are_an_embedding_error(tiny_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "broken"
+    shutil.copytree(tiny_model, folder)
+    (folder / "model.safetensors").write_bytes(b"broken")
+
+    with pytest.raises(EmbeddingError, match="cannot load"):
+        reference.load_original(folder)
