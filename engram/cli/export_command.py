@@ -13,7 +13,7 @@ import click
 from engram.atomic import write_atomic
 from engram.cli.episode_json import episode_from_json, episode_to_json
 from engram.cli.options import json_option, project_option
-from engram.cli.output import print_json
+from engram.cli.output import print_json, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
 from engram.errors import BadRequest
 from engram.models import episodes, sessions
@@ -47,7 +47,7 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
             if (place is None or one.project_id == place.id) and (
                 not only_current or one.status in ("active", "provisional")
             ):
-                lines.append(json.dumps(episode_to_json(store, one) | _identity(store, one), ensure_ascii=False))
+                lines.append(to_json(episode_to_json(store, one) | _identity(store, one)))
     if output is None:
         for line in lines:
             click.echo(line)

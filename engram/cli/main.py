@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import io
 import logging
 import os
 import sys
@@ -108,6 +109,10 @@ def engram(ctx: click.Context, home: str | None, claude_folder: str | None, assi
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; a fault in Engram goes to the log with its traceback, and says so in one line."""
     os.umask(0o077)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot write a letter shows another one; it is no reason to fail.
+            stream.reconfigure(errors="replace")
     try:
         code = engram.main(
             args=None if arguments is None else list(arguments), prog_name="engram", standalone_mode=False

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,11 +17,10 @@ from rich.text import Text
 
 from engram.clock import iso_time
 
-#: Control characters but for newline and tab, escape sequences included, and marks that turn the writing direction.
-_UNSAFE = dict.fromkeys([*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298)])
-_KEPT = {9: "    ", 10: "\n"}
-_TRANSLATION: dict[int, str | None] = {**_UNSAFE, **_KEPT}
-
+#: Escape sequences that steer a terminal.
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
+#: Unicode categories of what is invisible, turns the writing direction or steers: never shown.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 #: Columns of a table that is written to a file or a pipe.
 _FILE_WIDTH = 200
 #: Columns whose values are typed again by people, so that they are never broken.
@@ -27,8 +28,11 @@ _WHOLE = ("session", "memory", "id")
 
 
 def safe(text: str) -> str:
-    """A stored text as it may be shown on a terminal: without control characters and direction marks."""
-    return text.translate(_TRANSLATION)
+    """A stored text as it may be shown on a terminal: nothing in it steers, hides or turns the writing direction."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _SEQUENCE.sub("", text).replace("\t", "    ")
+    return "".join(letter for letter in text if letter == "\n" or unicodedata.category(letter) not in _HIDDEN)
 
 
 def one_line(text: str, limit: int = 120) -> str:
@@ -39,12 +43,17 @@ def one_line(text: str, limit: int = 120) -> str:
 
 def print_json(value: Any) -> None:
     """One JSON value, on indented lines."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    click.echo(to_json(value, indent=2))
 
 
-def print_json_line(value: Any) -> None:
-    """One JSON value on one line."""
-    click.echo(json.dumps(value, ensure_ascii=False, default=str))
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """JSON that the standard output can take: with its own letters, or escaped where it cannot write them."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return json.dumps(value, ensure_ascii=True, indent=indent, default=str)
+    return text
 
 
 def console() -> Console:

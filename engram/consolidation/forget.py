@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 #: A note or export larger than this is not searched, in bytes.
 _FILE_LIMIT_BYTES = 200_000_000
 #: Shortest text that is looked for in notes, in characters: shorter ones stand there by chance.
-_LEAST_TEXT = 12
+_LEAST_TEXT = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,18 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, keep_turns: b
     keys = forgetting.turn_keys(store, turn_ids)
     ids = [one.episode_id for one in memories]
     sessions = list(dict.fromkeys(forgetting.sessions_of_turns(store, turn_ids)))
-    backups, dropped = _clean_backups(places, store.driver, ids, keys)
-    cleaned = [*_clean_recollections(places, ids, texts), *_clean_exports(places, ids)]
-    notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(_notes(places), ids, texts)]))
+    told = _told(texts)
+
+    def is_kept(line: str) -> bool:
+        return not any(one in line for one in ids) and not any(one in line for one in told)
+
+    backups, dropped = _clean_backups(places, store.driver, ids, keys, is_kept)
+    cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, ids)]
+    notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(_notes(places), is_kept)]))
     with store.writing():
         memories, turn_ids = plan_forget(store, episode_id, keep_turns=keep_turns)
         forgetting.delete_memories(store, memories, turn_ids)
+        forgetting.clean_runs(store, is_kept)
         forgetting.drop_notes(store, [str(path) for path in notes])
     for session_id in sessions:
         log_session(store, places, session_id)
@@ -101,12 +107,12 @@ def _texts_of(memories: Sequence[Episode]) -> list[str]:
     return [text for one in memories for text in (one.summary, one.content, *one.facts)]
 
 
-def _clean_recollections(places: Home, ids: Sequence[str], texts: Sequence[str]) -> list[str]:
+def _clean_recollections(places: Home, is_kept: Callable[[str], bool]) -> list[str]:
     """Remove recollection files that hold one of the memories; the worker makes them anew."""
     removed = []
     for path in _files(places.recollections, ("*",)):
         data = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace")
-        if any(one in data for one in ids) or any(one in data for one in _told(texts)):
+        if not is_kept(data):
             with contextlib.suppress(OSError):
                 path.unlink()
                 removed.append(path.name)
@@ -135,14 +141,12 @@ def _sections(text: str) -> list[str]:
     return parts
 
 
-def _clean_lines(paths: Iterable[Path], ids: Sequence[str], texts: Sequence[str]) -> list[Path]:
+def _clean_lines(paths: Iterable[Path], is_kept: Callable[[str], bool]) -> list[Path]:
     """Take the lines out of notes that name one of the memories or say the same."""
     changed = []
-    told = _told(texts)
     for path in paths:
-        text = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace")
-        lines = text.splitlines(keepends=True)
-        kept = [line for line in lines if not any(one in line for one in ids) and not any(one in line for one in told)]
+        lines = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace").splitlines(keepends=True)
+        kept = [line for line in lines if is_kept(line)]
         if len(kept) < len(lines):
             write_atomic(path, "".join(kept).encode())
             changed.append(path)
@@ -181,7 +185,9 @@ def _notes(places: Home) -> list[Path]:
     return _files(places.notes, ("**/*.md",))
 
 
-def _clean_backups(places: Home, driver: str, ids: Sequence[str], keys: Sequence[str]) -> tuple[int, int]:
+def _clean_backups(
+    places: Home, driver: str, ids: Sequence[str], keys: Sequence[str], is_kept: Callable[[str], bool]
+) -> tuple[int, int]:
     """Delete the same rows in every backup; a backup that cannot be changed is deleted. (cleaned, deleted)"""
     cleaned = dropped = 0
     for path in _files(places.backups, ("*.db", "*.sqlite")):
@@ -190,7 +196,7 @@ def _clean_backups(places: Home, driver: str, ids: Sequence[str], keys: Sequence
             try:
                 copy.open()
                 with copy.writing():
-                    found = forgetting.forget_in_copy(copy, ids, keys)
+                    found = forgetting.forget_in_copy(copy, ids, keys, is_kept)
                 forgetting.wipe_free_space(copy)
             finally:
                 copy.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 
 from engram.models.episodes import Episode, delete_episode, select_episodes
 from engram.models.notes import drop_note
@@ -76,11 +77,26 @@ def drop_notes(store: Store, paths: Sequence[str]) -> None:
             drop_note(store, str(source))
 
 
+def clean_runs(store: Store, is_kept: Callable[[str], bool]) -> None:
+    """Take lines out of the reports of consolidations, and out of the notes that they keep to undo. In ``writing``."""
+    for run_id, text in store.rows("SELECT id, report FROM run"):
+        report = json.loads(text)
+        changed = dict(report)
+        if isinstance(report.get("lines"), list):
+            changed["lines"] = [line for line in report["lines"] if is_kept(str(line))]
+        if isinstance(report.get("files_before"), dict):
+            changed["files_before"] = {
+                name: "".join(line for line in str(before).splitlines(keepends=True) if is_kept(line))
+                for name, before in report["files_before"].items()
+            }
+        if changed != report:
+            store.run("UPDATE run SET report = ? WHERE id = ?", (json.dumps(changed, ensure_ascii=False), run_id))
+
+
 def _cut_from_others(store: Store, episode: Episode) -> None:
-    """Take a memory's words out of the history and the runs of others: a merge keeps what it merged."""
+    """Take a memory's words out of the history of others: a merge keeps what it merged."""
     pattern = f"%{episode.episode_id}%"
     store.run("DELETE FROM history WHERE before LIKE ? OR after LIKE ? OR reason LIKE ?", (pattern, pattern, pattern))
-    store.run("UPDATE run SET report = '{}' WHERE report LIKE ?", (pattern,))
 
 
 def _forget_rolling_summary(store: Store, turn_id: int) -> None:
@@ -90,12 +106,15 @@ def _forget_rolling_summary(store: Store, turn_id: int) -> None:
     )
 
 
-def forget_in_copy(store: Store, episode_ids: Sequence[str], turn_keys: Sequence[str]) -> int:
+def forget_in_copy(
+    store: Store, episode_ids: Sequence[str], turn_keys: Sequence[str], is_kept: Callable[[str], bool]
+) -> int:
     """Delete the same memories and turns in a copy of the database; returns how many rows there were. In ``writing``.
 
     The copy's whole index of notes goes too: it may hold lines that the files no longer have, and is made from them.
     """
     done = 0
+    clean_runs(store, is_kept)
     drop_notes(store, [str(row[0]) for row in store.rows("SELECT path FROM note")])
     for episode_id in episode_ids:
         for one in select_episodes(store, "e.episode_id = ?", (episode_id,)):

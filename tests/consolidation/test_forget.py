@@ -14,7 +14,7 @@ import pytest
 from engram.consolidation.forget import forget_episode, plan_forget
 from engram.errors import NotFound
 from engram.ingest.service import ingest_file
-from engram.models import episodes, forgetting, injections, vectors
+from engram.models import episodes, forgetting, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.store import Store, open_store
@@ -98,6 +98,11 @@ def spread(store: Store, home: Home, target: Episode) -> None:
     (home.recollections / f"{SESSION}.pending").write_text(f"{target.episode_id}: zanzibarian")
     line = json.dumps({"id": target.episode_id, "summary": target.summary})
     (home.root / "export.jsonl").write_text(line + '\n{"id": "ep_000000000000", "summary": "other"}\n')
+    run = runs.begin_run(store)
+    runs.update_run(
+        store, run, position="", state="done",
+        report={"lines": [f"graduate {target.episode_id}", "other"], "files_before": {"MEMORY.md": home.memory_note.read_text()}},
+    )  # fmt: skip
     with store.writing():
         vectors.put_vectors(store, "m", [("e", target.id, 0, b"zanzibar")])
         changed = episodes.change_episode(store, target, "edit", "quokkafied", summary="The hull is quokkafied")
@@ -136,6 +141,9 @@ def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) ->
     assert "ep_000000000000" in (home.root / "export.jsonl").read_text()
     daily = next(home.daily_notes.glob("*.md")).read_text()
     assert "And the mast?" in daily
+    (run,) = runs.list_runs(store)
+    assert run.report["lines"] == ["other"]
+    assert "The mast is brown" in run.report["files_before"]["MEMORY.md"]
     backup = sqlite3.connect(home.backups / "memory-2026-11-05.db")
     assert backup.execute("SELECT episode_id FROM episode").fetchall() == [(other.episode_id,)]
     backup.close()
