@@ -107,9 +107,12 @@ def test_a_key_block_goes_as_a_whole_even_if_it_is_cut_off() -> None:
 
 def test_a_secret_across_the_border_of_two_windows_is_masked() -> None:
     secret = chance(5, 40)
-    for shift in (0, 10, 20, 39):
-        text = "word " * 13_100 + "x" * (36 - shift) + " " + secret + " end" + " word" * 2_000
-        assert not any(secret[i : i + 10] in redact(text) for i in range(31))
+    for shift in (0, 20, 39):
+        text = "word " * 13_100 + "x" * (36 - min(shift, 36)) + " " + secret + " end" + " word" * 500
+
+        masked = redact(text)
+
+        assert not any(secret[i : i + 10] in masked for i in range(31))
 
 
 def test_what_stands_between_private_tags_is_gone_even_when_it_is_no_secret() -> None:
