@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from engram.tasks.queue import huey
@@ -10,9 +11,9 @@ if TYPE_CHECKING:
     from engram.tasks.runtime import Runtime
 
 #: Rows of one call, each call is one transaction.
-BATCH_ROWS = 64
-#: Calls of one slice.
-SLICE_CALLS = 8
+BATCH_ROWS = 32
+#: About as long as one slice takes, in seconds; then whoever waits has its turn.
+SLICE_SECONDS = 2.0
 
 
 @huey.task(name="embed", priority=0)
@@ -42,11 +43,11 @@ def embed_slice(runtime: Runtime) -> int:
 
     if runtime.embedder is None:
         return 0
-    total = done = 0
-    for _ in range(SLICE_CALLS):
+    total, until = 0, time.monotonic() + SLICE_SECONDS
+    while True:
         done = 0 if runtime.is_stopping else embed_missing(runtime.store, runtime.embedder, BATCH_ROWS)
         total += done
-        if done < BATCH_ROWS:
+        if done < BATCH_ROWS or time.monotonic() > until:
             break
     if total:
         note_success(runtime.store, "embed", seen=total, done=total)

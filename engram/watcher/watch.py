@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 EXIT_AGAIN = 75
 #: Longest wait between two looks at the folder, in seconds.
 LOOK_SECONDS = 5.0
+#: Bytes of a transcript that are read at one time: keeps this process small.
+CHUNK_BYTES = 256 * 1024
 #: Longest wait of an enqueue for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
 
@@ -88,7 +90,9 @@ class Watcher:
 
     def _read(self, path: Path) -> IngestResult | None:
         try:
-            result = ingest_file(self.store, path, settings=self.settings, redact=redact, agent=self._agent)
+            result = ingest_file(
+                self.store, path, settings=self.settings, redact=redact, agent=self._agent, chunk_bytes=CHUNK_BYTES
+            )
         except BrokenDatabase:
             raise
         except Exception as error:
