@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from engram.models.episodes import Episode
 from engram.recollection.gate import telling_words
 from engram.recollection.relevance import Answer, relevance
-from engram.recollection.words import overlap, stems
+from engram.recollection.words import same_words, stems
 from engram.search.query import Hit
 
 #: Provisional memories below this confidence are never injected.
 PROVISIONAL_CONFIDENCE = 0.5
-#: Two bites whose words overlap this much say the same.
-SAME_WORDS = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def may_inject(episode: Episode, asking: Asking) -> bool:
 
 
 def _says_the_same(one: Hit, other: Hit) -> bool:
-    return overlap(stems(telling_words(one.text)), stems(telling_words(other.text))) >= SAME_WORDS
+    return same_words(stems(telling_words(one.text)), stems(telling_words(other.text)))
 
 
 def _bite(relevance: float, hit: Hit) -> Bite:

@@ -21,10 +21,12 @@ KEPT_SESSIONS = 500
 SAME_WORDS = 0.8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Topic:
+    text: str
     words: frozenset[str]
-    vector: Matrix | None
+    #: Made when it is first compared, so that nobody waits for it.
+    vector: Matrix | None = None
 
 
 class Topics:
@@ -42,18 +44,21 @@ class Topics:
             last = self._found.get(session_id)
         if last is None:
             return False
-        if overlap(stems(telling_words(text)), last.words) >= SAME_WORDS and len(last.words) > 3:
+        if len(last.words) > 3 and overlap(stems(telling_words(text)), last.words) >= SAME_WORDS:
             return True
-        vector = self._vector(text) if last.vector is not None else None
-        if vector is None or last.vector is None or self._embedder is None:
+        if self._embedder is None:
             return False
-        return float(vector @ last.vector) > self._embedder.thresholds.same_topic
+        try:
+            if last.vector is None:
+                last.vector = self._embedder.embed_query(last.text)
+            return float(self._embedder.embed_query(text) @ last.vector) > self._embedder.thresholds.same_topic
+        except EmbeddingError:
+            return False
 
     def note(self, session_id: str, text: str) -> None:
         """The session has just been reminded of something for this prompt."""
-        topic = _Topic(stems(telling_words(text)), self._vector(text))
         with self._lock:
-            self._found[session_id] = topic
+            self._found[session_id] = _Topic(text, stems(telling_words(text)))
             self._found.move_to_end(session_id)
             while len(self._found) > KEPT_SESSIONS:
                 self._found.popitem(last=False)
@@ -62,9 +67,3 @@ class Topics:
         """The session's context is empty again."""
         with self._lock:
             self._found.pop(session_id, None)
-
-    def _vector(self, text: str) -> Matrix | None:
-        try:
-            return None if self._embedder is None else self._embedder.embed_query(text)
-        except EmbeddingError:
-            return None

@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+#: Two texts whose words overlap this much say the same.
+SAME_SHARE = 0.6
+#: With fewer words an overlap means little.
+FEW_WORDS = 4
+
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
 _ENDING = re.compile(r"(?:ations?|ments?|ings?|ers?|ies|ied|ions?|ed|es|s|e|y)$")
 
@@ -17,7 +22,14 @@ def stems(words: Iterable[str]) -> frozenset[str]:
             low = part.lower()
             stem = _ENDING.sub("", low)
             found.add(stem if len(stem) >= 3 else low)
-    return frozenset(one for one in found if len(one) > 1)
+    return frozenset(one for one in found if len(one) > 1 or one.isdigit())
+
+
+def same_words(one: Collection[str], other: Collection[str]) -> bool:
+    """True where two texts say the same, by their words; of very short ones only the very same."""
+    if min(len(one), len(other)) < FEW_WORDS:
+        return set(one) == set(other)
+    return overlap(one, other) >= SAME_SHARE
 
 
 def overlap(one: Collection[str], other: Collection[str]) -> float:
