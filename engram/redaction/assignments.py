@@ -99,7 +99,7 @@ _SCHEME = re.compile(
 )
 _UNQUOTED = re.compile(r"[^\s\"'`<>“”]{3,4096}")
 _ENV_NAME = re.compile(
-    r"(?:^|\n)[ \t]*(?:[-+>$#*]{0,2}[ \t]*)?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ \t]*[\"']?[\w.-]{0,60}$"
+    r"[ \t]{0,20}(?:[-+>$#*]{1,2}[ \t]{0,4})?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ \t]{0,4}[\"']?[\w.-]{0,60}"
 )
 _SENTENCE_WORDS = re.compile(
     r"(?i)\b(?:your|the|a|an|is|must|enter|please|to|for|of|and|or|not|with|in|are|be|new|this|no)\b"
@@ -204,10 +204,19 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str) -> Span |
         return None
     if groups and not quoted:
         return Span(first, last, "password") if total_bits(value.replace(" ", "")) < -2.0 else None
-    env = form == "set" and bool(_ENV_NAME.search(text, max(0, name_start - 80), name_start))
+    env = form == "set" and _begins_line(text, name_start)
     if not _judge(value, name, form, quoted=quoted, env=env):
         return None
     return Span(first, last, "password" if name.chosen else "token")
+
+
+def _begins_line(text: str, name_start: int) -> bool:
+    """Whether nothing but what belongs to an assignment stands before the name in its line."""
+    floor = max(0, name_start - 80)
+    newline = text.rfind("\n", floor, name_start)
+    if newline < 0 and floor:
+        return False
+    return bool(_ENV_NAME.fullmatch(text, newline + 1 if newline >= 0 else 0, name_start))
 
 
 def _literal(text: str, at: int) -> tuple[int, int, bool]:
