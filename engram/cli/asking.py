@@ -48,7 +48,7 @@ def ask(workspace: Workspace, store: Store, operation: str, text: str, place: Pr
         answer = ask_worker(workspace.places, request, timeout_seconds=_ANSWER_SECONDS)
         if answer is not None and isinstance(answer.get("hits"), list):
             return Answer(answer["hits"], "worker")
-    embedder, note = _embedder(workspace)
+    embedder, note = load_model(workspace)
     searcher = Searcher(store, workspace.settings, embedder=embedder)
     searcher.refresh()
     wanted = Query(text=query, project_id=project_id, limit=limit)
@@ -56,7 +56,8 @@ def ask(workspace: Workspace, store: Store, operation: str, text: str, place: Pr
     return Answer([hit_to_json(one) for one in hits], "text" if embedder is None else "model", note)
 
 
-def _embedder(workspace: Workspace) -> tuple[Embedder | None, str]:
+def load_model(workspace: Workspace) -> tuple[Embedder | None, str]:
+    """The compiled model in this process, or None and why there is none; never compiles, never loads torch."""
     settings = workspace.settings
     try:
         return load_embedder(

@@ -39,6 +39,7 @@ COMMANDS = {
     "logs": "engram.cli.logs_command",
     "cost": "engram.cli.cost_command",
     "pause": "engram.cli.pause_command",
+    "consolidate": "engram.cli.consolidate_command",
     "export": "engram.cli.export_command",
     "import": "engram.cli.export_command",
     "hooks": "engram.cli.hooks_command",

@@ -227,3 +227,21 @@ def test_text_of_a_memory_cannot_steer_the_terminal(run: Run, run_json: RunJson)
 
     for shown in (run("expand", made, "--why"), run("timeline"), run("recall", "red alert")):
         assert not {"\x1b", "\x07", "\u202e"} & set(shown.output)
+
+
+def test_consolidation_says_what_it_would_do_does_it_and_takes_it_back(
+    filled: Store, run: Run, run_json: RunJson
+) -> None:
+    twins = [run_json("save", "--global", "The gangway is two metres long.")["id"] for _ in range(2)]
+
+    planned = run_json("consolidate", "--dry-run")
+    assert any(twins[1] in line or twins[0] in line for line in planned["lines"])
+    assert {find(filled, one).status for one in twins} == {"active"}
+
+    done = run_json("consolidate")
+    assert sorted(find(filled, one).status for one in twins) == ["active", "archived"]
+    assert run_json("consolidate", "--list")["runs"][0]["run"] == done["run"]
+
+    run_json("consolidate", "--undo", str(done["run"]))
+    assert {find(filled, one).status for one in twins} == {"active"}
+    assert "undone already" in run("consolidate", "--undo", str(done["run"]), code=1).stderr

@@ -1,0 +1,97 @@
+"""``engram consolidate``: tidy up now, see what that would do, or take a run back."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from engram.cli.asking import load_model
+from engram.cli.options import json_option
+from engram.cli.output import iso, print_json, print_table, safe
+from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.consolidation.service import consolidate as run_consolidation
+from engram.consolidation.service import undo_run
+from engram.models.runs import list_runs
+from engram.models.store import Store
+from engram.search.pairs import similar_pairs
+
+
+@click.command("consolidate")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done (default: do it).")
+@click.option("--undo", "undo_id", type=click.IntRange(1), default=None, metavar="RUN",
+              help="Take back what a run changed (default: consolidate).")  # fmt: skip
+@click.option("--list", "only_list", is_flag=True, help="List the latest runs (default: consolidate).")
+@json_option
+@pass_workspace
+def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_list: bool, as_json: bool) -> None:
+    """Archive duplicates, merge what says the same, replace the outdated, let the unused fade, graduate what proved itself.
+
+    The worker does this every four hours. Nothing is deleted; every change is logged and can be undone.
+
+    Example: engram consolidate --dry-run
+    """
+    with workspace.store() as store:
+        if only_list:
+            _list(store, as_json)
+            return
+        if undo_id is not None:
+            facts = {"run": undo_id, "undone": True, "lines": undo_run(store, workspace.settings, undo_id)}
+        else:
+            facts = _consolidate(workspace, store, dry_run)
+    wake_worker(workspace)
+    if as_json:
+        print_json(facts)
+        return
+    for line in facts["lines"] if isinstance(facts["lines"], list) else []:
+        click.echo(safe(str(line)))
+    click.echo(_sentence(facts))
+
+
+def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
+    embedder, _ = load_model(workspace)
+    report = run_consolidation(
+        store,
+        workspace.settings,
+        similar=None if embedder is None else partial(similar_pairs, store, embedder.model_id),
+        duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
+        is_dry=dry_run,
+        is_forced=True,
+    )
+    return {
+        "run": report.run_id or None,
+        "dry": dry_run,
+        "has_run": report.has_run,
+        "complete": report.is_complete,
+        "lines": list(report.lines),
+    }
+
+
+def _sentence(facts: dict[str, object]) -> str:
+    if facts.get("undone"):
+        return f"Run {facts['run']} is undone."
+    if not facts["has_run"]:
+        return "Another process is consolidating now; nothing was done."
+    if facts["dry"]:
+        return "Nothing was changed." if facts["lines"] else "There is nothing to do."
+    return f"Done; `engram consolidate --undo {facts['run']}` takes it back."
+
+
+def _list(store: Store, as_json: bool) -> None:
+    found = [
+        {
+            "run": one.id,
+            "state": one.state,
+            "started_at": iso(one.started_at_ms),
+            "changes": len(one.report.get("lines", [])),
+        }
+        for one in list_runs(store)
+    ]
+    if as_json:
+        print_json({"runs": found})
+    else:
+        print_table(
+            ["run#", "started", "state", "changes#"],
+            [(one["run"], one["started_at"], one["state"], one["changes"]) for one in found],
+            empty="No consolidation ran yet.",
+        )
