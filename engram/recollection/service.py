@@ -36,6 +36,8 @@ CANDIDATES = 20
 _REPLAYED = ("resume", "fork")
 #: Claude's context is empty again there.
 _EMPTIED = ("clear", "compact")
+#: Prompts that no person sent.
+_WOKEN = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
 _PROMPT, _START, _TOOL = "UserPromptSubmit", "SessionStart", "PreToolUse"
 
 
@@ -77,7 +79,7 @@ class RecollectionService:
         event = payload.get("hook_event_name")
         if event == _START:
             return self._brief(session_id, cwd, _text(payload, "source"))
-        if event == _PROMPT:
+        if event == _PROMPT and _text(payload, "source") not in _WOKEN:
             return self._answer_prompt(session_id, cwd, payload)
         return b""
 

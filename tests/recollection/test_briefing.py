@@ -58,7 +58,9 @@ def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Any) -> Non
 
 def test_the_first_three_come_with_facts_or_the_beginning_of_their_content(memory: Any) -> None:
     for number in range(5):
-        memory.keep(f"memory {number}{number}", content=f"Content {number} " + "says more " * 40, created_at_ms=1000 + number)
+        memory.keep(
+            f"memory {number}{number}", content=f"Content {number} " + "says more " * 40, created_at_ms=1000 + number
+        )
     memory.keep("with facts", facts=("fact one", "fact two"), importance="high", created_at_ms=2000, source="manual")
 
     lines = brief(memory)

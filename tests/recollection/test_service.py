@@ -62,6 +62,13 @@ class TestPrompt:
 
         assert memory.ask(prompt) == ""
 
+    @pytest.mark.parametrize("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
+    def test_a_prompt_that_no_person_sent_gets_nothing(self, memory: Any, source: str) -> None:
+        memory.keep()
+
+        assert memory.ask(source=source) == ""
+        assert memory.ask(source="user")
+
     def test_a_memory_is_shown_once_a_session_and_again_to_another(self, memory: Any) -> None:
         memory.keep()
 

@@ -1,0 +1,149 @@
+"""Hooks against the worker's own server: bites in the same turn, or at the next tool call, never twice, never three more."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from engram.models import injections, sessions
+from engram.models.episodes import Episode, Evidence, add_episode, new_episode_id
+from engram.models.store import Store, open_store
+from engram.recollection.service import RecollectionService
+from engram.search.service import Hit, Query, Searcher
+from engram.settings import Settings
+from engram.tasks.recall_server import RecallServer
+from engram.tasks.runtime import Runtime
+
+PROMPT = "Why does the watcher hold a flock and no PID file?"
+
+
+@dataclass
+class SlowSearcher:
+    """The real search, that can be held up."""
+
+    searcher: Searcher
+    go_on: threading.Event = field(default_factory=threading.Event)
+
+    def recall(self, query: Query) -> list[Hit]:
+        """Wait until it may go on, then search."""
+        self.go_on.wait(60)
+        return self.searcher.recall(query)
+
+    def refresh(self) -> int:
+        """As the real one."""
+        return self.searcher.refresh()
+
+
+@dataclass
+class Live:
+    """A served memory."""
+
+    store: Store
+    search: SlowSearcher
+    server: RecallServer
+
+    def keep(self, summary: str, **fields: Any) -> Episode:
+        """Keep an episode."""
+        made = Episode(new_episode_id(), "fact", summary, summary, **({"quality": 0.75} | fields))
+        with self.store.writing():
+            return add_episode(self.store, made, [Evidence("11111111-1111-1111-1111-111111111111")])
+
+
+@pytest.fixture
+def live(hooks: Any) -> Iterator[Live]:
+    """The worker's server over a memory with one project and one fact."""
+    settings = Settings(home=hooks.home.root, embedding_model="hashed")
+    store = open_store(hooks.home.memory_db)
+    search = SlowSearcher(Searcher(store, settings))
+    search.go_on.set()
+    recollection = RecollectionService(store, search, settings)
+    server = RecallServer(Runtime(settings, store, search, recollection)).start()  # type: ignore[arg-type]
+    found = Live(store, search, server)
+    with store.writing():
+        project = sessions.ensure_project(store, "/home/dev/lab/proj", "proj", "/home/dev/lab/proj")
+    found.keep("The watcher holds watcher.lock by flock, never by a PID file", project_id=project.id)
+    yield found
+    search.go_on.set()
+    server.close()
+    store.close()
+
+
+def asked(payload: Any, text: str = PROMPT, **fields: Any) -> dict[str, Any]:
+    """A real payload with another prompt."""
+    return payload("UserPromptSubmit-0") | {"prompt": text} | fields
+
+
+def test_a_real_payload_gets_bites_in_the_same_turn_and_leaves_nothing_pending(
+    hooks: Any, live: Live, payload: Any
+) -> None:
+    sent = asked(payload)
+
+    first, second = (hooks.run("UserPromptSubmit", sent) for _ in range(2))
+
+    assert "watcher.lock by flock" in first.context
+    assert second.is_silent
+    assert hooks.run("PreToolUse", payload("PreToolUse-Bash-0"), session=sent["session_id"]).is_silent
+
+
+def test_another_project_sees_global_memories_alone(hooks: Any, live: Live, payload: Any) -> None:
+    elsewhere = {"session_id": "another-session", "cwd": "/home/dev/lab/other"}
+    assert hooks.run("UserPromptSubmit", asked(payload, **elsewhere)).is_silent
+
+    live.keep("flock is used for every PID file question of a watcher", scope="global")
+
+    assert "every PID file question" in hooks.run("UserPromptSubmit", asked(payload, **elsewhere)).context
+
+
+def test_an_answer_that_comes_too_late_is_handed_over_at_the_next_tool_call_once(
+    hooks: Any, live: Live, payload: Any
+) -> None:
+    sent = asked(payload)
+    session = sent["session_id"]
+    live.search.go_on.clear()
+    assert hooks.run("UserPromptSubmit", sent).is_silent
+
+    live.search.go_on.set()
+    pending = hooks.home.recollections / f"{session}.pending"
+    waited = threading.Event()
+    for _ in range(600):
+        if pending.exists():
+            break
+        waited.wait(0.05)
+
+    call = payload("PreToolUse-Bash-0")
+    assert hooks.run("PreToolUse", call | {"agent_id": "a1"}, session=session).is_silent
+    assert "watcher.lock by flock" in hooks.run("PreToolUse", call, session=session).context
+    assert hooks.run("PreToolUse", call, session=session).is_silent
+    assert len(injections.injections_of_session(live.store, session)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "is_briefed"),
+    [("startup-0", True), ("clear-0", True), ("compact-0", True), ("resume-0", False), ("fork-0", False)],
+)
+def test_a_session_is_briefed_at_its_start_and_not_where_it_is_replayed(
+    hooks: Any, live: Live, payload: Any, name: str, is_briefed: bool
+) -> None:
+    run = hooks.run("SessionStart", payload(f"SessionStart-{name}"))
+
+    assert (run.status, run.errors) == (0, b"")
+    assert (b"watcher.lock by flock" in run.output) is is_briefed
+    if is_briefed:
+        assert json.loads(run.output)["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+
+
+@pytest.mark.parametrize("sent", [b"[]", b"\xff", b"{", b'{"hook_event_name":7}', b'{"op":"status"}'])
+def test_what_is_no_hook_payload_prints_nothing(hooks: Any, live: Live, sent: bytes) -> None:
+    assert hooks.run("UserPromptSubmit", sent).is_silent
+
+
+def test_a_memory_that_cannot_be_read_is_silence(hooks: Any, live: Live, payload: Any) -> None:
+    with live.store.writing():
+        live.store.run("DROP TABLE injection")
+
+    assert hooks.run("UserPromptSubmit", asked(payload)).is_silent
