@@ -27,7 +27,7 @@ help:
 	@echo "make test                 ruff, mypy and the tests"
 	@echo "make soak                 the long fault tests"
 	@echo "make bench ARGS=…         the benchmarks"
-	@echo "make docs                 the reference pages, from the program"
+	@echo "make docs                 the reference pages and service files, from the program"
 	@echo "make clean                remove .venv and everything built; your memory folder stays"
 	@echo "PYTHON=… names the interpreter; TORCH_INDEX=… an index with CPU builds of torch"
 
@@ -54,7 +54,7 @@ bench: $(VENV)/.dev
 	$(BIN)/engram bench $(ARGS)
 
 docs: $(VENV)/.installed
-	$(BIN)/python -m engram.cli.reference docs/reference
+	$(BIN)/python -m engram.cli.reference docs/reference .
 
 clean:
 	rm -rf $(VENV) $(SAMPLES) .engram-bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

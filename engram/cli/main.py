@@ -42,6 +42,7 @@ COMMANDS = {
     "consolidate": "engram.cli.consolidate_command",
     "export": "engram.cli.export_command",
     "import": "engram.cli.export_command",
+    "restore": "engram.cli.restore_command",
     "hooks": "engram.cli.hooks_command",
     "service": "engram.cli.service_command",
     "config": "engram.cli.config_command",

@@ -1,4 +1,4 @@
-"""The reference pages, made from the program itself: ``python -m engram.cli.reference docs/reference``."""
+"""The reference pages, made from the program itself: ``python -m engram.cli.reference docs/reference .``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from engram.cli.main import engram
+from engram.cli.service_files import example_files
 from engram.settings import Settings
 
 _MADE = "<!-- Made by `python -m engram.cli.reference docs/reference`; change the program, not this page. -->\n"
@@ -139,11 +140,15 @@ def _first_line(text: str | None) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages into the folder that is named."""
+    """Write the pages into the folder that is named, and the examples of service files into the second one."""
     folder = Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
+    for name, data in example_files().items() if len(arguments) > 1 else ():
+        path = Path(arguments[1]) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
     return 0
 
 

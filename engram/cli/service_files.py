@@ -105,6 +105,15 @@ WantedBy=default.target
 """
 
 
+def example_files() -> dict[str, bytes]:
+    """Path in the repository → what stands there: the files as they look for a user called you."""
+    mac = Settings(home=Path("/Users/you/.claude-memory"), claude_folder=Path("/Users/you/.claude"))
+    linux = Settings(home=Path("/home/you/.claude-memory"), claude_folder=Path("/home/you/.claude"))
+    agents = launchd_files(mac, Path("/Users/you/engram/.venv/bin/python"))
+    units = systemd_files(linux, Path("/home/you/engram/.venv/bin/python"))
+    return {f"launchd/{one.name}": one.data for one in agents} | {f"systemd/{one.name}": one.data for one in units}
+
+
 def _command(name: str, python: Path | None) -> list[str]:
     return [str(python or sys.executable), "-P", "-m", "engram.cli.main", name]
 

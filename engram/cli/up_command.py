@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -25,6 +26,8 @@ from engram.transcripts.discover import find_transcripts
 
 #: How often the picture is drawn and the children are looked after, in seconds.
 _PICTURE_SECONDS = 1.0
+#: Looking may take one part in so many of the time.
+_LOOK_SHARE = 100
 #: How often a line is printed where there is no terminal, at least, in seconds.
 _LINE_SECONDS = 10.0
 #: The transcripts that Engram ships, as a Claude configuration folder.
@@ -100,20 +103,25 @@ def _stop_signals() -> Iterator[threading.Event]:
 
 
 def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Event) -> None:
+    """Look after the children once a second; look at everything else as seldom as that takes long."""
     screen = console()
     home = str(workspace.settings.home)
-    with workspace.store() as store:
-        if screen.is_terminal:
-            with Live(console=screen, auto_refresh=False, transient=True) as live:
-                while not stopping.is_set() and supervisor.look():
-                    live.update(draw(take_health(store, workspace.settings), supervisor.children, home), refresh=True)
-                    stopping.wait(_PICTURE_SECONDS)
-            return
-        last, printed_seconds = "", 0.0
+    live = Live(console=screen, auto_refresh=False, transient=True) if screen.is_terminal else None
+    if live is None:
         click.echo(f"Engram reads along. Memory: {home}")
+    last, printed_seconds, look_seconds = "", time.monotonic(), 0.0
+    with workspace.store() as store, live or contextlib.nullcontext():
         while not stopping.is_set() and supervisor.look():
-            now = line(take_health(store, workspace.settings))
-            if now != last and time.monotonic() - printed_seconds >= _LINE_SECONDS:
-                click.echo(now)
-                last, printed_seconds = now, time.monotonic()
+            started = time.monotonic()
+            if started >= look_seconds:
+                health = take_health(store, workspace.settings)
+                look_seconds = started + _LOOK_SHARE * (time.monotonic() - started)
+                now = line(health)
+                if live is not None:
+                    live.update(draw(health, supervisor.children, home), refresh=True)
+                elif now != last and started - printed_seconds >= _LINE_SECONDS:
+                    click.echo(now)
+                    last, printed_seconds = now, started
             stopping.wait(_PICTURE_SECONDS)
+        if live is None:
+            click.echo(line(take_health(store, workspace.settings)))

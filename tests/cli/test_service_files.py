@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engram.cli.service_files import SERVICES, launchd_files, systemd_files, unit
+from engram.cli.service_files import SERVICES, example_files, launchd_files, systemd_files, unit
 from engram.errors import BadRequest
 from engram.settings import Settings
 
@@ -107,3 +107,10 @@ def test_the_command_prints_both_files_for_a_script(run_json: Callable[..., Any]
 
 def test_the_command_prints_for_a_person(run: Callable[..., Any]) -> None:
     assert "ExecStart=" in run("service", "--print", "--system", "systemd").stdout
+
+
+def test_the_examples_in_the_repository_are_current() -> None:
+    repository = Path(__file__).resolve().parents[2]
+
+    for name, data in example_files().items():
+        assert (repository / name).read_bytes() == data, "run `make docs`"

@@ -1,0 +1,94 @@
+"""``engram restore``: a backup in the place of memory.db."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from engram.cli.options import json_option
+from engram.cli.output import iso, print_json, print_table, when
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.errors import AlreadyRunning, NotFound
+from engram.models.backup import Backup, list_backups
+from engram.models.recovery import restore_backup
+from engram.tasks.lock import ProcessLock
+
+
+@click.command("restore")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--list", "only_list", is_flag=True, help="Show the backups there are and stop (default: restore).")
+@click.option("--yes", is_flag=True, help="Do not ask (default: ask).")
+@json_option
+@pass_workspace
+def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool, as_json: bool) -> None:
+    """Put a backup in the place of memory.db: the newest one, or FILE (a name that --list prints, or a path).
+
+    The worker makes one backup a day and keeps two. The memory of before is set aside as memory.replaced.db, what you
+    saved, pinned, edited or forgot since is carried over, and the transcripts are read on from where the backup
+    stood. Stop Engram first.
+
+    Example: engram restore --list
+    """
+    places = workspace.places.prepare()
+    backups = list_backups(places.backups)
+    if only_list:
+        _print_list(backups, as_json)
+        return
+    chosen = _choose(backups, places.backups, file)
+    if not yes and not as_json:
+        click.confirm(f"Put {chosen.name} in the place of {places.memory_db}?", abort=True)
+    locks = _take_locks(places.watcher_lock, places.worker_lock)
+    try:
+        done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver)
+    finally:
+        for lock in locks:
+            lock.release()
+    if as_json:
+        print_json(
+            {"restored": str(done.source), "set_aside": str(done.aside) if done.aside else None, "episodes": done.memories,
+             "turns": done.turns, "carried_over": done.carried.memories}
+        )  # fmt: skip
+        return
+    click.echo(f"memory.db is now {chosen.name}: {done.memories} memories, {done.turns} turns.")
+    if done.aside is not None:
+        click.echo(f"The one of before is {done.aside}; {done.carried.memories} memories of it were carried over.")
+    click.echo("Start Engram again: engram up")
+
+
+def _print_list(backups: list[Backup], as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {"backups": [{"path": str(one.path), "made_at": iso(one.made_at_ms), "bytes": one.size} for one in backups]}
+        )
+        return
+    print_table(
+        ["backup", "made", "MB#"],
+        [(one.path.name, when(one.made_at_ms), f"{one.size / 1e6:.1f}") for one in backups],
+        empty="There are no backups yet; the worker makes one a day.",
+    )
+
+
+def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
+    """The backup that is meant. Raises NotFound."""
+    if file is None:
+        if not backups:
+            raise NotFound("there is no backup; a damaged memory.db is read anew from the transcripts: engram up")
+        return backups[0].path
+    for path in (folder / file.name, file.absolute()):
+        if path.is_file():
+            return path
+    raise NotFound(f"there is no backup {file}; engram restore --list shows those there are")
+
+
+def _take_locks(*paths: Path) -> list[ProcessLock]:
+    """The locks of watcher and worker, so that neither runs meanwhile. Raises AlreadyRunning."""
+    locks: list[ProcessLock] = []
+    try:
+        for path in paths:
+            locks.append(ProcessLock(path))
+    except AlreadyRunning as error:
+        for lock in locks:
+            lock.release()
+        raise AlreadyRunning("Engram is running: stop it first (Ctrl-C in engram up, or its service)") from error
+    return locks
