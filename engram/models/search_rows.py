@@ -27,8 +27,11 @@ class PassageRow:
     text: str
     #: When it was said, in milliseconds since 1970; 0 where it is not known.
     at_ms: int
-    #: Where it begins in its text, in characters.
+    #: Where it begins in its text, and how long that is, in characters.
     start: int
+    said_chars: int
+    #: True where nothing was said after it in its turn, as far as is stored.
+    is_closing: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,11 @@ def passage_rows(store: Store, ids: Sequence[int]) -> dict[int, PassageRow]:
     """Row id → passage, for those that exist."""
     sql = (
         "SELECT p.id, p.turn_id, p.session_ref, p.project_id, p.role, p.said_id, "
-        "substr(s.text, p.start + 1, p.stop - p.start), coalesce(s.at_ms, t.started_at_ms, 0), p.start "
+        "substr(s.text, p.start + 1, p.stop - p.start), coalesce(s.at_ms, t.started_at_ms, 0), p.start, "
+        "length(s.text), NOT EXISTS (SELECT 1 FROM said n WHERE n.turn_id = p.turn_id AND n.seq > s.seq) "
         "FROM passage p JOIN said s ON s.id = p.said_id JOIN turn t ON t.id = p.turn_id WHERE p.id IN"
     )
-    return {row[0]: PassageRow(*row) for row in _rows_of(store, sql, ids)}
+    return {row[0]: PassageRow(*row[:-1], is_closing=bool(row[-1])) for row in _rows_of(store, sql, ids)}
 
 
 def passage_places(store: Store, ids: Sequence[int]) -> dict[int, PassagePlace]:
@@ -138,12 +142,42 @@ def note_rows(store: Store, ids: Sequence[int]) -> dict[int, NoteRowText]:
     return {row[0]: NoteRowText(*row) for row in _rows_of(store, sql, ids)}
 
 
-def passage_span(store: Store, session_ref: int, first: int, last: int) -> dict[int, PassageRow]:
-    """Row id → passage, for the passages of a session from row ``first`` to row ``last``."""
+@dataclass(frozen=True, slots=True)
+class PassageSpot:
+    """Where a passage belongs, without its text: cheap to read in numbers."""
+
+    id: int
+    session_ref: int
+    turn_id: int
+    said_id: int
+    project_id: int | None
+
+
+def passage_spots(store: Store, ids: Sequence[int]) -> list[PassageSpot]:
+    """The places of passages that exist, by row id."""
+    sql = "SELECT id, session_ref, turn_id, said_id, project_id FROM passage WHERE id IN"
+    return sorted((PassageSpot(*row) for row in _rows_of(store, sql, ids)), key=lambda spot: spot.id)
+
+
+def passages_between(
+    store: Store, start_ms: int, stop_ms: int, *, project_id: int | None = None, limit: int = 400
+) -> list[int]:
+    """Row ids of passages of the turns that began in a time, at most ``limit``, spread evenly over it."""
+    of_project = "AND t.project_id = ?" if project_id is not None else ""
+    parameters = (start_ms, stop_ms, *(() if project_id is None else (project_id,)))
     rows = store.rows(
-        "SELECT id FROM passage WHERE session_ref = ? AND id BETWEEN ? AND ? ORDER BY id", (session_ref, first, last)
+        "SELECT p.id FROM turn t JOIN passage p ON p.turn_id = t.id "
+        f"WHERE t.started_at_ms >= ? AND t.started_at_ms < ? {of_project} ORDER BY p.id LIMIT 20000",
+        parameters,
     )
-    return passage_rows(store, [int(row[0]) for row in rows])
+    ids = [int(row[0]) for row in rows]
+    return ids[:: max(1, -(-len(ids) // limit))]
+
+
+def count_documents(store: Store, table: str) -> int:
+    """About how many rows a text index (passage_fts, episode_fts, note_fts) has: the highest row id."""
+    rows = {"passage_fts": "passage", "episode_fts": "episode", "note_fts": "note_chunk"}[table]
+    return int(store.value(f"SELECT coalesce(max(id), 0) FROM {rows}"))
 
 
 def _rows_of(store: Store, sql: str, ids: Sequence[int]) -> Iterator[Row]:

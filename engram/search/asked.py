@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engram.search.form import AskedForm, asked_form_of
 from engram.search.moments import Span, span_of
 from engram.search.query import Query
-from engram.search.words import names_of, terms_of
+from engram.search.words import names_of, terms_of, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,10 @@ class Asked:
     #: The time the question names; None where it names none.
     span: Span | None
     now_ms: int
+    #: What it wants, by its words.
+    form: AskedForm
+    #: All its words, in lower case.
+    words: frozenset[str] = frozenset()
     session_id: str = ""
 
 
@@ -29,5 +34,6 @@ def take_apart(query: Query, now_ms: int) -> Asked:
     more = " ".join([*query.files, query.command, query.error]).strip()
     text = f"{query.text}\n{more}" if more else query.text
     return Asked(
-        query.text, tuple(terms_of(text)), tuple(names_of(text)), span_of(query.text, now_ms), now_ms, query.session_id
-    )
+        query.text, tuple(terms_of(text)), tuple(names_of(text)), span_of(query.text, now_ms), now_ms,
+        asked_form_of(query.text), frozenset(words_of(text)), query.session_id,
+    )  # fmt: skip

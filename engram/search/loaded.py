@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engram.models.store import Store
 from engram.models.vectors import count_vectors, vector_owner_ids, vectors_since
-from engram.search.matrix import EVERYONE, Floats, Matrix
+from engram.search.vectors import VectorIndex, rows_from_blobs
 
+Floats = NDArray[np.float32]
+
+#: The group of what every project may see.
+EVERYONE = -1
 #: Rows read from the database at a time.
 _SLICE = 20_000
 
@@ -22,12 +28,12 @@ class LoadedVectors:
         self._owner = owner
         self._model = model
         self._dimension = dimension
-        self._matrix = Matrix(dimension)
+        self._index = VectorIndex(dimension)
         self._seq = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._matrix)
+        return len(self._index)
 
     def refresh(self, store: Store) -> int:
         """Read what was written since the last time and drop what was forgotten; returns how many rows were read."""
@@ -35,22 +41,26 @@ class LoadedVectors:
             total = 0
             while rows := vectors_since(store, self._owner, self._model, self._seq, _SLICE):
                 ids = np.array([row[1] for row in rows], dtype=np.int64)
-                projects = np.array([EVERYONE if row[2] is None else row[2] for row in rows], dtype=np.int64)
-                data = np.frombuffer(b"".join(row[3] for row in rows), dtype=np.float16)
+                groups = np.array([EVERYONE if row[2] is None else row[2] for row in rows], dtype=np.int32)
                 if self._seq:
-                    self._matrix.remove(ids)
-                self._matrix.add(ids, projects, data.reshape(len(rows), self._dimension).astype(np.float32))
+                    self._index.remove(ids)
+                self._index.add(ids, rows_from_blobs([row[3] for row in rows], self._dimension), groups)
                 self._seq = rows[-1][0]
                 total += len(rows)
-            if count_vectors(store, self._owner) != len(self._matrix):
+            if count_vectors(store, self._owner) != len(self._index):
                 self._drop_forgotten(store)
             return total
 
     def search(self, query: Floats, limit: int, project: int | None, *, with_global: bool = True) -> dict[int, float]:
-        """Id → cosine; see ``Matrix.search``."""
-        with self._lock:
-            return self._matrix.search(query, limit, project, with_global=with_global)
+        """Id → cosine of the best ``limit`` ids, of one project (and what all may see) where it is named."""
+        groups = None if project is None else [project, EVERYONE] if with_global else [project]
+        ids, cosines = self._index.top(query, limit, groups=groups)
+        return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
+
+    def scores_of(self, query: Floats, ids: Sequence[int]) -> dict[int, float]:
+        """Id → cosine, nan for an id without a vector."""
+        return dict(zip(ids, self._index.scores_of(query, ids).tolist(), strict=True)) if ids else {}
 
     def _drop_forgotten(self, store: Store) -> None:
         there = np.array(vector_owner_ids(store, self._owner), dtype=np.int64)
-        self._matrix.remove(np.setdiff1d(self._matrix.ids, there))
+        self._index.remove(np.setdiff1d(self._index.ids, there))

@@ -41,6 +41,15 @@ class Span:
             at_ms += round((self.start_ms - at_ms) / year) * year
         return max(self.start_ms - at_ms, at_ms - self.stop_ms, 0.0) / _DAY_MS
 
+    def years(self, now_ms: int, many: int = 3) -> list[tuple[int, int]]:
+        """Start and stop in this and earlier years for a yearly time, the latest first; else itself."""
+        if not self.is_yearly:
+            return [(self.start_ms, self.stop_ms)]
+        year = int(365.2425 * _DAY_MS)
+        back = [(self.start_ms - number * year, self.stop_ms - number * year) for number in range(many + 1)]
+        return [(start - _DAY_MS, stop + _DAY_MS) if number else (start, stop)
+                for number, (start, stop) in enumerate(back) if start <= now_ms][:many]  # fmt: skip
+
 
 def span_of(text: str, now_ms: int) -> Span | None:
     """The first time named in ``text``; None where there is none."""

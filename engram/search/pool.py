@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.models.search_rows import EpisodeRow, NoteRowText, PassageRow
+from engram.models.search_rows import EpisodeRow
 
 Column = NDArray[np.float64]
 
@@ -39,22 +39,6 @@ class Pool:
         return len(self.ids)
 
 
-def pool_of_passages(rows: Mapping[int, PassageRow], bm25: Mapping[int, float], cosine: Mapping[int, float]) -> Pool:
-    """Passages as a pool."""
-    ids = sorted(rows)
-    none = np.zeros(len(ids), dtype=bool)
-    return Pool(
-        ids=np.array(ids, dtype=np.int64),
-        bm25=_column(ids, bm25, 0.0),
-        cosine=_column(ids, cosine, np.nan),
-        session=np.array([rows[i].session_ref for i in ids], dtype=np.int64),
-        at_ms=np.array([rows[i].at_ms for i in ids], dtype=np.float64),
-        texts=tuple(rows[i].text for i in ids),
-        is_user=np.array([rows[i].role == "user" for i in ids], dtype=bool),
-        is_retired=none, is_pinned=none, is_high=none, access_count=np.zeros(len(ids)),
-    )  # fmt: skip
-
-
 def pool_of_episodes(rows: Mapping[int, EpisodeRow], bm25: Mapping[int, float], cosine: Mapping[int, float]) -> Pool:
     """Episodes as a pool."""
     ids = sorted(rows)
@@ -71,21 +55,6 @@ def pool_of_episodes(rows: Mapping[int, EpisodeRow], bm25: Mapping[int, float], 
         is_high=np.array([rows[i].importance == "high" for i in ids], dtype=bool),
         access_count=np.array([rows[i].access_count for i in ids], dtype=np.float64),
     )
-
-
-def pool_of_notes(rows: Mapping[int, NoteRowText], bm25: Mapping[int, float], cosine: Mapping[int, float]) -> Pool:
-    """Chunks of notes as a pool."""
-    ids = sorted(rows)
-    none = np.zeros(len(ids), dtype=bool)
-    return Pool(
-        ids=np.array(ids, dtype=np.int64),
-        bm25=_column(ids, bm25, 0.0),
-        cosine=_column(ids, cosine, np.nan),
-        session=np.zeros(len(ids), dtype=np.int64),
-        at_ms=np.array([rows[i].changed_at_ns / 1e6 for i in ids], dtype=np.float64),
-        texts=tuple(f"{rows[i].heading}\n{rows[i].text}" for i in ids),
-        is_user=none, is_retired=none, is_pinned=none, is_high=none, access_count=np.zeros(len(ids)),
-    )  # fmt: skip
 
 
 def _column(ids: Sequence[int], values: Mapping[int, float], default: float) -> Column:

@@ -8,26 +8,25 @@ import numpy as np
 
 from engram.embedding.embedder import Embedder
 from engram.models.episodes import episodes_by_row, evidence_of
-from engram.models.fulltext import document_counts, search_episodes, search_notes, search_passages
-from engram.models.search_rows import EpisodeRow, episode_rows, note_rows, passage_places, passage_rows
+from engram.models.fulltext import search_episodes
+from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
-from engram.models.turns import EvidencePlace, places_of
+from engram.models.turns import places_of
 from engram.search.asked import Asked, take_apart
-from engram.search.loaded import LoadedVectors
-from engram.search.matrix import Floats
-from engram.search.pool import Pool, pool_of_episodes, pool_of_notes, pool_of_passages
+from engram.search.loaded import Floats, LoadedVectors
+from engram.search.note_search import note_hits
+from engram.search.passage_search import passage_hits
+from engram.search.pool import Pool, pool_of_episodes
 from engram.search.query import Hit, Query
 from engram.search.ranking import Ranked, rank
-from engram.search.weights import EPISODE_WEIGHTS, PASSAGE_WEIGHTS
-from engram.search.words import choose_terms
+from engram.search.terms import TermCounts, informative
+from engram.search.weights import EPISODE_WEIGHTS
 from engram.settings import Settings
 
 __all__ = ["Hit", "Query", "Searcher"]
 
 #: Candidates that text and vectors bring, each.
 CANDIDATES = 200
-#: Terms that are asked of the text index at most.
-MOST_TERMS = 12
 
 
 class Searcher:
@@ -47,6 +46,7 @@ class Searcher:
         if index is None and embedder is not None:
             index = {owner: LoadedVectors(owner, embedder.model_id, embedder.dimension) for owner in "pen"}
         self._index = index or {}
+        self._counts = {table: TermCounts(table) for table in ("passage_fts", "episode_fts", "note_fts")}
 
     def refresh(self) -> int:
         """Bring the vectors in memory up to date; returns how many rows were read."""
@@ -70,44 +70,10 @@ class Searcher:
         """The best passages of turns and chunks of notes, word for word, best first."""
         asked = self._take_apart(query)
         vector = self._vector_of(query)
-        hits = self._search_passages(query, asked, vector) + self._search_notes(query, asked, vector)
-        return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
-
-    def _search_passages(self, query: Query, asked: Asked, vector: Floats | None) -> list[Hit]:
-        cosine = self._cosines("p", vector, query)
-        terms = self._terms(asked, "passage_fts")
-        bm25 = dict(search_passages(self._store, terms, CANDIDATES, project_id=query.project_id))
-        pool = pool_of_passages(passage_rows(self._store, sorted({*bm25, *cosine})), bm25, cosine)
-        ranked = rank(pool, asked, PASSAGE_WEIGHTS)
-        return self._passage_hits(pool, ranked, query.limit)
-
-    def _search_notes(self, query: Query, asked: Asked, vector: Floats | None) -> list[Hit]:
-        if query.project_id is not None and not query.with_global:
-            return []
-        cosine = self._cosines("n", vector, query)
-        bm25 = dict(search_notes(self._store, self._terms(asked, "note_fts"), CANDIDATES))
-        rows = note_rows(self._store, sorted({*bm25, *cosine}))
-        pool = pool_of_notes(rows, bm25, cosine)
-        ranked = rank(pool, asked, PASSAGE_WEIGHTS)
-        hits = []
-        for index in _best(ranked, query.limit):
-            row = rows[int(pool.ids[index])]
-            place = EvidencePlace("", "", row.path, row.start_line)
-            hits.append(
-                Hit(
-                    f"{row.source}#{row.start_line}",
-                    "note",
-                    f"{row.heading}\n{row.text}".strip(),
-                    float(ranked.score[index]),
-                    ranked.parts_of(index),
-                    "",
-                    row.changed_at_ns // 1_000_000,
-                    (place,),
-                    row_id=row.id,
-                    cosine=_cosine(pool, index),
-                )
-            )
-        return hits
+        found = passage_hits(self._store, query, asked, vector, self._index.get("p"), self._counts["passage_fts"])
+        if query.project_id is None or query.with_global:
+            found += note_hits(self._store, query, asked, vector, self._index.get("n"), self._counts["note_fts"])
+        return sorted(found, key=lambda hit: -hit.score)[: query.limit]
 
     # -- the question
 
@@ -127,11 +93,8 @@ class Searcher:
         return index.search(vector, CANDIDATES, query.project_id, with_global=query.with_global)
 
     def _terms(self, asked: Asked, table: str) -> list[str]:
-        """The terms to ask the index for: all where they are few, else the rarest."""
-        terms = list(asked.terms)
-        if len(terms) <= MOST_TERMS:
-            return terms
-        return choose_terms(terms, document_counts(self._store, table, terms), MOST_TERMS)
+        """The terms to ask the index for: few, and those that tell the most."""
+        return informative(asked.terms, *self._counts[table].of(self._store, asked.terms))
 
     # -- the answer
 
@@ -160,34 +123,6 @@ class Searcher:
                     episode.session_id,
                     turn_id=evidence[0].turn_id if evidence else None,
                     row_id=episode.id,
-                    cosine=_cosine(pool, index),
-                )
-            )
-        return hits
-
-    def _passage_hits(self, pool: Pool, ranked: Ranked, limit: int) -> list[Hit]:
-        best = _best(ranked, limit)
-        ids = [int(pool.ids[index]) for index in best]
-        places, rows = passage_places(self._store, ids), passage_rows(self._store, ids)
-        hits = []
-        for index, row_id in zip(best, ids, strict=True):
-            if row_id not in places or row_id not in rows:
-                continue
-            where, row = places[row_id], rows[row_id]
-            hits.append(
-                Hit(
-                    f"turn_{where.turn_stable_id}#{row_id}",
-                    "turn",
-                    row.text,
-                    float(ranked.score[index]),
-                    ranked.parts_of(index),
-                    where.project,
-                    row.at_ms,
-                    (where.place,),
-                    session_id=where.place.session_id,
-                    role=row.role,
-                    turn_id=row.turn_id,
-                    row_id=row_id,
                     cosine=_cosine(pool, index),
                 )
             )

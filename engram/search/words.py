@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 _STOP_TEXT = """
     a about after again all also am an and any are aren as at be because been before being between both but by can
@@ -49,10 +48,3 @@ def terms_of(text: str) -> list[str]:
 def names_of(text: str) -> list[str]:
     """File paths, symbols, flags, numbers of issues and quoted code in a text, in lower case, each once."""
     return list(dict.fromkeys(name.strip("`").lower() for name in _NAME.findall(text)))
-
-
-def choose_terms(terms: Iterable[str], counts: dict[str, int], limit: int) -> list[str]:
-    """The rarest ``limit`` terms that occur at all, in their order."""
-    known = [term for term in terms if counts.get(term, 0) > 0]
-    rarest = set(sorted(known, key=lambda term: counts[term])[:limit])
-    return [term for term in known if term in rarest]

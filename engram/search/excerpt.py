@@ -1,0 +1,44 @@
+"""Which sentences of a passage a hit shows: the run that says most of what was asked, in few words. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from engram.search.coverage import Coverage
+
+#: Words that a hit shows at most, unless one sentence alone is longer.
+SHOWN_WORDS = 40
+_BREAK = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
+
+
+def excerpt(text: str, coverage: Coverage, limit: int = SHOWN_WORDS) -> str:
+    """The neighbouring sentences of ``text``, at most ``limit`` words, that hold most of the question's words.
+
+    Word for word as they stand; the first such run where several are as good.
+    """
+    if len(text.split()) <= limit:
+        return text
+    spans = _sentences(text)
+    sizes = [len(text[start:stop].split()) for start, stop in spans]
+    found = [coverage.found_in(text[start:stop]) for start, stop in spans]
+    best, chosen = -1.0, (0, 0)
+    for first in range(len(spans)):
+        size, said = 0, 0.0
+        for last in range(first, len(spans)):
+            if size and size + sizes[last] > limit:
+                break
+            size += sizes[last]
+            said += coverage.share(found[last])
+            if said > best + 1e-9:
+                best, chosen = said, (first, last)
+    return text[spans[chosen[0]][0] : spans[chosen[1]][1]]
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    spans, position = [], 0
+    for match in [*_BREAK.finditer(text), None]:
+        stop = match.start() if match else len(text)
+        if text[position:stop].strip():
+            spans.append((position, stop))
+        position = match.end() if match else stop
+    return spans

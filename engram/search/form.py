@@ -1,0 +1,90 @@
+"""What a text or a question looks like: cheap signs, read by patterns. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TIME = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|monday|tuesday|wednesday|thursday|friday"
+    r"|saturday|sunday|january|february|march|april|june|july|august|september|october|november|december|summer|winter"
+    r"|spring|fall|morning|recently|soon|since|20\d\d)\b",
+    re.I,
+)
+_NUMBER = re.compile(r"\d")
+_CODE = re.compile(r"`|/\w+\.|\w\(\)|\w_\w")
+_DIRECTIVE = re.compile(
+    r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather|no need"
+    r"|stop|keep|use|let'?s|can you|i'd like|remove|not)\b",
+    re.I,
+)
+_SPEAKER = re.compile(r"([A-Z][\w .'-]{0,30}): ")
+
+_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|month|year)|how long|since)\b", re.I)
+_HOW_MANY = re.compile(
+    r"\b(?:how (?:many|much|often|long|big|old)|number|which (?:port|version|percentage)|count|limit|threshold)\b", re.I
+)
+_NOW = re.compile(
+    r"\b(?:now|nowadays|these days|current(?:ly)?|today|still|any ?more|no longer|final(?:ly)?|ultimately|end(?:ed)? up"
+    r"|latest|going forward|in the end|out of the box|by default|after all|settle|eventually)\b",
+    re.I,
+)
+_RULE = re.compile(
+    r"\b(?:should (?:we|i|it)|can i|may i|am i|want|prefer|like|ask(?:s|ed)?|allowed|insist\w*|rule|convention|policy"
+    r"|style|belong|supposed|expect\w*|wish|demand\w*|tell|told|said|say|which .* did i|do i|did i|who)\b",
+    re.I,
+)
+_AFTER = re.compile(r"\b(?:after(?:wards?)?|next|then|follow(?:ed|ing|s)?|once|since|subsequently|later)\b", re.I)
+_BEFORE = re.compile(r"\b(?:before|prior to|until|leading up|preced\w+|ahead of)\b", re.I)
+_LAST = re.compile(
+    r"\b(?:last|final(?:ly)?|end|clos(?:e|ing)|ended|left|remain\w*|outcome|stand|evening|night|finish\w*|wrap\w*)\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """Signs of a passage; each is 0 or 1 so that it can be weighed."""
+
+    is_question: float
+    has_time: float
+    has_number: float
+    has_code: float
+    is_directive: float
+    #: Whoever a chat line names as its speaker, in lower case; "" for none.
+    speaker: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskedForm:
+    """What a question wants, by its words; each is 0 or 1."""
+
+    wants_time: float
+    wants_number: float
+    #: Asks for what holds now.
+    wants_latest: float
+    #: Asks for a rule, a wish or an order.
+    wants_rule: float
+    #: Asks for what came after, before, or last at a time that it names.
+    wants_after: float
+    wants_before: float
+    wants_last: float
+
+
+def form_of(text: str) -> TextForm:
+    """The signs of a passage."""
+    named = _SPEAKER.match(text)
+    return TextForm(
+        float(text.endswith("?")), float(bool(_TIME.search(text))), float(bool(_NUMBER.search(text))),
+        float(bool(_CODE.search(text))), float(bool(_DIRECTIVE.search(text))), named[1].lower() if named else "",
+    )  # fmt: skip
+
+
+def asked_form_of(text: str) -> AskedForm:
+    """What a question wants."""
+    after = bool(_AFTER.search(text))
+    return AskedForm(
+        float(bool(_WHEN.search(text))), float(bool(_HOW_MANY.search(text))), float(bool(_NOW.search(text))),
+        float(bool(_RULE.search(text))), float(after), float(bool(_BEFORE.search(text)) and not after),
+        float(bool(_LAST.search(text))),
+    )  # fmt: skip

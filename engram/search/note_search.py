@@ -1,0 +1,65 @@
+"""Search over notes: their chunks, ranked by the same signs as passages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.models.fulltext import search_notes
+from engram.models.search_rows import NoteRowText, PassageRow, PassageSpot, note_rows
+from engram.models.store import Store
+from engram.models.turns import EvidencePlace
+from engram.search.asked import Asked
+from engram.search.coverage import Coverage
+from engram.search.excerpt import excerpt
+from engram.search.learned import learned_weights
+from engram.search.loaded import Floats, LoadedVectors
+from engram.search.passage_pool import Read, build_pool, choose
+from engram.search.query import Hit, Query
+from engram.search.signs import signs_of
+from engram.search.terms import TermCounts, informative
+
+#: Chunks that text and vectors bring, each.
+CANDIDATES = 50
+#: A note is meant to be read: it shows more than a passage, in words.
+SHOWN_WORDS = 60
+
+
+def note_hits(
+    store: Store, query: Query, asked: Asked, vector: Floats | None, index: LoadedVectors | None, counts: TermCounts
+) -> list[Hit]:
+    """The best chunks of notes, best first."""
+    known, total = counts.of(store, asked.terms)
+    bm25 = dict(search_notes(store, informative(asked.terms, known, total), CANDIDATES))
+    cosines = index.search(vector, CANDIDATES, None) if vector is not None and index is not None else {}
+    rows = note_rows(store, sorted({*bm25, *cosines}))
+    if not rows:
+        return []
+    read = _as_read(rows, bm25, cosines)
+    coverage = Coverage(asked.terms, known, total)
+    ranked = learned_weights(with_model=vector is not None).rank(signs_of(read, asked, coverage))
+    hits = []
+    for place in np.argsort(-ranked.score, kind="stable")[: query.limit]:
+        row = rows[read.row(int(read.chosen[place])).id]
+        shown = excerpt(row.text, coverage, SHOWN_WORDS)
+        hits.append(
+            Hit(
+                f"{row.source}#{row.start_line}", "note", f"{row.heading}\n{shown}".strip(),
+                float(ranked.score[place]), ranked.parts_of(int(place)), "", row.changed_at_ns // 1_000_000,
+                (EvidencePlace("", "", row.path, row.start_line),), row_id=row.id, cosine=cosines.get(row.id),
+            )
+        )  # fmt: skip
+    return hits
+
+
+def _as_read(rows: dict[int, NoteRowText], bm25: dict[int, float], cosines: dict[int, float]) -> Read:
+    """Chunks as passages: each stands alone, no session around it."""
+    spots = [PassageSpot(row_id, row_id, row_id, row_id, None) for row_id in sorted(rows)]
+    pool = build_pool(spots, bm25, cosines)
+    texts = {
+        row.id: PassageRow(
+            row.id, row.id, row.id, None, "note", row.id, f"{row.heading}\n{row.text}".strip(),
+            row.changed_at_ns // 1_000_000, 0, len(row.text), False,
+        )
+        for row in rows.values()
+    }  # fmt: skip
+    return Read(pool, choose(pool, len(spots)), texts)

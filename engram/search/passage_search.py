@@ -1,0 +1,77 @@
+"""Search over what was said: candidates, their signs, one score, one hit for each entry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from engram.models.search_rows import passage_places
+from engram.models.store import Store
+from engram.search.asked import Asked
+from engram.search.candidates import read_passages
+from engram.search.coverage import Coverage
+from engram.search.excerpt import excerpt
+from engram.search.learned import learned_weights
+from engram.search.loaded import Floats, LoadedVectors
+from engram.search.passage_pool import Read
+from engram.search.query import Hit, Query
+from engram.search.ranking import Ranked
+from engram.search.signs import signs_of
+from engram.search.terms import TermCounts
+
+
+def passage_hits(
+    store: Store, query: Query, asked: Asked, vector: Floats | None, index: LoadedVectors | None, counts: TermCounts,
+    *, without: Collection[str] = (),
+) -> list[Hit]:  # fmt: skip
+    """The best passages, at most one for each entry, best first; ``without`` leaves steps out by name."""
+    read, coverage = read_passages(store, query, asked, vector, index, counts)
+    if not len(read.chosen):
+        return []
+    ranked = rank_passages(read, asked, coverage, with_model=vector is not None, without=without)
+    best = [place for place in _one_each(read, ranked) if _has_reason(read, place)][: query.limit]
+    return _hits(store, read, coverage, ranked, best)
+
+
+def rank_passages(
+    read: Read, asked: Asked, coverage: Coverage, *, with_model: bool, without: Collection[str] = ()
+) -> Ranked:
+    """The score of each chosen passage, in their order."""
+    return learned_weights(with_model=with_model).rank(signs_of(read, asked, coverage), without=without)
+
+
+def _one_each(read: Read, ranked: Ranked) -> Iterator[int]:
+    """Indexes of the chosen passages, best first, each entry once: more passages of it would cost words and tell less."""
+    seen: set[int] = set()
+    for index in np.argsort(-ranked.score, kind="stable"):
+        said = int(read.pool.said[read.chosen[index]])
+        if said not in seen:
+            seen.add(said)
+            yield int(index)
+
+
+def _has_reason(read: Read, index: int) -> bool:
+    """False where neither text nor vector nor a neighbour's text speaks for a passage."""
+    place = int(read.chosen[index])
+    return bool(read.pool.base[place] > 0 or read.pool.best_of(read.pool.turn, read.pool.base)[place] > 0)
+
+
+def _hits(store: Store, read: Read, coverage: Coverage, ranked: Ranked, best: list[int]) -> list[Hit]:
+    rows = [read.row(int(read.chosen[index])) for index in best]
+    places = passage_places(store, [row.id for row in rows])
+    hits = []
+    for index, row in zip(best, rows, strict=True):
+        where = places.get(row.id)
+        if where is None:
+            continue
+        cosine = float(read.pool.cosine[read.chosen[index]])
+        hits.append(
+            Hit(
+                f"turn_{where.turn_stable_id}#{row.id}", "turn", excerpt(row.text, coverage),
+                float(ranked.score[index]), ranked.parts_of(index), where.project, row.at_ms, (where.place,),
+                session_id=where.place.session_id, role=row.role, turn_id=row.turn_id, row_id=row.id,
+                cosine=cosine or None,
+            )
+        )  # fmt: skip
+    return hits

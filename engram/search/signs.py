@@ -1,0 +1,167 @@
+"""The signs of a passage: about thirty numbers, each in the group of the step that it belongs to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from engram.models.search_rows import PassageRow
+from engram.search.asked import Asked
+from engram.search.coverage import Coverage
+from engram.search.form import TextForm, form_of
+from engram.search.passage_pool import Read
+from engram.search.pool import Column
+
+#: Passages before and behind that count as near.
+_NEAR_PASSAGES = 10
+#: A message of the user below this is short, in words.
+_SHORT_WORDS = 40
+#: So often a name must stand before texts to be a speaker's.
+_SPEAKER_TIMES = 3
+#: Among so many of the best guesses "later" is measured.
+_LATEST_AMONG = 25
+_HOUR_MS = 3_600_000.0
+
+#: Sign → the step it belongs to, in the order of the weights.
+GROUPS: Mapping[str, str] = {
+    "text": "text", "cover": "text",
+    "cos": "vector", "cos_raw": "vector",
+    "cover_near": "neighbours", "prev": "neighbours", "next": "neighbours", "near": "neighbours",
+    "said_best": "neighbours", "turn_best": "neighbours", "answers": "neighbours",
+    "sess": "session", "sess_best": "session",
+    "time": "time", "t_after": "time", "t_before": "time", "t_last": "time", "t_closing": "time", "t_user": "time",
+    "names": "names",
+    "speaker": "speaker", "speaker_not": "speaker", "user_short": "speaker", "rule": "speaker", "rule_asked": "speaker",
+    "isq": "form", "when_time": "form", "how_many": "form", "code": "form", "first": "form", "place": "form",
+    "late": "latest", "late_now": "latest",
+}  # fmt: skip
+
+
+def signs_of(read: Read, asked: Asked, coverage: Coverage) -> dict[str, Column]:
+    """All signs of the chosen passages, each a column."""
+    rows = [read.row(int(place)) for place in read.chosen]
+    forms = [form_of(row.text) for row in rows]
+    return (
+        _text_signs(read, rows, coverage)
+        | _vector_signs(read)
+        | _neighbour_signs(read)
+        | _time_signs(read, rows, asked)
+        | _name_signs(rows, asked)
+        | _voice_signs(rows, forms, asked)
+        | _form_signs(rows, forms, asked)
+        | _latest_signs(rows, asked)
+    )
+
+
+def _text_signs(read: Read, rows: list[PassageRow], coverage: Coverage) -> dict[str, Column]:
+    found = {row.id: coverage.found_in(row.text) for row in read.rows.values()}
+    own = np.array([coverage.share(found[row.id]) for row in rows])
+    wide = np.array(
+        [
+            coverage.share(found[row.id].union(*(found[beside.id] for beside in read.neighbours(int(place)))))
+            for row, place in zip(rows, read.chosen, strict=True)
+        ]
+    )
+    return {"text": read.pool.text[read.chosen], "cover": own, "cover_near": wide - own}
+
+
+def _vector_signs(read: Read) -> dict[str, Column]:
+    cosine = read.pool.cosine
+    best = max(float(cosine.max(initial=0.0)), 1e-6)
+    return {"cos": cosine[read.chosen] / best, "cos_raw": 2 * cosine[read.chosen]}
+
+
+def _neighbour_signs(read: Read) -> dict[str, Column]:
+    pool, chosen = read.pool, read.chosen
+    before = pool.beside(-1, pool.base)[chosen]
+    session = pool.three_best_of_session(pool.base)
+    best = max(float(session.max(initial=0.0)), 1e-6)
+    asks = np.array([float(_is_question_before(read, int(place))) for place in chosen])
+    return {
+        "prev": before, "next": pool.beside(1, pool.base)[chosen], "answers": asks * before,
+        "near": np.array([_best_near(read, int(place)) for place in chosen]),
+        "said_best": pool.best_of(pool.said, pool.base)[chosen],
+        "turn_best": pool.best_of(pool.turn, pool.base)[chosen],
+        "sess": session[chosen] / best, "sess_best": (session[chosen] >= best).astype(np.float64),
+    }  # fmt: skip
+
+
+def _is_question_before(read: Read, place: int) -> bool:
+    own = read.row(place)
+    before = read.rows.get(own.id - 1)
+    return before is not None and before.session_ref == own.session_ref and before.text.endswith("?")
+
+
+def _best_near(read: Read, place: int) -> float:
+    """The mean of the three best guesses within ten passages of the same session, without its own."""
+    pool, own = read.pool, int(read.pool.ids[place])
+    low, high = np.searchsorted(pool.ids, (own - _NEAR_PASSAGES, own + _NEAR_PASSAGES + 1))
+    values = np.where(pool.session[low:high] == pool.session[place], pool.base[low:high], 0.0)
+    values[place - low] = 0.0
+    return float(np.sort(values)[-3:].sum()) / 3
+
+
+def _time_signs(read: Read, rows: list[PassageRow], asked: Asked) -> dict[str, Column]:
+    names = ("time", "t_after", "t_before", "t_last", "t_closing", "t_user")
+    signs = {name: np.zeros(len(rows)) for name in names}
+    if asked.span is None or not rows:
+        return signs
+    days = np.array([asked.span.distance_days(row.at_ms) if row.at_ms else 1e6 for row in rows])
+    signs["time"] = np.exp2(-np.minimum(days, 1000.0))
+    inside = signs["time"] > 0.5
+    if inside.any():
+        at = np.array([row.at_ms for row in rows], dtype=np.float64)
+        anchor = at[int(np.argmax(np.where(inside, read.pool.base[read.chosen], -1.0)))]
+        hours = np.clip((at - anchor) / _HOUR_MS, -200.0, 200.0)
+        to_end = np.clip((at[inside].max() - at) / _HOUR_MS, 0.0, 200.0)
+        signs["t_after"] = asked.form.wants_after * inside * (hours > 0) * np.exp2(-np.abs(hours) / 2)
+        signs["t_before"] = asked.form.wants_before * inside * (hours < 0) * np.exp2(-np.abs(hours) / 2)
+        signs["t_last"] = asked.form.wants_last * inside * np.exp2(-to_end / 2)
+        signs["t_closing"] = inside * np.array([float(row.is_closing) for row in rows])
+        signs["t_user"] = inside * np.array([float(row.role == "user") for row in rows])
+    return signs
+
+
+def _name_signs(rows: list[PassageRow], asked: Asked) -> dict[str, Column]:
+    if not asked.names:
+        return {"names": np.zeros(len(rows))}
+    lowered = [row.text.lower() for row in rows]
+    return {"names": np.array([sum(name in one for name in asked.names) / len(asked.names) for one in lowered])}
+
+
+def _voice_signs(rows: list[PassageRow], forms: list[TextForm], asked: Asked) -> dict[str, Column]:
+    """Who speaks: in a chat the speaker that the question names, in a session the user."""
+    counted = Counter(form.speaker for form in forms if form.speaker)
+    speakers = {name for name, times in counted.items() if times >= _SPEAKER_TIMES}
+    named = {name for name in speakers if name in asked.words or all(part in asked.words for part in name.split())}
+    is_one = len(named) == 1
+    user = np.array([float(row.role == "user" and not speakers) for row in rows])
+    rule = user * np.array([form.is_directive for form in forms])
+    return {
+        "speaker": np.array([float(is_one and form.speaker in named) for form in forms]),
+        "speaker_not": np.array([float(is_one and bool(form.speaker) and form.speaker not in named) for form in forms]),
+        "user_short": user * np.array([float(len(row.text.split()) < _SHORT_WORDS) for row in rows]),
+        "rule": rule, "rule_asked": rule * asked.form.wants_rule,
+    }  # fmt: skip
+
+
+def _form_signs(rows: list[PassageRow], forms: list[TextForm], asked: Asked) -> dict[str, Column]:
+    return {
+        "isq": np.array([form.is_question for form in forms]),
+        "when_time": asked.form.wants_time * np.array([form.has_time for form in forms]),
+        "how_many": asked.form.wants_number * np.array([form.has_number for form in forms]),
+        "code": np.array([form.has_code for form in forms]),
+        "first": np.array([float(row.start == 0) for row in rows]),
+        "place": np.array([min(1.0, row.start / max(row.said_chars, 1)) for row in rows]),
+    }
+
+
+def _latest_signs(rows: list[PassageRow], asked: Asked) -> dict[str, Column]:
+    """How late a passage is among the best guesses, above all where the question asks for what holds now."""
+    at = np.array([row.at_ms for row in rows], dtype=np.float64)
+    top = at[:_LATEST_AMONG]
+    low, high = (float(top.min()), float(top.max())) if len(top) else (0.0, 0.0)
+    late = np.clip((at - low) / max(high - low, 1.0), 0.0, 1.0)
+    return {"late": late, "late_now": late * asked.form.wants_latest}
