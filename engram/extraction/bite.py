@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
-from engram.extraction.cues import GENERIC, NARRATION, STATUS
+from engram.extraction.cues import CAUSE, CHOICE, GENERIC, NARRATION, PROBLEM, RULE, STATUS
 from engram.extraction.sentences import Block, Statement
 
 #: Longest heading put before a bite, in words.
 TOPIC_WORDS = 9
 #: Shortest statement that may stand alone, in words.
 MIN_WORDS = 4
+#: A sentence of so few words without a name or a cue is an interjection ("You're right.", "There it is.").
+INTERJECTION_WORDS = 4
 #: How far a passage may run over its forty words before it is cut.
 OVERHANG = 6
 #: Most statements a passage reaches over.
@@ -24,6 +26,9 @@ _OPENER = re.compile(
     r"got it|you're (?:absolutely )?right|good (?:question|point|catch|news))\s*[.!,:—–-]+\s+)+(?=\S)",
     re.IGNORECASE,
 )
+#: What makes even a short sentence tell something: a name, a number.
+_TELLS = re.compile(r"[`\d_/]|\w[A-Z]|\w\.\w")
+_SAID = re.compile("|".join(cue.pattern for cue in (PROBLEM, CHOICE, CAUSE, RULE)), re.IGNORECASE)
 _TRAIL = re.compile(r"\s*[:;,—–-]+$")
 _CLAUSE = re.compile(r"[,;:.)—–]$")
 _WORD = re.compile(r"[A-Za-z0-9_]+")
@@ -51,6 +56,8 @@ def is_chatter(statement: Statement, *, is_user: bool = False) -> bool:
     if is_user:
         return words < MIN_WORDS
     if statement.block is Block.PROSE:
+        if words <= INTERJECTION_WORDS and not _TELLS.search(text) and not _SAID.search(text):
+            return True
         if NARRATION.match(text) or (text.endswith("?") and words < 25):
             return True
         if text.endswith(":") and GENERIC.match(text.rstrip(":")):
@@ -103,7 +110,7 @@ def _prefix(statement: Statement) -> str:
     for label in (statement.lead, statement.topic):
         label = _TRAIL.sub("", label)
         words = [w.lower() for w in _WORD.findall(label)]
-        if not words or len(label.split()) > TOPIC_WORDS or GENERIC.match(label):
+        if not words or len(label.split()) > TOPIC_WORDS or GENERIC.match(label) or NARRATION.match(label):
             continue
         if sum(w in said for w in words) * 2 < len(words):
             return re.sub(r"^\W*\d+[.)]\s*", "", label)

@@ -24,7 +24,7 @@ from engram.transcripts.record import Role, Said
 #: How much of the telling message a content holds before other voices, in characters.
 TELLING_CHARS = 600
 #: Share of the passage's words that another message of the turn must hold to support it.
-SUPPORT_SHARE = 0.35
+SUPPORT_SHARE = 0.3
 #: Most supporting messages of a candidate, and how much of each its content holds, in characters.
 MAX_SUPPORTS = 2
 SUPPORT_CHARS = 300

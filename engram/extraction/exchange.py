@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from engram.extraction import cues
@@ -14,10 +15,19 @@ ASKED_WORDS = 20
 #: Parts the user's words from the answer's.
 ARROW = "→"
 
+#: Words that only say: go on.
+_GO_AHEAD = re.compile(
+    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|great|good|nice|perfect|cool|thanks?|alright|right)\b[\s,.!]*)*"
+    r"(?:please\s+)?(?:(?:let'?s\s+)?(?:implement|do|try|fix|commit|push|go|continue|proceed|start|run|merge|apply|write)\b"
+    r"(?:\s+(?:this|it|that|these|the|for|with|on|ahead|following|plan|all|so|and|commit|push|changes?|branch|tests?|now|again|"
+    r"please|up|them|next))*|looks? good|sounds? good|go ahead)?\W*$",
+    re.IGNORECASE,
+)
+
 
 def asked_part(typed: Sequence[Statement]) -> str:
     """The user's telling sentence: one with a wish or a rule, else the first; "" where nothing is said."""
-    said = [s.text for s in typed if not is_chatter(s, is_user=True)]
+    said = [s.text for s in typed if not is_chatter(s, is_user=True) and not _GO_AHEAD.match(s.text)]
     if not said:
         return ""
     best = max(said, key=lambda text: (len(cues.WISH.findall(text)) > 0, len(text.split()) <= ASKED_WORDS))

@@ -29,7 +29,7 @@ _BUG = re.compile(
 )
 #: How somebody wants things done.
 _TASTE = re.compile(
-    r"\b(?:instead|rather|prefer\w*|should(?:n't)?|why (?:aren't|are we|is it|isn't|do we|don't)|don'?t|always|never|better|"
+    r"\b(?:instead|rather|prefer\w*|should(?:n't)?|why (?:aren't|are we|isn't|do we)|don'?t|"
     r"too (?:\w+)|i'?d like|i would like|i want|more (?:visible|readable|explicit)|clearer|make sure|ideally|not just)\b",
     re.IGNORECASE,
 )

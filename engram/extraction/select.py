@@ -19,10 +19,12 @@ from engram.redaction.voice import typed_text
 from engram.transcripts.record import Role, Said, Turn
 
 #: Most candidates of one turn.
-TURN_CAP = 8
+TURN_CAP = 10
 #: What each further passage of one message, and of one turn, is worth beside the one before.
 MESSAGE_DECAY = 0.65
-TURN_DECAY = 0.8
+TURN_DECAY = 0.7
+#: A turn of so many messages has room for twice as much.
+TURN_MESSAGES = 40
 #: Quality of a directive: the user's own rules are always kept.
 DIRECTIVE_QUALITY = 0.95
 #: Features of an exchange: those of its answer, and those of what was asked.
@@ -164,7 +166,8 @@ def _worth(option: Option, chosen: Sequence[Option]) -> float:
     if option.directive is not None:
         return option.quality
     same = sum(other.said is option.said for other in chosen)
-    return option.quality * MESSAGE_DECAY**same * TURN_DECAY ** (len(chosen) - same)
+    room = 1 + option.place.messages / TURN_MESSAGES
+    return float(option.quality * MESSAGE_DECAY**same * TURN_DECAY ** ((len(chosen) - same) / room))
 
 
 def overlap(option: Option, other: Option) -> bool:
