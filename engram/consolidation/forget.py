@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram.atomic import read_regular, write_atomic
-from engram.errors import EngramError, NotFound
+from engram.errors import BrokenDatabase, EngramError, NotFound
 from engram.models import episodes, forgetting
+from engram.models.backup import drop_database, holding_backups
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.notes.daily import log_session
@@ -34,9 +35,9 @@ class ForgetReport:
     turns: int
     #: Files in the memory folder that were removed or rewritten.
     files: tuple[str, ...]
-    #: Backups from which it was removed.
+    #: Backups and set-aside databases from which it was removed.
     backups: int
-    #: Backups that could not be changed and were therefore deleted.
+    #: Those that could not be changed and were therefore deleted.
     dropped_backups: int = 0
 
     def describe(self) -> str:
@@ -69,9 +70,9 @@ def plan_forget(store: Store, episode_id: str, *, keep_turns: bool) -> tuple[lis
 def forget_episode(store: Store, places: Home, episode_id: str, *, keep_turns: bool) -> ForgetReport:
     """Delete a memory and (unless ``keep_turns``) the turns it rests on, everywhere in the memory folder.
 
-    Rows, text indexes, vectors, history, runs, recollections, notes, exports and backups; tombstones keep it from
-    coming back by another reading or an import. The transcript itself is Claude Code's and stays. Files are cleaned
-    before the database, so that what was cut short can be asked for again.
+    Rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside databases;
+    tombstones keep it from coming back by another reading or an import. The transcript itself is Claude Code's and
+    stays. Files are cleaned before the database, so that what was cut short can be asked for again.
 
     Raises:
         NotFound: there is no such memory.
@@ -87,14 +88,15 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, keep_turns: b
     def is_kept(line: str) -> bool:
         return not any(one in line for one in ids) and not any(one in line for one in told)
 
-    backups, dropped = _clean_backups(places, store.driver, ids, keys, is_kept)
-    cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, ids)]
-    notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(_notes(places), is_kept)]))
-    with store.writing():
-        memories, turn_ids = plan_forget(store, episode_id, keep_turns=keep_turns)
-        forgetting.delete_memories(store, memories, turn_ids)
-        forgetting.clean_runs(store, is_kept)
-        forgetting.drop_notes(store, [str(path) for path in notes])
+    with holding_backups(places.backups):
+        backups, dropped = _clean_copies(places, store.driver, ids, keys, is_kept)
+        cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, ids)]
+        notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(_notes(places), is_kept)]))
+        with store.writing():
+            memories, turn_ids = plan_forget(store, episode_id, keep_turns=keep_turns)
+            forgetting.delete_memories(store, memories, turn_ids)
+            forgetting.clean_runs(store, is_kept)
+            forgetting.drop_notes(store, [str(path) for path in notes])
     for session_id in sessions:
         log_session(store, places, session_id)
     forgetting.wipe_free_space(store)
@@ -185,28 +187,41 @@ def _notes(places: Home) -> list[Path]:
     return _files(places.notes, ("**/*.md",))
 
 
-def _clean_backups(
+def _clean_copies(
     places: Home, driver: str, ids: Sequence[str], keys: Sequence[str], is_kept: Callable[[str], bool]
 ) -> tuple[int, int]:
-    """Delete the same rows in every backup; a backup that cannot be changed is deleted. (cleaned, deleted)"""
+    """Delete the same rows in every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)"""
     cleaned = dropped = 0
-    for path in _files(places.backups, ("*.db", "*.sqlite")):
+    for path in [*_files(places.backups, ("*.db", "*.sqlite")), *_set_aside(places)]:
         try:
-            copy = Store(path, driver=driver)
-            try:
-                copy.open()
-                with copy.writing():
-                    found = forgetting.forget_in_copy(copy, ids, keys, is_kept)
-                forgetting.wipe_free_space(copy)
-            finally:
-                copy.close()
-            cleaned += bool(found)
+            cleaned += _clean_copy(path, driver, ids, keys, is_kept)
         except EngramError as error:
-            logger.warning("action=forget backup=%s reason=%s", path.name, error)
-            for suffix in ("", "-wal", "-shm"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            logger.warning("action=forget copy=%s reason=%s", path.name, error)
+            drop_database(path)
             dropped += 1
     return cleaned, dropped
+
+
+def _clean_copy(
+    path: Path, driver: str, ids: Sequence[str], keys: Sequence[str], is_kept: Callable[[str], bool]
+) -> bool:
+    """Delete the rows in one copy; True where there were any. Raises StoreError where the copy is damaged."""
+    copy = Store(path, driver=driver)
+    try:
+        copy.open()
+        if damage := copy.find_damage():
+            raise BrokenDatabase(damage)
+        with copy.writing():
+            found = forgetting.forget_in_copy(copy, ids, keys, is_kept)
+        forgetting.wipe_free_space(copy)
+    finally:
+        copy.close()
+    return bool(found)
+
+
+def _set_aside(places: Home) -> list[Path]:
+    """Engram's own databases that were set aside; another program's (``memory.v2.db``) is none of ours."""
+    return _files(places.root, ("memory.broken*.db", "memory.replaced*.db"))
 
 
 def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:

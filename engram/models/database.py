@@ -58,6 +58,24 @@ def open_database(path: Path, driver: str, *, busy_ms: int = BUSY_MS) -> Any:
     return peewee.SqliteDatabase(str(path), pragmas=pragmas, timeout=busy_ms / 1000)
 
 
+def connect_plainly(path: Path, driver: str) -> Any:
+    """A connection of the driver itself, without pragmas: the target of a copy. Close it."""
+    if driver == "cysqlite":
+        import cysqlite
+
+        return cysqlite.connect(str(path))
+    return sqlite3.connect(path)
+
+
+def driver_errors(driver: str) -> tuple[type[Exception], ...]:
+    """The database errors of a driver where peewee does not map them."""
+    if driver == "cysqlite":
+        import cysqlite
+
+        return (cysqlite.Error,)
+    return (sqlite3.Error,)
+
+
 def is_damage(error: BaseException) -> bool:
     """True where the driver says that the file is damaged or no database at all."""
     text = str(error).lower()

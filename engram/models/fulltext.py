@@ -74,3 +74,10 @@ def document_counts(store: Store, table: str, terms: Sequence[str]) -> dict[str,
         if expression:
             counts[term] = int(store.value(f"SELECT count(*) FROM {table} WHERE {table} MATCH ?", (expression,)) or 0)
     return counts
+
+
+def rebuild_indexes(store: Store) -> None:
+    """Make the three text indexes anew from the rows they stand for. Raises StoreError."""
+    for table in ("passage_fts", "episode_fts", "note_fts"):
+        with store.writing():
+            store.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,6 +46,8 @@ class Store:
             StoreError: anything else that SQLite says.
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        if is_no_file(self.path):
+            raise BrokenDatabase(f"{self.path} is no regular file")
         if _is_foreign_file(self.path):
             raise ForeignDatabase(f"{self.path} is a database of another program")
         self._make_private()
@@ -172,6 +175,14 @@ class Store:
         return ""
 
 
+def is_no_file(path: Path) -> bool:
+    """True where something else than a regular file lies: a link, a folder, a pipe. False where nothing does."""
+    try:
+        return not stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
 def _is_foreign_file(path: Path) -> bool:
     """True for another program's database, by its header alone: opening it would already write to it.
 
@@ -192,7 +203,7 @@ def set_aside(path: Path, name: str) -> Path:
     A name that is taken gets a time behind it; nothing is ever overwritten.
     """
     target = path.with_name(name)
-    if target.exists():
+    if os.path.lexists(target):
         target = path.with_name(f"{Path(name).stem}.{time.time_ns()}{Path(name).suffix}")
     os.replace(path, target)
     for suffix in ("-wal", "-shm"):

@@ -212,6 +212,15 @@ def note_failure(store: Store, stage: str, error: str) -> None:
         )
 
 
+def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
+    """Forget the failure of a stage that began longer than ``seconds`` ago."""
+    with store.writing():
+        store.run(
+            "UPDATE stage SET last_error = '', last_error_ms = NULL WHERE name = ? AND last_error_ms <= ?",
+            (stage, store.now_ms() - int(seconds * 1000)),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """The health of one stage."""

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from engram.errors import StoreError
 from engram.models.changes import data_version, file_identity
+from engram.tasks.daily_backup import DailyBackup
+from engram.tasks.memory_file import note_damage
 from engram.tasks.queue import EngramQueue
 from engram.tasks.recall_server import RecallServer
 from engram.tasks.ring import ring_due
@@ -36,6 +38,7 @@ class Housekeeper:
         self._data_version = -1
         self._quiet_looks = 0
         self._opened = file_identity(runtime.store)
+        self._backup = DailyBackup(runtime)
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
@@ -60,6 +63,7 @@ class Housekeeper:
         """One look at everything."""
         self._look_at_memory()
         if self._runtime.is_damaged.is_set():
+            note_damage(self._runtime.store)
             self._stop("memory.db is damaged")
         if file_identity(self._runtime.store) != self._opened:
             self._stop("memory.db was replaced")
@@ -73,6 +77,7 @@ class Housekeeper:
                 self._queue.storage.listen()
         with contextlib.suppress(StoreError):
             self._look_at_work()
+            self._backup.look()
 
     def _look_at_memory(self) -> None:
         settings, used_mb = self._runtime.settings, rss_mb()

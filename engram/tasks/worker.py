@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from engram.errors import AlreadyRunning, BrokenDatabase
+from engram.errors import AlreadyRunning
 from engram.log import start_logging
-from engram.models.changes import drop_lease, lease_owners, quick_damage
-from engram.models.store import Store, open_store, set_aside
+from engram.models.changes import drop_lease, lease_owners
+from engram.models.store import Store
 from engram.models.work import note_failure
 from engram.paths import Home
 from engram.redaction import redact
@@ -21,6 +21,7 @@ from engram.settings import Settings
 from engram.tasks.consumer import EngramConsumer
 from engram.tasks.housekeeping import Housekeeper
 from engram.tasks.lock import ProcessLock
+from engram.tasks.memory_file import open_or_set_aside
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.recall_server import RecallServer
 from engram.tasks.runtime import Runtime, lay_on, make_runtime
@@ -111,31 +112,6 @@ def bind_queue(settings: Settings) -> EngramQueue:
 
     del consolidate, embed, extract, flush, index_notes, ingest, recollect, refresh, scan
     return huey.bind(settings.places, settings.sqlite_driver)
-
-
-def open_or_set_aside(home: Home, settings: Settings) -> Store:
-    """Open memory.db; a damaged one is moved to ``memory.broken.db`` and an empty one made.
-
-    The transcripts are read again; ``engram restore`` brings back a backup.
-
-    Raises:
-        StoreError: it cannot be opened for another reason.
-    """
-    try:
-        store = open_store(home.memory_db, driver=settings.sqlite_driver)
-        damage = quick_damage(store)
-        if not damage:
-            return store
-        store.close()
-    except BrokenDatabase as error:
-        damage = str(error)
-    aside = set_aside(home.memory_db, "memory.broken.db")
-    logger.error("action=set_aside path=%s reason=%s", aside, damage)
-    store = open_store(home.memory_db, driver=settings.sqlite_driver)
-    note_failure(
-        store, "memory", f"memory.db was damaged and is now {aside.name}; 'engram restore' brings a backup back"
-    )
-    return store
 
 
 def drop_dead_leases(store: Store) -> None:

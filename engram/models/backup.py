@@ -1,0 +1,142 @@
+"""Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, two kept."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.atomic import FILE_MODE, make_private_folder
+from engram.clock import iso_time
+from engram.errors import BrokenDatabase, StoreError
+from engram.models.database import DATABASE_ERRORS, connect_plainly, driver_errors, is_damage, open_database
+from engram.models.store import Store
+
+#: Backups that are kept, the newest ones.
+KEEP = 2
+#: Pages copied in one go; other threads run between two of them.
+_PAGES = 256
+#: Free disk that a backup leaves, in bytes.
+_SPARE_BYTES = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """One copy of memory.db."""
+
+    path: Path
+    #: When it was made, in milliseconds since 1970.
+    made_at_ms: int
+    size: int
+
+
+def list_backups(folder: Path) -> list[Backup]:
+    """The backups in a folder, the newest first; links and half-written ones are none."""
+    found = []
+    for path in folder.glob("memory-*.db"):
+        if path.is_file() and not path.is_symlink():
+            facts = path.stat()
+            found.append(Backup(path, facts.st_mtime_ns // 1_000_000, facts.st_size))
+    return sorted(found, key=lambda one: (one.made_at_ms, one.path.name), reverse=True)
+
+
+def has_content(store: Store) -> bool:
+    """True where memory.db holds anything that is worth a backup."""
+    return bool(store.value("SELECT EXISTS (SELECT 1 FROM episode) OR EXISTS (SELECT 1 FROM turn)"))
+
+
+@contextlib.contextmanager
+def holding_backups(folder: Path) -> Iterator[Path]:
+    """Hold the folder of backups: nobody makes one meanwhile, so that forgetting cannot miss a half-made copy."""
+    make_private_folder(folder)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
+def make_backup(store: Store, folder: Path, *, keep: int = KEEP) -> Backup:
+    """Copy memory.db as it is at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
+
+    Readers and writers go on meanwhile. The copy counts only when SQLite finds it sound.
+
+    Raises:
+        BrokenDatabase: the copy, and so memory.db, is damaged; the older backups stay.
+        StoreError: it cannot be made, such as on a full disk; the older backups stay.
+    """
+    with holding_backups(folder):
+        _drop_leftovers(folder)
+        size = store.path.stat().st_size
+        if free_bytes(folder) < size + _SPARE_BYTES:
+            raise StoreError(f"no backup: less than {(size + _SPARE_BYTES) // 1_000_000} MB of disk are free")
+        target = folder / f"memory-{iso_time(store.now_ms()).replace(':', '')}.db"
+        half = target.with_name(f".{target.name}.tmp")
+        try:
+            os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE))
+            _copy(store, half)
+            _check(store, half)
+            os.replace(half, target)
+        except OSError as error:
+            raise StoreError(f"no backup: {error.strerror or error}") from error
+        finally:
+            _drop_leftovers(folder)
+        for old in list_backups(folder)[keep:]:
+            drop_database(old.path)
+    return Backup(target, store.now_ms(), target.stat().st_size)
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that are free on the disk of a folder."""
+    return shutil.disk_usage(folder).free
+
+
+def drop_database(path: Path) -> None:
+    """Delete a database with its side files."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _drop_leftovers(folder: Path) -> None:
+    """Delete what a killed backup left; only while the folder is held."""
+    for path in folder.glob(".memory-*.tmp*"):
+        path.unlink(missing_ok=True)
+
+
+def _copy(store: Store, path: Path) -> None:
+    """Copy through a connection of its own that keeps one view of the database from the first page to the last."""
+    source = open_database(store.path, store.driver)
+    target = connect_plainly(path, store.driver)
+    try:
+        with source.atomic("DEFERRED"):
+            source.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()
+            source.connection().backup(target, pages=_PAGES)
+    except DATABASE_ERRORS + driver_errors(store.driver) as error:
+        raise _told(store, error) from error
+    finally:
+        target.close()
+        with contextlib.suppress(*DATABASE_ERRORS):
+            source.close()
+
+
+def _check(store: Store, path: Path) -> None:
+    """Raise BrokenDatabase where SQLite finds the copy damaged."""
+    copy = Store(path, driver=store.driver, clock=store.clock)
+    try:
+        found = [str(row[0]) for row in copy.rows("PRAGMA quick_check(1)")]
+        if found != ["ok"]:
+            raise BrokenDatabase(f"{store.path} is damaged: {found[0] if found else 'it cannot be checked'}")
+        copy.checkpoint("TRUNCATE")
+    finally:
+        copy.close()
+
+
+def _told(store: Store, error: Exception) -> StoreError:
+    if is_damage(error):
+        return BrokenDatabase(f"{store.path} is damaged: {error}")
+    return StoreError(f"no backup: {error}")

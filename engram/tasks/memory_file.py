@@ -1,0 +1,83 @@
+"""Opening memory.db in the worker: a damaged one is set aside, and what people did by hand is carried over."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+
+from engram.errors import BrokenDatabase, StoreError
+from engram.models.backup import list_backups
+from engram.models.changes import quick_damage
+from engram.models.fulltext import rebuild_indexes
+from engram.models.recovery import recover_by_hand
+from engram.models.store import Store, open_store, set_aside
+from engram.models.work import list_stages, note_failure, note_success
+from engram.paths import Home
+from engram.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+#: Name that a damaged memory.db gets; a taken name gets a time behind it.
+BROKEN_NAME = "memory.broken.db"
+
+
+def open_or_set_aside(home: Home, settings: Settings) -> Store:
+    """Open memory.db; a damaged one is moved to ``memory.broken.db`` and a new one made. With the worker's lock held.
+
+    The transcripts are read again. What was saved, pinned, edited or forgotten by hand is carried over from the
+    damaged file as far as it can be read, and from the backups.
+
+    Raises:
+        StoreError: it cannot be opened for another reason.
+    """
+    damage = "the file is empty" if _is_emptied(home) else ""
+    try:
+        if not damage:
+            store = open_store(home.memory_db, driver=settings.sqlite_driver)
+            damage = _damage_of(store)
+            if not damage:
+                return store
+            store.close()
+    except BrokenDatabase as error:
+        damage = str(error)
+    aside = set_aside(home.memory_db, BROKEN_NAME)
+    logger.error("action=set_aside path=%s reason=%s", aside, damage)
+    store = open_store(home.memory_db, driver=settings.sqlite_driver)
+    sources = [aside] if aside.is_file() and not aside.is_symlink() else []
+    found = recover_by_hand(store, [*sources, *(one.path for one in list_backups(home.backups))])
+    logger.info("action=recover memories=%d tombstones=%d", found.memories, found.tombstones)
+    note_failure(
+        store, "memory",
+        f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {found.memories} memories kept "
+        "by hand came back; 'engram restore' brings a whole backup back",
+    )  # fmt: skip
+    return store
+
+
+def note_damage(store: Store) -> None:
+    """Leave word for the next start that memory.db proved damaged, so that it looks closely."""
+    with contextlib.suppress(StoreError):
+        note_failure(store, "memory", "memory.db proved damaged; the worker starts again and checks it")
+
+
+def _is_emptied(home: Home) -> bool:
+    """True for a file of no bytes where there must have been a memory once."""
+    with contextlib.suppress(OSError):
+        return os.lstat(home.memory_db).st_size == 0 and bool(list_backups(home.backups))
+    return False
+
+
+def _damage_of(store: Store) -> str:
+    """What is wrong; a text index alone is built anew. Where the last run met no damage, a quick look does."""
+    damage = quick_damage(store)
+    suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
+    if damage or not suspected:
+        return damage
+    if store.find_damage():
+        with contextlib.suppress(StoreError):
+            rebuild_indexes(store)
+        damage = store.find_damage()
+        if not damage:
+            note_success(store, "memory")
+    return damage

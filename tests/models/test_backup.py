@@ -1,0 +1,259 @@
+"""Backups are sound copies made beside running writers; a restore carries over what was done by hand since."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.errors import BadRequest, BrokenDatabase, StoreError
+from engram.models import backup as backups
+from engram.models import episodes
+from engram.models.backup import holding_backups, list_backups, make_backup
+from engram.models.episodes import Episode, Evidence
+from engram.models.recovery import recover_by_hand, restore_backup
+from engram.models.sessions import ensure_project, ensure_session
+from engram.models.store import Store, open_store
+
+ENTRY = "11111111-1111-1111-1111-111111111111"
+DAY_SECONDS = 86_400
+
+
+@pytest.fixture(params=["cysqlite", "sqlite3"])
+def driver(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def store(driver: str, clock: FixedClock, tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(tmp_path / "home" / "memory.db", driver=driver, clock=clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "backups"
+
+
+def keep(store: Store, text: str, **fields: object) -> Episode:
+    with store.writing():
+        project = ensure_project(store, "git:/boat", "boat", "/boat")
+        ensure_session(
+            store, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5
+        )  # fmt: skip
+        made = Episode(
+            episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
+        )  # type: ignore[arg-type]
+        return episodes.add_episode(store, made, [Evidence(ENTRY, "s1", None)])
+
+
+def summaries(path: Path) -> list[str]:
+    with sqlite3.connect(path) as connection:
+        found = [str(row[0]) for row in connection.execute("SELECT summary FROM episode ORDER BY id")]
+    connection.close()
+    return found
+
+
+def test_a_backup_is_a_sound_private_copy(store: Store, folder: Path) -> None:
+    keep(store, "The mast is brown")
+
+    made = make_backup(store, folder)
+
+    assert summaries(made.path) == ["The mast is brown"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+    with Store(made.path, driver=store.driver) as copy:
+        assert copy.find_damage() == ""
+
+
+def test_the_two_newest_are_kept(store: Store, folder: Path, clock: FixedClock) -> None:
+    names = []
+    for number in range(4):
+        keep(store, f"Fact {number}")
+        names.append(make_backup(store, folder).path.name)
+        clock.advance(DAY_SECONDS)
+
+    assert sorted(one.path.name for one in list_backups(folder)) == names[-2:]
+
+
+def test_writers_go_on_while_a_backup_is_made(store: Store, folder: Path) -> None:
+    for number in range(30):
+        keep(store, f"Fact {number}")
+    stop = threading.Event()
+    written = []
+
+    def write() -> None:
+        other = Store(store.path, driver=store.driver)
+        while not stop.is_set():
+            with other.writing():
+                other.run("INSERT OR REPLACE INTO meta VALUES ('one', ?), ('other', ?)", (str(len(written)),) * 2)
+            written.append(1)
+        other.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        made = [make_backup(store, folder) for _ in range(3)][-1]
+    finally:
+        stop.set()
+        thread.join()
+
+    with sqlite3.connect(made.path) as connection:
+        values = {row[0] for row in connection.execute("SELECT value FROM meta WHERE key IN ('one', 'other')")}
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    assert len(values) <= 1
+    assert written
+
+
+def test_what_a_killed_backup_left_is_removed(store: Store, folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    (folder / ".memory-2026.db.tmp").write_bytes(b"half")
+    keep(store, "The mast is brown")
+
+    make_backup(store, folder)
+
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_damaged_database_replaces_no_backup(store: Store, folder: Path, clock: FixedClock) -> None:
+    for number in range(200):
+        keep(store, f"Fact {number} " * 20)
+    good = [make_backup(store, folder).path.name]
+    clock.advance(5)
+    good.append(make_backup(store, folder).path.name)
+    clock.advance(5)
+    store.checkpoint("TRUNCATE")
+    store.close()
+    size = store.path.stat().st_size
+    with store.path.open("r+b") as file:
+        for page in range(8, size // 4096, 8):
+            file.seek(page * 4096)
+            file.write(os.urandom(4096))
+
+    with pytest.raises(BrokenDatabase):
+        make_backup(store, folder)
+
+    assert sorted(path.name for path in folder.iterdir()) == good
+
+
+def test_a_full_disk_is_said_and_the_old_backups_stay(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(store, "The mast is brown")
+    make_backup(store, folder)
+    monkeypatch.setattr(backups, "free_bytes", lambda _: 1000)
+
+    with pytest.raises(StoreError, match="of disk are free"):
+        make_backup(store, folder)
+
+    assert len(list_backups(folder)) == 1
+
+
+def test_while_the_folder_is_held_no_backup_is_made(store: Store, folder: Path) -> None:
+    keep(store, "The mast is brown")
+    started, done = threading.Event(), threading.Event()
+
+    def back_up() -> None:
+        started.set()
+        make_backup(store, folder)
+        done.set()
+
+    thread = threading.Thread(target=back_up)
+    with holding_backups(folder):
+        thread.start()
+        started.wait()
+        assert not done.is_set()
+        assert list_backups(folder) == []
+    thread.join()
+    assert len(list_backups(folder)) == 1
+
+
+def test_what_was_done_by_hand_is_carried_over_and_the_rest_is_not(store: Store, tmp_path: Path) -> None:
+    keep(store, "Taken by itself", slot="slot-1")
+    keep(store, "Saved", source="manual")
+    keep(store, "Pinned", is_pinned=True, slot="slot-2")
+    gone = keep(store, "Forgotten", source="manual")
+    with store.writing():
+        episodes.delete_episode(store, gone)
+    new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
+
+    found = recover_by_hand(new, [store.path, store.path])
+
+    kept = episodes.all_episodes(new)
+    assert [one.summary for one in kept] == ["Saved", "Pinned"]
+    assert {(one.project, one.session_id) for one in kept} == {("boat", "s1")}
+    assert [one.uuid for one in episodes.evidence_of(new, kept[0].id)] == [ENTRY]
+    assert (found.memories, found.tombstones, found.lost) == (2, 1, 0)
+    assert new.find_damage() == ""
+    new.close()
+
+
+def test_what_was_forgotten_since_the_backup_does_not_come_back(store: Store, folder: Path, tmp_path: Path) -> None:
+    gone = keep(store, "Forgotten later", source="manual")
+    made = make_backup(store, folder)
+    with store.writing():
+        episodes.delete_episode(store, gone)
+    new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
+
+    recover_by_hand(new, [store.path, made.path])
+
+    assert episodes.all_episodes(new) == []
+    new.close()
+
+
+def test_a_restore_goes_back_and_keeps_what_was_saved_since(store: Store, folder: Path, driver: str) -> None:
+    keep(store, "Before", slot="slot-1")
+    made = make_backup(store, folder)
+    keep(store, "Taken since", slot="slot-2")
+    keep(store, "Saved since", source="manual")
+    store.close()
+
+    done = restore_backup(store.path, made.path, driver=driver)
+
+    assert summaries(store.path) == ["Before", "Saved since"]
+    assert done.aside is not None
+    assert summaries(done.aside) == ["Before", "Taken since", "Saved since"]
+    assert (done.memories, done.carried.memories) == (2, 1)
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage" * 999, b"SQLite format 3\0" + b"\1" * 9000])
+def test_a_file_that_is_no_sound_backup_changes_nothing(
+    store: Store, driver: str, tmp_path: Path, content: bytes
+) -> None:
+    keep(store, "Before")
+    store.close()
+    other = tmp_path / "other.db"
+    other.write_bytes(content)
+
+    with pytest.raises(BadRequest):
+        restore_backup(store.path, other, driver=driver)
+
+    assert summaries(store.path) == ["Before"]
+    assert sorted(path.name for path in store.path.parent.iterdir() if path.name.startswith((".", "memory.r"))) == []
+
+
+def test_a_damaged_memory_is_set_aside_by_a_restore(store: Store, folder: Path, driver: str) -> None:
+    keep(store, "Before")
+    made = make_backup(store, folder)
+    store.close()
+    store.path.write_bytes(b"garbage" * 5000)
+
+    done = restore_backup(store.path, made.path, driver=driver)
+
+    assert summaries(store.path) == ["Before"]
+    assert done.carried.memories == 0
