@@ -23,7 +23,7 @@ class ExtractionContext:
     #: How many memories the session has already.
     kept_before: int = 0
     #: Most memories a session may have in all.
-    session_cap: int = 24
+    session_cap: int = 60
     #: What the session is about so far, as an earlier extraction said; "" where none did.
     rolling_summary: str = ""
     #: Row id of the project; None where there is none.
