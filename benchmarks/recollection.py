@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,11 @@ from engram.models import sessions
 from engram.models.store import Store, open_store
 from engram.recollection.choose import Asking, Floors, choose_bites
 from engram.recollection.gate import search_text
+from engram.recollection.recall import CANDIDATES, PASSAGES, support_of
 from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Weights, features, logistic
 from engram.recollection.render import shown_words
-from engram.recollection.service import CANDIDATES
 from engram.redaction import redact
+from engram.search.embed import embed_missing
 from engram.search.query import Hit, Query
 from engram.search.service import Searcher
 from engram.settings import Settings
@@ -50,6 +51,8 @@ class Asked:
     text: str
     has_memories: bool
     hits: list[Hit]
+    #: Row id of a turn → how well what was said in it fits.
+    support: Mapping[int, float]
     #: What is relevant, by the scorer's rule, hit by hit.
     labels: list[bool]
     judge: Callable[[str, list[str]], bool]
@@ -94,8 +97,9 @@ def ask_all(options: argparse.Namespace, homes: Path) -> list[Asked]:
 
         text = search_text(prompt["prompt"])
         hits = list(searchers[project].recall(Query(text, limit=CANDIDATES))) if text else []
+        support = support_of(searchers[project].search(Query(text, limit=PASSAGES))) if text else {}
         labels = [judge(hit.text, [place.uuid for place in hit.evidence]) for hit in hits]
-        found.append(Asked(project, text, bool(prompt["relevant"]), hits, labels, judge))
+        found.append(Asked(project, text, bool(prompt["relevant"]), hits, support, labels, judge))
     return found
 
 
@@ -117,6 +121,8 @@ def fill(store: Store, settings: Settings, embedder: Any) -> None:
     ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
     for one in sessions.list_sessions(store):
         extract_session(store, one.session_id, extractor=LocalExtractor(), embedder=embedder, settings=settings)
+    while embed_missing(store, embedder, 64):
+        pass
 
 
 def without_cosine(asked: Asked) -> Asked:
@@ -129,14 +135,14 @@ def without_cosine(asked: Asked) -> Asked:
 
 def replace_asked(asked: Asked, hits: list[Hit], labels: list[bool]) -> Asked:
     """The same prompt with other hits."""
-    return Asked(asked.project, asked.text, asked.has_memories, hits, labels, asked.judge)
+    return Asked(asked.project, asked.text, asked.has_memories, hits, asked.support, labels, asked.judge)
 
 
 def report(name: str, asked: list[Asked], current: Weights) -> None:
     """Fitted weights and figures."""
     rows, labels, prompts = [], [], []
     for number, one in enumerate(asked):
-        answer = Answer.of(one.text, one.hits)
+        answer = Answer.of(one.text, one.hits, one.support)
         for rank, (hit, label) in enumerate(zip(one.hits, one.labels, strict=True)):
             rows.append(features(hit, rank, answer))
             labels.append(label)
@@ -201,7 +207,7 @@ def as_shipped(asked: list[Asked], floor: float) -> str:
     for one in asked:
         # Every home holds one project's sessions only, under several names: all of it is the prompt's own.
         hits = [replace(hit, episode=replace(hit.episode, project_id=1)) for hit in one.hits if hit.episode is not None]
-        bites = choose_bites(hits, Asking(one.text, project_id=1), Floors(relevance=floor))
+        bites = choose_bites(hits, Asking(one.text, project_id=1), one.support, Floors(relevance=floor))
         shown = shown_words(bites, Settings().bite_tokens)
         got.append([one.judge(text, list(bite.evidence)) for bite, text in shown])
     return figures(asked, got)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.models.episodes import Episode
@@ -62,14 +62,22 @@ class Asking:
     now_ms: int = 0
 
 
-def choose_bites(hits: Sequence[Hit], asking: Asking, floors: Floors | None = None) -> list[Bite]:
+def choose_bites(
+    hits: Sequence[Hit], asking: Asking, support: Mapping[int, float] | None = None, floors: Floors | None = None
+) -> list[Bite]:
     """The bites for one prompt, the best first; mostly none.
 
     Only active memories of the session's own project or of global scope, each once a session, and no two of the
     same words.
+
+    Args:
+        hits: what a search has found, the best first.
+        asking: the prompt, and who asks.
+        support: row id of a turn → how well what was said in it fits the prompt, as a share of the best.
+        floors: how sure it must be.
     """
     floors = floors or Floors()
-    answer = Answer.of(asking.text, hits)
+    answer = Answer.of(asking.text, hits, support or {})
     rated: list[tuple[float, Hit]] = []
     for rank, hit in enumerate(hits):
         if hit.episode is None or hit.id in asking.shown or not may_inject(hit.episode, asking):

@@ -7,7 +7,7 @@ run it again when the ranking or the extractor changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.recollection.gate import telling_words
@@ -15,7 +15,7 @@ from engram.recollection.words import stems
 from engram.search.query import Hit
 
 #: Names of the features, in the order of the weights.
-FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality")
+FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support")
 #: Beyond these more says nothing more: a cosine, a share, a number of words, a quality.
 MOST_COSINE, MOST_SHARED, MOST_WORDS, MOST_QUALITY = 0.6, 0.6, 6, 0.75
 
@@ -29,9 +29,9 @@ class Weights:
 
 
 #: With a model.
-WITH_MODEL = Weights(-8.52, (7.68, 4.44, -8.91, 3.01, 0.15, 0.17, 3.7))
+WITH_MODEL = Weights(-8.52, (7.68, 4.44, -8.91, 3.01, 0.15, 0.17, 3.7, 0.0))
 #: Where hits have no cosine.
-TEXT_ALONE = Weights(-5.81, (0.0, 1.37, 0.0, 3.12, -0.56, 0.41, 2.99))
+TEXT_ALONE = Weights(-5.81, (0.0, 1.37, 0.0, 3.12, -0.56, 0.41, 2.99, 0.0))
 
 
 #: Below this cosine a memory has nothing to do with a prompt, unless half of the prompt's words stand in it.
@@ -46,11 +46,14 @@ class Answer:
     wanted: frozenset[str]
     #: The largest text part of all hits.
     best_text: float
+    #: Row id of a turn → how well its best passage fits, as a share of the best passage of all.
+    support: Mapping[int, float]
 
     @classmethod
-    def of(cls, text: str, hits: Sequence[Hit]) -> Answer:
+    def of(cls, text: str, hits: Sequence[Hit], support: Mapping[int, float]) -> Answer:
         """The answer ``hits`` to the prompt ``text``."""
-        return cls(stems(telling_words(text)), max((hit.parts.get("text", 0.0) for hit in hits), default=0.0))
+        best = max((hit.parts.get("text", 0.0) for hit in hits), default=0.0)
+        return cls(stems(telling_words(text)), best, support)
 
 
 def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
@@ -69,7 +72,8 @@ def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
     text = hit.parts.get("text", 0.0) / answer.best_text if answer.best_text > 0 else 0.0
     words = min(len(answer.wanted & told), MOST_WORDS)
     quality = min(episode.quality, MOST_QUALITY) if episode is not None else 0.0
-    return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality)
+    support = answer.support.get(hit.turn_id, 0.0) if hit.turn_id is not None else 0.0
+    return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality, support)
 
 
 def relevance(hit: Hit, rank: int, answer: Answer) -> float:

@@ -16,3 +16,6 @@ class Searcher(Protocol):
 
     def recall(self, query: Query) -> Sequence[Hit]:
         """Episodes, the best first."""
+
+    def search(self, query: Query) -> Sequence[Hit]:
+        """Passages of turns, the best first."""

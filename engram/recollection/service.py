@@ -13,25 +13,23 @@ from engram.models.injections import Injection
 from engram.models.recent import latest_turn
 from engram.models.store import Store
 from engram.paths import is_session_id
-from engram.recollection.at_hand import ToolCall, choose_at_hand
+from engram.recollection.at_hand import ToolCall
 from engram.recollection.briefing import build_briefing
-from engram.recollection.choose import Asking, Bite, Floors, choose_bites
+from engram.recollection.choose import Asking, Bite, Floors
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.gate import search_text
 from engram.recollection.prompts import AskedPrompt, LatestPrompts, belongs_to, digest_of, key_of
+from engram.recollection.recall import bites_at_hand, bites_for
 from engram.recollection.render import TOKEN_CHARS, bites_text, hook_output
-from engram.recollection.searching import NO_PROJECT, Searcher
+from engram.recollection.searching import Searcher
 from engram.recollection.topics import Topics
 from engram.redaction import redact as redact_text
-from engram.search.query import Query
 from engram.settings import Settings
 from engram.transcripts.project import is_excluded
 from engram.transcripts.record import Action
 
 logger = logging.getLogger(__name__)
 
-#: Hits that are looked at for three bites.
-CANDIDATES = 20
 #: Injected text is replayed there, so that nothing must be said again.
 _REPLAYED = ("resume", "fork")
 #: Claude's context is empty again there.
@@ -198,21 +196,11 @@ class RecollectionService:
         if remaining <= 0 or not self._may_show(session_id, prompt.cwd):
             return []
         project_id, now_ms = self._project_of(session_id, prompt.cwd), self._store.now_ms()
-        query = Query(
-            call.text if call else prompt.text,
-            NO_PROJECT if project_id is None else project_id,
-            limit=CANDIDATES,
-            now_ms=now_ms,
-            session_id=session_id,
-            files=call.files if call else (),
-            command=call.command if call else "",
-            error=call.error if call else "",
-        )
         waiting = {one.episode_id for one in ledger if one.state == "pending"} - {one.episode_id for one in shown}
         told = injections.injected_ids(self._store, session_id) - waiting
-        asking = Asking(query.text, session_id, project_id, told | had, remaining, now_ms)
-        hits = self._searcher.recall(query)
-        return choose_at_hand(hits, asking, call) if call else choose_bites(hits, asking, self._floors)
+        text = call.text if call else prompt.text
+        asking = Asking(text, session_id, project_id, told | had, remaining, now_ms)
+        return bites_at_hand(self._searcher, asking, call) if call else bites_for(self._searcher, asking, self._floors)
 
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> bool:
         """Choose bites and put them where the next tool call takes them, in place of what waits there."""

@@ -34,6 +34,10 @@ class SlowSearcher:
         self.go_on.wait(60)
         return self.searcher.recall(query)
 
+    def search(self, query: Query) -> list[Hit]:
+        """As the real one."""
+        return self.searcher.search(query)
+
     def refresh(self) -> int:
         """As the real one."""
         return self.searcher.refresh()

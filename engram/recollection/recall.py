@@ -1,0 +1,52 @@
+"""The real path from a prompt to its bites: memories that fit, supported by what was said in their turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from engram.recollection.at_hand import ToolCall, choose_at_hand
+from engram.recollection.choose import Asking, Bite, Floors, choose_bites
+from engram.recollection.searching import NO_PROJECT, Searcher
+from engram.search.query import Hit, Query
+
+#: Memories that are looked at for three bites.
+CANDIDATES = 20
+#: Passages that are looked at for support.
+PASSAGES = 40
+
+
+def bites_for(searcher: Searcher, asking: Asking, floors: Floors | None = None) -> list[Bite]:
+    """The bites for a prompt; mostly none. Nothing is noted: asking again gives the same."""
+    query = query_for(asking)
+    hits = searcher.recall(query)
+    support = support_of(searcher.search(query_for(asking, PASSAGES))) if hits else {}
+    return choose_bites(hits, asking, support, floors)
+
+
+def bites_at_hand(searcher: Searcher, asking: Asking, call: ToolCall) -> list[Bite]:
+    """The bite for a tool call; mostly none."""
+    return choose_at_hand(searcher.recall(query_for(asking, call=call)), asking, call)
+
+
+def query_for(asking: Asking, limit: int = CANDIDATES, call: ToolCall | None = None) -> Query:
+    """The question that is put to the memory: own project and global scope."""
+    return Query(
+        asking.text,
+        NO_PROJECT if asking.project_id is None else asking.project_id,
+        limit=limit,
+        now_ms=asking.now_ms or None,
+        session_id=asking.session_id,
+        files=call.files if call else (),
+        command=call.command if call else "",
+        error=call.error if call else "",
+    )
+
+
+def support_of(passages: Sequence[Hit]) -> Mapping[int, float]:
+    """Row id of a turn → score of its best passage, as a share of the best of all."""
+    best = max((hit.score for hit in passages), default=0.0)
+    support: dict[int, float] = {}
+    for hit in passages:
+        if hit.turn_id is not None and best > 0:
+            support[hit.turn_id] = max(support.get(hit.turn_id, 0.0), hit.score / best)
+    return support
