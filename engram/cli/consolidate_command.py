@@ -6,7 +6,6 @@ from functools import partial
 
 import click
 
-from engram.cli.asking import load_model
 from engram.cli.options import json_option
 from engram.cli.output import iso, print_json, print_table, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
@@ -14,7 +13,6 @@ from engram.consolidation.service import consolidate as run_consolidation
 from engram.consolidation.service import undo_run
 from engram.models.runs import list_runs
 from engram.models.store import Store
-from engram.search.pairs import similar_pairs
 
 
 @click.command("consolidate")
@@ -49,6 +47,9 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
 
 
 def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
+    from engram.cli.asking import load_model
+    from engram.search.pairs import similar_pairs
+
     embedder, _ = load_model(workspace)
     report = run_consolidation(
         store,

@@ -7,12 +7,13 @@ import dataclasses
 import click
 
 from engram.cli import exits
-from engram.cli.checks import State, check_all
+from engram.cli.checks import Check, State, check_all
 from engram.cli.claude_checks import check_claude
 from engram.cli.health import take_health
 from engram.cli.options import json_option
 from engram.cli.output import print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.errors import BrokenDatabase, HomeError, StoreError
 
 _COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
 
@@ -29,9 +30,7 @@ def doctor(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
 
     Example: engram doctor
     """
-    with workspace.store() as store:
-        health = take_health(store, workspace.settings)
-        checks = [*check_all(store, workspace.settings, health), *check_claude(workspace.settings)]
+    checks = [*_check_memory(workspace), *check_claude(workspace.settings)]
     is_well = all(one.state is not State.BAD for one in checks)
     if as_json:
         print_json({"ok": is_well, "checks": [dataclasses.asdict(one) for one in checks]})
@@ -42,3 +41,16 @@ def doctor(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
             if one.advice:
                 click.echo(f"     → {one.advice}")
     ctx.exit(exits.OK if is_well else exits.FAILED)
+
+
+def _check_memory(workspace: Workspace) -> list[Check]:
+    """Every check of Engram's own side; where the memory cannot even be opened, that is the finding."""
+    settings = workspace.settings
+    try:
+        with workspace.store() as store:
+            return check_all(store, settings, take_health(store, settings))
+    except BrokenDatabase as error:
+        advice = "engram up sets the file aside and reads the transcripts again; engram restore brings a backup back"
+        return [Check("memory.db", State.BAD, str(error), advice)]
+    except (HomeError, StoreError) as error:
+        return [Check("memory folder", State.BAD, str(error), "correct that, or name another folder: ENGRAM_HOME")]

@@ -32,7 +32,7 @@ def logs(workspace: Workspace, kind: str | None, lines: int, errors: bool, as_js
     """
     folder = workspace.places.logs
     kinds = _KINDS if kind is None else (kind,)
-    merged = heapq.merge(*(_records(folder / f"{one}.log", one, errors) for one in kinds))
+    merged = heapq.merge(*(read_records(folder / f"{one}.log", one, only_errors=errors) for one in kinds))
     latest = deque(merged, maxlen=lines)
     if as_json:
         print_json({"records": [{"process": process, "text": text} for _, process, text in latest]})
@@ -43,7 +43,7 @@ def logs(workspace: Workspace, kind: str | None, lines: int, errors: bool, as_js
         click.echo(f"There is nothing in the logs in {folder}.")
 
 
-def _records(path: Path, process: str, only_errors: bool) -> list[tuple[str, str, str]]:
+def read_records(path: Path, process: str, *, only_errors: bool = False) -> list[tuple[str, str, str]]:
     """``(time, process, text)`` of a log, its latest rotated part included."""
     found: list[tuple[str, str, str]] = []
     for part in (path.with_name(path.name + ".1"), path):

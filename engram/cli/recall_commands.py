@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.asking import Answer, ask
 from engram.cli.options import Command, json_option, project_option
 from engram.cli.output import one_line, print_json, safe
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import BadRequest
+
+if TYPE_CHECKING:
+    from engram.cli.asking import Answer
 
 #: Characters of a hit that a person is shown.
 _SHOWN_CHARACTERS = 600
@@ -61,6 +63,9 @@ def _run(
 ) -> None:  # fmt: skip
     if not query.strip():
         raise BadRequest("the question is empty: say what to look for in a few words")
+    # Not above: it loads the search, which the help of other commands does not need.
+    from engram.cli.asking import ask
+
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         answer = ask(workspace, store, operation, query, place, limit or workspace.settings.recall_limit)

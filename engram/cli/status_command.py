@@ -11,6 +11,7 @@ from engram.cli.processes import ProcessState
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import counts
 from engram.models.sessions import paused_scopes
+from engram.recollection.client import ask_worker
 from engram.settings import Settings
 
 
@@ -26,14 +27,17 @@ def status(workspace: Workspace, as_json: bool) -> None:
         health = take_health(store, workspace.settings)
         projects = counts.count_projects(store)
         paused = sorted(paused_scopes(store))
+    told = ask_worker(workspace.places, {"op": "status"}, timeout_seconds=2.0) if health.worker.is_alive else None
     if as_json:
-        print_json(status_json(health, projects, paused, workspace.settings))
+        found = status_json(health, projects, paused, workspace.settings)
+        print_json(found | {"worker": (told or {}) | health.worker.as_json()})
         return
     totals = health.totals
     print_facts(
         [
             ("worker", _process(health.worker)),
             ("watcher", _process(health.watcher)),
+            ("model", f"{told.get('model')} by {told.get('runtime')}" if told and told.get("model") else ""),
             ("memory", workspace.settings.home),
             ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),

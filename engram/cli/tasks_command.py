@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from engram.cli.logs_command import read_records
 from engram.cli.options import TimeSpan, json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, when
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
@@ -76,12 +77,13 @@ def dead(workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def show(workspace: Workspace, task_id: str, as_json: bool) -> None:
-    """Show one piece of work with its last error in full.
+    """Show one piece of work with its last error and that failure's record in the log, traceback included.
 
     Example: engram tasks show 12
     """
     with workspace.store() as store:
-        facts = _as_json(store, _the_work(store, task_id))
+        found = _the_work(store, task_id)
+        facts = _as_json(store, found) | {"log": _last_failure(workspace, found)}
     if as_json:
         print_json(facts)
     else:
@@ -158,6 +160,13 @@ def resume(workspace: Workspace, as_json: bool) -> None:
         print_json({"paused": False, "was_paused": was_paused})
     else:
         click.echo("The worker goes on." if was_paused else "The work was not paused.")
+
+
+def _last_failure(workspace: Workspace, one: Work) -> str | None:
+    """The log's latest record of a failure of this work, with its traceback; None where there is none."""
+    mark = f"action={one.kind} key={one.key} failed="
+    found = [text for _, _, text in read_records(workspace.places.logs / "worker.log", "worker") if mark in text]
+    return found[-1] if found else None
 
 
 def _as_json(store: Store, one: Work) -> dict[str, Any]:

@@ -15,7 +15,6 @@ import click
 from rich.live import Live
 
 from engram.cli.health import take_health
-from engram.cli.once import run_once
 from engram.cli.options import json_option
 from engram.cli.output import console, print_json
 from engram.cli.picture import draw, line
@@ -60,6 +59,9 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
                 err=True,
             )
     if once:
+        # Not above: it loads the queue and the search, which no other command's help needs.
+        from engram.cli.once import run_once
+
         report = run_once(workspace, is_quiet=as_json)
         if as_json:
             print_json(report)

@@ -121,3 +121,21 @@ def test_what_is_switched_off_is_named(run: Run, claude: Path) -> None:
     result = run("--set", "inject=off", "--set", "extractor=off", "doctor", code=1)
 
     assert "inject, extractor" in result.stdout
+
+
+def test_a_damaged_memory_is_a_finding_not_a_failure(run: Run, claude: Path, home: Home) -> None:
+    home.prepare()
+    home.memory_db.write_bytes(b"no database at all, but long enough to be taken for a damaged one" * 100)
+
+    found = checks(run)
+
+    assert found["memory.db"]["state"] == "bad"
+    assert "engram up" in found["memory.db"]["advice"]
+
+
+def test_a_memory_folder_that_cannot_be_made_is_a_finding(run: Run, claude: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    found = json.loads(run("--home", str(tmp_path / "file" / "home"), "doctor", "--json", code=1).stdout)
+
+    assert "ENGRAM_HOME" in found["checks"][0]["advice"]

@@ -1,0 +1,76 @@
+"""The Makefile says clearly what is missing, and starts what it should."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not on this machine")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with the Makefile and a command that prints what it was given."""
+    folder = tmp_path / "a checkout"
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    shutil.copyfile(MAKEFILE, folder / "Makefile")
+    (folder / "pyproject.toml").write_text("")
+    for name, text in (("engram", 'echo "claude=$CLAUDE_CONFIG_DIR" "$@"'), ("python", "exit 0")):
+        (folder / ".venv" / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / ".venv" / "bin" / name).chmod(0o755)
+    (folder / ".venv" / ".installed").write_text("")
+    return folder
+
+
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_run_starts_up_with_samples_where_no_folder_is_named(checkout: Path) -> None:
+    assert make(checkout, "run", "ARGS=--once").stdout.split()[-4:] == [
+        "up",
+        "--samples-in",
+        ".engram-sample",
+        "--once",
+    ]
+
+
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_run_reads_another_configuration_folder(checkout: Path, is_absolute: bool) -> None:
+    (checkout / "other place").mkdir()
+    named = str(checkout / "other place") if is_absolute else "other place"
+
+    result = make(checkout, "run", f"PROJECTS={named}")
+
+    assert f"claude={checkout / 'other place'} up" in result.stdout
+    assert "samples" not in result.stdout
+
+
+def test_a_folder_that_is_not_there_is_named(checkout: Path) -> None:
+    result = make(checkout, "run", "PROJECTS=nowhere")
+
+    assert result.returncode != 0
+    assert "PROJECTS=nowhere: there is no such folder" in result.stderr
+
+
+def test_without_a_python_that_is_new_enough_it_says_what_is_needed(checkout: Path) -> None:
+    shutil.rmtree(checkout / ".venv")
+
+    result = make(checkout, "run", "PYTHON=/bin/false")
+
+    assert result.returncode != 0
+    assert "Python 3.11 or newer" in result.stderr
+    assert "make run PYTHON=" in result.stderr
+
+
+def test_a_second_run_installs_nothing(checkout: Path) -> None:
+    assert "pip" not in make(checkout, "run").stdout
+
+
+def test_make_alone_prints_the_help(checkout: Path) -> None:
+    assert "make run ARGS=--once" in make(checkout).stdout
