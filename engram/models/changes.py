@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engram.models.store import Store
+from engram.models.work import BACK_OFF_SECONDS, Work
 
 
 def data_version(store: Store) -> int:
@@ -31,6 +32,22 @@ def lease_owners(store: Store) -> dict[str, str]:
 
 
 def drop_lease(store: Store, name: str, owner: str) -> None:
-    """Take a lease from an owner that is gone; its last run stays as it is."""
+    """Take a lease from an owner that is gone; its last run stays as it is, one that never ran leaves nothing."""
     with store.writing():
+        store.run("DELETE FROM lease WHERE name = ? AND owner = ? AND last_run_ms = 0", (name, owner))
         store.run("UPDATE lease SET owner = '', until_ms = 0 WHERE name = ? AND owner = ?", (name, owner))
+
+
+def note_crash(store: Store, work: Work, error: str, *, max_attempts: int) -> None:
+    """The process died while it was at this work: once may be chance, from then on it waits, and is dead in the end."""
+    attempts = work.attempts + 1
+    wait = 0 if attempts == 1 else BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
+    with store.writing():
+        store.run(
+            "UPDATE work SET state = ?, attempts = ?, last_error = ?, due_at_ms = ?, updated_at_ms = ? "
+            "WHERE id = ? AND state = 'due'",
+            (
+                "dead" if attempts >= max_attempts else "due", attempts, error, store.now_ms() + wait * 1000,
+                store.now_ms(), work.id,
+            ),
+        )  # fmt: skip

@@ -32,6 +32,7 @@ class Store:
         self.path = path
         self.clock = clock
         self.driver = choose_driver(driver)
+        self._busy_ms = busy_ms
         self._database = open_database(path, self.driver, busy_ms=busy_ms)
 
     # -- opening and closing
@@ -52,14 +53,31 @@ class Store:
             raise ForeignDatabase(f"{self.path} is a database of another program")
         self._make_private()
         with self._mapped_errors():
+            self._connect()
             self._check_owner()
             migrate(self._database)
         return self
 
     def _make_private(self) -> None:
-        """Make the file 0600 before SQLite opens it; its -wal and -shm take over the mode."""
+        """Make the file 0600 before SQLite opens it; its -wal and -shm take over the mode.
+
+        Only a file that is new is opened and closed here: closing one drops this process's own locks on it.
+        """
         with contextlib.suppress(OSError):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE))
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+
+    def _connect(self) -> None:
+        """Make the first connection; switching a new file to WAL fails at once while another process does so too."""
+        until = time.monotonic() + self._busy_ms / 1000
+        while True:
+            try:
+                self._database.connect(reuse_if_open=True)
+                return
+            except peewee.OperationalError as error:
+                self.close()
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
 
     def _check_owner(self) -> None:
         application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])

@@ -21,13 +21,18 @@ def extract(session_id: str) -> None:
 def run_extract(runtime: Runtime, session_id: str) -> None:
     """Extract when no other heavy task runs."""
     from engram.tasks.edge import attempt
+    from engram.tasks.marker import marked
     from engram.tasks.refresh import refresh
 
     def extract_and_refresh() -> None:
         if extract_now(runtime, session_id):
             refresh(session_id)
 
-    runtime.lane.run(f"extract {session_id}", lambda: attempt(runtime, "extract", session_id, extract_and_refresh))
+    def guarded() -> None:
+        with marked(runtime.store, "extract", session_id):
+            attempt(runtime, "extract", session_id, extract_and_refresh)
+
+    runtime.lane.run(f"extract {session_id}", guarded)
 
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:

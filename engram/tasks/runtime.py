@@ -14,6 +14,7 @@ from engram.models.vectors import count_vectors
 from engram.models.work import note_failure, note_success
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.tasks.api_key import find_api_key
 from engram.tasks.lane import HeavyLane
 
 if TYPE_CHECKING:
@@ -127,4 +128,14 @@ def _make_extractor(settings: Settings, store: Store) -> Extractor | None:
         return None
     from engram.extraction.local import LocalExtractor
 
-    return LocalExtractor()
+    local = LocalExtractor()
+    if settings.extractor == "local":
+        return local
+    from engram.extraction.budget import Budget
+    from engram.extraction.openai_extractor import OpenAIExtractor
+
+    key = find_api_key(settings.places.env_file)
+    if not key and not settings.llm_base_url:
+        note_failure(store, "extract", "extractor = openai, but there is no OPENAI_API_KEY: the local one serves")
+        return local
+    return OpenAIExtractor(settings, Budget(store, settings), local, api_key=key)

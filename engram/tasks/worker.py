@@ -12,7 +12,6 @@ from pathlib import Path
 
 from engram.errors import AlreadyRunning
 from engram.log import start_logging
-from engram.models.changes import drop_lease, lease_owners
 from engram.models.store import Store
 from engram.models.work import note_failure
 from engram.paths import Home
@@ -21,6 +20,7 @@ from engram.settings import Settings
 from engram.tasks.consumer import EngramConsumer
 from engram.tasks.housekeeping import Housekeeper
 from engram.tasks.lock import ProcessLock
+from engram.tasks.marker import clear_dead_leases
 from engram.tasks.memory_file import open_or_set_aside
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.recall_server import RecallServer
@@ -59,7 +59,7 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     sys.setswitchinterval(SWITCH_SECONDS)
     link_python(home)
     store = open_or_set_aside(home, settings)
-    drop_dead_leases(store)
+    clear_dead_leases(store)
     runtime = make(settings, store)
     try:
         return _serve(runtime)
@@ -112,24 +112,6 @@ def bind_queue(settings: Settings) -> EngramQueue:
 
     del consolidate, embed, extract, flush, index_notes, ingest, recollect, refresh, scan
     return huey.bind(settings.places, settings.sqlite_driver)
-
-
-def drop_dead_leases(store: Store) -> None:
-    """Give back the leases of workers that were killed, so that their work need not wait for them to expire."""
-    for name, owner in lease_owners(store).items():
-        pid = owner.partition("-")[0]
-        if pid.isdigit() and int(pid) != os.getpid() and not _is_alive(int(pid)):
-            drop_lease(store, name, owner)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def link_python(home: Home) -> None:

@@ -1,13 +1,18 @@
 """Kills watchers and workers by the dozen while transcripts grow; run by test_kills.py in an interpreter of its own.
 
-Usage: python chaos.py FOLDER SEED KILLS. Prints one JSON object: what was killed where, and what memory.db holds then.
-Processes are forked from this one, which has everything imported and no thread: a start costs milliseconds.
+Usage: python chaos.py FOLDER SEED KILLS DRIVER INSTANCES. KILLS are those at random instants; two INSTANCES run two
+watchers and two workers on one memory folder, as if their locks did not hold. Prints one JSON object: what was killed
+where, how often inside a transaction that writes, and what memory.db holds then. Processes are forked from this one,
+which has everything imported and no thread: a start costs milliseconds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
 import json
+import mmap
 import os
 import random
 import signal
@@ -16,6 +21,7 @@ import time
 import traceback
 import uuid
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +36,14 @@ from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
+from engram.tasks import worker as worker_module
 from engram.tasks.drain import drain
+from engram.tasks.lock import ProcessLock
+from engram.tasks.marker import clear_dead_leases
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.tasks.worker import bind_queue, drop_dead_leases, run_worker
+from engram.tasks.worker import bind_queue, run_worker
+from engram.watcher import watch as watch_module
 from engram.watcher.watch import Watcher, run_watcher
 
 #: Longest life of a process that is to reach a point, in seconds.
@@ -41,6 +51,7 @@ LIFE_SECONDS = 2.5
 #: Exit code of the reader that has nothing left to read.
 READER_IS_DONE = 42
 DELETED, OVERWRITTEN = "queue deleted", "queue overwritten"
+RANDOM, INSIDE = "random", "random, inside a transaction"
 THINGS = ("harbor", "lantern", "walnut", "copper", "meadow", "granite", "juniper", "falcon")
 
 
@@ -109,34 +120,134 @@ class Script:
         return base | {"type": "assistant", "message": message}
 
 
-class Chaos:
-    """The rounds: grow, start a watcher and a worker, kill, now and then delete the queue."""
+class Windows:
+    """A byte a process in shared memory: 1 while it is between BEGIN IMMEDIATE and COMMIT of memory.db."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, 64)
+
+    def watch(self, slot: int) -> None:
+        """Tell this process's transactions; call it in a child."""
+        begin = Store.writing
+
+        @contextlib.contextmanager
+        def writing(store: Store) -> Iterator[None]:
+            with begin(store):
+                before, self._shared[slot] = self._shared[slot], 1
+                try:
+                    yield
+                finally:
+                    self._shared[slot] = before
+
+        Store.writing = writing  # type: ignore[method-assign]
+
+    def is_inside(self, slot: int) -> bool:
+        """True while, or if it is dead when, the process of a slot was inside one."""
+        return self._shared[slot] == 1
+
+    def clear(self, slot: int | None = None) -> None:
+        """Forget one, or all."""
+        for one in range(64) if slot is None else (slot,):
+            self._shared[one] = 0
+
+
+class SecondLock(ProcessLock):
+    """The lock of a second instance, which the first one's does not keep away."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.with_name(f"second.{path.name}"))
+
+
+class Chaos:
+    """The rounds: grow, start watchers and workers, kill, now and then delete the queue."""
+
+    def __init__(self, folder: Path, seed: int, driver: str, instances: int) -> None:
         self.chance = random.Random(seed)
+        self.windows = Windows()
+        self.instances = instances
         self.settings = Settings(
             home=folder / "home", claude_folder=folder / "claude", embedding_model="hashed", extract_first_messages=1,
             extract_every_messages=1, sweep_seconds=1, session_memories=100_000, hourly_memories=100_000,
-            consolidate_seconds=10**10, consolidate_budget_seconds=30, drain_seconds=1,
+            consolidate_seconds=10**10, consolidate_budget_seconds=30, drain_seconds=1, sqlite_driver=driver,
         )  # fmt: skip
         self.script = Script(folder / "claude", self.chance)
         self.kills: Counter[str] = Counter()
         self.failed: list[str] = []
 
-    def round(self, point: str = "", count: int = 1, seconds: float | None = None, **changes: Any) -> None:
-        """Run both processes until one reaches ``point`` (or for ``seconds``), then kill what is left."""
-        life = seconds if seconds is not None else LIFE_SECONDS
-        until = time.monotonic() + life
-        children = [self._fork(run, point, count, changes) for run in (run_watcher, self._work, self._read)]
+    def round(self, point: str, count: int = 1, **changes: Any) -> None:
+        """Run watcher and worker until one reaches ``point``, then kill what is left."""
+        until = time.monotonic() + LIFE_SECONDS
+        self.windows.clear()
+        children = [self._fork(run, n, point, count, changes) for n, run in enumerate((run_watcher, self._work))]
         has_hit = False
         while children and time.monotonic() < until and not has_hit:
             time.sleep(0.005)
             for child in list(children):
                 has_hit |= self._reap(child, children, point)
         for child in list(children):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            self.kills["random" if not point else f"beside {point}"] += 1
+            self._kill(child)
+            self.kills[f"beside {point}"] += 1
+
+    def random_round(self) -> None:
+        """Run everything for a moment and kill it at a random instant."""
+        children = self._start_all()
+        until = time.monotonic() + self.chance.uniform(0.02, 0.3)
+        while time.monotonic() < until:
+            time.sleep(0.003)
+            self._look(children)
+        self._kill_all(children)
+
+    def aimed_round(self) -> None:
+        """Transcripts grow; whoever begins a transaction is killed at a random instant in it and started again."""
+        children = self._start_all()
+        until = time.monotonic() + 0.8
+        next_line = 0.0
+        while time.monotonic() < until:
+            if time.monotonic() > next_line:
+                self.script.grow(1)
+                next_line = time.monotonic() + 0.02
+            self._look(children)
+            for child, (slot, run) in list(children.items()):
+                if self.windows.is_inside(slot):
+                    self._spin(self.chance.uniform(0, 0.0005))
+                    self._kill_at_random(child, slot)
+                    del children[child]
+                    self.windows.clear(slot)
+                    children[self._fork(run, slot, "", 1, {})] = (slot, run)
+        self._kill_all(children)
+
+    def _start_all(self) -> dict[int, tuple[int, Any]]:
+        """Process id → (slot, what it runs)."""
+        self.windows.clear()
+        runs = [run_watcher, self._work, self._read]
+        if self.instances == 2:
+            runs += [self._second(run_watcher), self._second(self._work)]
+        return {self._fork(run, slot, "", 1, {}): (slot, run) for slot, run in enumerate(runs)}
+
+    def _look(self, children: dict[int, tuple[int, Any]]) -> None:
+        for child in list(children):
+            left = [child]
+            self._reap(child, left, "")
+            if not left:
+                del children[child]
+
+    def _kill_all(self, children: dict[int, tuple[int, Any]]) -> None:
+        for child, (slot, _) in children.items():
+            self._kill_at_random(child, slot)
+
+    def _spin(self, seconds: float) -> None:
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            pass
+
+    def _kill(self, child: int) -> None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    def _kill_at_random(self, child: int, slot: int) -> None:
+        self._kill(child)
+        self.kills[RANDOM] += 1
+        self.kills[INSIDE] += self.windows.is_inside(slot)
 
     def _reap(self, child: int, children: list[int], point: str) -> bool:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -145,29 +256,44 @@ class Chaos:
         children.remove(child)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == READER_IS_DONE:
             return False
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        if point and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
             self.kills[point] += 1
             return True
-        self.failed.append(f"a process ended by itself: {status} at {point}")
+        self.failed.append(f"a process ended by itself: {status} at {point or 'random'}")
         return False
 
-    def _fork(self, run: Any, point: str, count: int, changes: dict[str, Any]) -> int:
+    def _fork(self, run: Any, slot: int, point: str, count: int, changes: dict[str, Any]) -> int:
         child = os.fork()
         if child:
             return child
         try:
             failpoint._wanted, failpoint._left = point, count
+            self.windows.watch(slot)
             os._exit(run(dataclasses.replace(self.settings, **changes)))
         except BaseException:  # noqa: BLE001 - the edge of a child
             traceback.print_exc()
         os._exit(99)
+
+    def _second(self, run: Any) -> Any:
+        """The same as a second instance; where both bind one socket at once, it gives way."""
+
+        def run_second(settings: Settings) -> int:
+            watch_module.ProcessLock = worker_module.ProcessLock = SecondLock  # type: ignore[misc]
+            try:
+                return int(run(settings))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                return READER_IS_DONE
+
+        return run_second
 
     def _work(self, settings: Settings) -> int:
         return run_worker(settings, make=make_runtime)
 
     def _read(self, settings: Settings) -> int:
         """A third reader, as ``engram ingest`` in a terminal: it holds no lock."""
-        store = Store(settings.places.memory_db).open()
+        store = Store(settings.places.memory_db, driver=settings.sqlite_driver).open()
         for _ in range(3):
             ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
         return READER_IS_DONE
@@ -190,18 +316,23 @@ class Chaos:
         self.round("migrate.step", self.chance.randrange(1, 30))
         for point in failpoint.NAMES:
             if not point.startswith(("migrate.", "consolidate.")):
-                self.script.grow(12)
-                self.round(point)
+                self._reach(point)
                 self.maybe_lose_queue()
-        while self.killed < kills - 6:
+        while self.kills[RANDOM] < kills:
             self.script.grow(self.chance.randrange(1, 8))
-            self.round(seconds=self.chance.uniform(0.02, 0.3))
+            if self.chance.random() < 0.5:
+                self.aimed_round()
+            else:
+                self.random_round()
             self.maybe_lose_queue()
 
-    @property
-    def killed(self) -> int:
-        """Processes killed so far."""
-        return sum(number for what, number in self.kills.items() if what not in (DELETED, OVERWRITTEN))
+    def _reach(self, point: str) -> None:
+        """Run rounds until one is killed at ``point``; on a busy machine one may be too short."""
+        for _ in range(4):
+            self.script.grow(12)
+            self.round(point)
+            if self.kills[point]:
+                return
 
     def consolidate(self, store: Store) -> dict[str, Any]:
         """Kill at every point of a consolidation that has duplicates to archive; none may vanish."""
@@ -217,8 +348,8 @@ class Chaos:
         for point in failpoint.NAMES:
             if point.startswith("consolidate."):
                 self.round(point, consolidate_seconds=0)
-        store = open_store(self.settings.places.memory_db)
-        drop_dead_leases(store)
+        store = open_store(self.settings.places.memory_db, driver=self.settings.sqlite_driver)
+        clear_dead_leases(store)
         run_consolidation(store, self.settings, is_forced=True)
         live = store.rows(
             "SELECT summary, sum(status <> 'archived'), count(*) FROM episode WHERE source = 'manual' GROUP BY 1"
@@ -233,7 +364,7 @@ class Chaos:
 
     def settle(self) -> Store:
         """No more kills: read the rest and do what is due."""
-        store = open_store(self.settings.places.memory_db)
+        store = open_store(self.settings.places.memory_db, driver=self.settings.sqlite_driver)
         bind_queue(self.settings)
         watcher = Watcher(self.settings, store)
         watcher.sweep()
@@ -282,13 +413,14 @@ def verdict(chaos: Chaos, store: Store) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main(folder: str, seed: str, kills: str) -> None:
-    chaos = Chaos(Path(folder), int(seed))
+def main(folder: str, seed: str, kills: str, driver: str = "auto", instances: str = "1") -> None:
+    chaos = Chaos(Path(folder), int(seed), driver, int(instances))
     chaos.run(int(kills))
+    started = time.monotonic()
     store = chaos.settle()
-    found = verdict(chaos, store)
+    found = {"driver": store.driver, "settled_seconds": round(time.monotonic() - started, 1)} | verdict(chaos, store)
     found["consolidation"] = chaos.consolidate(store)
-    print(json.dumps(found | {"kills": dict(chaos.kills), "killed": chaos.killed, "failed": chaos.failed}))
+    print(json.dumps(found | {"kills": dict(chaos.kills), "failed": chaos.failed}))
 
 
 if __name__ == "__main__":

@@ -25,10 +25,11 @@ from engram.tasks.edge import MAX_ATTEMPTS, attempt
 from engram.tasks.extract import extract
 from engram.tasks.flush import flush
 from engram.tasks.ingest import ingest, read_session
+from engram.tasks.marker import clear_dead_leases
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.runtime import Runtime, current_runtime, lay_on, make_runtime
 from engram.tasks.scan import scan_under_lease
-from engram.tasks.worker import bind_queue, drop_dead_leases
+from engram.tasks.worker import bind_queue
 from engram.transcripts.record import Turn
 
 NOW_MS = 1_780_000_000_000
@@ -228,7 +229,7 @@ def test_a_lease_of_a_killed_worker_is_given_back_at_the_next_start(bench: Bench
     assert take_lease(bench.store, "scan", f"{dead_pid}-1", 60)
     assert not scan_under_lease(bench.runtime)
 
-    drop_dead_leases(bench.store)
+    clear_dead_leases(bench.store)
 
     assert scan_under_lease(bench.runtime)
 
