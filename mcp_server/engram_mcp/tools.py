@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
-from engram.consolidation.forget import forget_episode
 from engram.errors import BadRequest
 from engram.extraction.saving import require_episode, save_memory
 from engram.ingest.folder import scope_of_folder
@@ -16,7 +15,6 @@ from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.notes.daily import save_note
 from engram.notes.index import index_notes, read_lines
-from engram.recollection.briefing import build_briefing
 from engram.redaction.display import fence_safe
 from engram_mcp import answers
 from engram_mcp.access import Access
@@ -113,6 +111,8 @@ def save(
 
 def forget(access: Access, episode_id: str) -> str:
     """Delete a memory and the turns it rests on, everywhere."""
+    from engram.consolidation.forget import forget_episode
+
     with access.store() as store:
         require_episode(store, episode_id)
         report = forget_episode(store, access.settings.places, episode_id, keep_turns=False)
@@ -181,6 +181,8 @@ def _around(store: Store, around: str, place: ProjectRow | None, count: int) -> 
 
 def context(access: Access, project: str | None) -> str:
     """The briefing of a project; one line where this session has had it."""
+    from engram.recollection.briefing import build_briefing
+
     with access.store() as store:
         place = access.project(store, project)
         if (
