@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from engram.embedding.embedder import Embedder
 from engram.ingest.folder import scope_of_folder
 from engram.models import injections, sessions
-from engram.models.injections import Injection
 from engram.models.recent import latest_turn
 from engram.models.store import Store
 from engram.paths import is_session_id
@@ -18,9 +17,10 @@ from engram.recollection.briefing import build_briefing
 from engram.recollection.choose import Asking, Bite, Floors
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.gate import search_text
+from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, LatestPrompts, belongs_to, digest_of, key_of
 from engram.recollection.recall import bites_at_hand, bites_for
-from engram.recollection.render import TOKEN_CHARS, bites_text, hook_output
+from engram.recollection.render import bites_text, hook_output, shown_words
 from engram.recollection.searching import Searcher
 from engram.recollection.topics import Topics
 from engram.redaction import redact as redact_text
@@ -61,6 +61,7 @@ class RecollectionService:
         self._prompts = LatestPrompts()
         self._topics = Topics(embedder)
         self._files = RecollectionFiles(settings.places.recollections)
+        self._ledger = Ledger(store)
         #: Held while a pending file and its rows in the ledger change together.
         self._handing_over = threading.RLock()
 
@@ -69,7 +70,8 @@ class RecollectionService:
     def answer_hook(self, payload: Mapping[str, object]) -> bytes:
         """What a hook prints for its payload: one JSON object on one line, or nothing.
 
-        What it holds counts as shown. Where the answer could not be sent, call ``came_too_late``.
+        What it holds counts as shown from now on. Call ``write_down`` once it is sent, ``came_too_late`` where it
+        could not be sent.
         """
         session_id, cwd = _text(payload, "session_id"), _text(payload, "cwd")
         if not self._settings.inject or not is_session_id(session_id) or payload.get("agent_id"):
@@ -81,19 +83,23 @@ class RecollectionService:
             return self._answer_prompt(session_id, cwd, payload)
         return b""
 
+    def write_down(self) -> None:
+        """Write into memory.db what was shown; after an answer is sent, since this may wait for another writer."""
+        self._ledger.write_down()
+
     def came_too_late(self, payload: Mapping[str, object]) -> None:
         """The hook was gone before the answer came: bites wait for the next tool call, a briefing is not counted."""
         session_id = _text(payload, "session_id")
         if not is_session_id(session_id):
             return
         if payload.get("hook_event_name") == _START:
+            self._ledger.write_down()
             injections.clear_ledger(self._store, session_id)
             return
         text = self._searchable(session_id, payload.get("prompt"))
         key, latest = key_of(payload, text), self._prompts.find(session_id)
-        with self._handing_over, self._store.writing():
-            injections.mark_pending(self._store, session_id, key)
-            injections.drop_pending(self._store, session_id, key)
+        with self._handing_over:
+            self._ledger.take_back(session_id, key)
         if latest is not None and latest.key == key:
             self._offer(session_id, latest)
 
@@ -109,21 +115,21 @@ class RecollectionService:
         bites = self._choose(session_id, prompt)
         if not bites:
             return b""
-        self._note(session_id, prompt.key, "prompt", bites, "shown")
+        self._ledger.note_shown(session_id, prompt.key, bites)
         self._topics.note(session_id, text)
         return hook_output(_PROMPT, bites_text(bites, self._settings.bite_tokens))
 
     def _brief(self, session_id: str, cwd: str, source: str) -> bytes:
-        if source in _EMPTIED:
+        is_emptied = source in _EMPTIED
+        if is_emptied:
             self._take_back(session_id)
-            injections.clear_ledger(self._store, session_id)
             self._topics.forget(session_id)
-        if source in _REPLAYED or not self._may_show(session_id, cwd):
-            return b""
-        project_id = self._project_of(session_id, cwd)
-        text = build_briefing(self._store, self._settings, project_id=project_id)
-        if not text or not injections.note_shown(self._store, session_id, "briefing", len(text) // TOKEN_CHARS):
-            return b""
+        is_wanted = is_emptied or not (source in _REPLAYED or self._ledger.was_briefed(session_id))
+        text = ""
+        if is_wanted and self._may_show(session_id, cwd):
+            text = build_briefing(self._store, self._settings, project_id=self._project_of(session_id, cwd))
+        if text or is_emptied:
+            self._ledger.note_briefing(session_id, len(text), is_new_context=is_emptied)
         return hook_output(_START, text)
 
     # -- the tasks
@@ -173,6 +179,7 @@ class RecollectionService:
 
     def tidy(self) -> int:
         """Read the receipts of hooks, withdraw what got stale, remove what is left over; returns how many files."""
+        self._ledger.write_down()
         now_ms, settled = self._store.now_ms(), 0
         for receipt in self._files.receipts():
             settled += self._settle_session(receipt.session_id)
@@ -189,7 +196,7 @@ class RecollectionService:
 
     def _choose(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> list[Bite]:
         """Bites for a prompt or a tool call of it, as many as the prompt may still have; what waits was not shown."""
-        ledger = injections.injections_of_session(self._store, session_id)
+        ledger = self._ledger.of_session(session_id)
         shown = [one for one in ledger if one.state == "shown"]
         had = {one.episode_id for one in shown if belongs_to(prompt, one.prompt_key, one.at_ms)}
         remaining = self._settings.bites - len(had)
@@ -197,10 +204,11 @@ class RecollectionService:
             return []
         project_id, now_ms = self._project_of(session_id, prompt.cwd), self._store.now_ms()
         waiting = {one.episode_id for one in ledger if one.state == "pending"} - {one.episode_id for one in shown}
-        told = injections.injected_ids(self._store, session_id) - waiting
+        told = self._ledger.told(session_id) - waiting
         text = call.text if call else prompt.text
         asking = Asking(text, session_id, project_id, told | had, remaining, now_ms)
-        return bites_at_hand(self._searcher, asking, call) if call else bites_for(self._searcher, asking, self._floors)
+        bites = bites_at_hand(self._searcher, asking, call) if call else bites_for(self._searcher, asking, self._floors)
+        return [bite for bite, _ in shown_words(bites, self._settings.bite_tokens)]
 
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> bool:
         """Choose bites and put them where the next tool call takes them, in place of what waits there."""
@@ -214,7 +222,7 @@ class RecollectionService:
             self._take_back(session_id)
             if not data:
                 return False
-            self._note(session_id, prompt.key, "tool", bites, "pending")
+            self._ledger.note_pending(session_id, prompt.key, bites)
             self._files.put(session_id, data)
         if call is None:
             self._topics.note(session_id, latest.text)
@@ -226,8 +234,7 @@ class RecollectionService:
             self._settle_session(session_id)
             has_waited = self._files.withdraw(session_id)
             self._settle_session(session_id)
-            with self._store.writing():
-                injections.drop_pending(self._store, session_id)
+            self._ledger.drop_pending(session_id)
         if has_waited:
             self._topics.forget(session_id)
         return has_waited
@@ -237,23 +244,8 @@ class RecollectionService:
         with self._handing_over:
             if not self._files.take_receipt(session_id):
                 return False
-            with self._store.writing():
-                waiting = injections.injections_of_session(self._store, session_id)
-                for key in {one.prompt_key for one in waiting if one.state == "pending"}:
-                    injections.mark_shown(self._store, session_id, key)
+            self._ledger.mark_shown(session_id)
         return True
-
-    def _note(self, session_id: str, key: str, channel: str, bites: Sequence[Bite], state: str) -> None:
-        with self._store.writing():
-            injections.add_injections(
-                self._store,
-                [
-                    Injection(
-                        session_id, key, channel, one.episode_id, one.relevance, len(one.text) // TOKEN_CHARS, state
-                    )
-                    for one in bites
-                ],
-            )
 
     def _is_stale(self, prompt: AskedPrompt) -> bool:
         return abs(self._store.now_ms() - prompt.at_ms) > self._settings.stale_seconds * 1000

@@ -121,6 +121,15 @@ class RecallServer:
             logger.info("action=send_answer error=%s", error)
             if answer:
                 self._note_too_late(request)
+            return
+        self._write_down()
+
+    def _write_down(self) -> None:
+        """What hooks were given goes into the ledger after it was sent: no hook waits for the write lock."""
+        try:
+            self._runtime.recollection.write_down()
+        except Exception as error:
+            logger.warning("action=write_down failed=%s", type(error).__name__, exc_info=error)
 
     def _note_too_late(self, request: bytes | None) -> None:
         """The client was gone before its answer came: what a hook did not get was not shown."""

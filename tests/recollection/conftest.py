@@ -59,6 +59,7 @@ class Memory:
     def answer(self, payload: dict[str, Any]) -> str:
         """The text in what a hook would print."""
         output = self.service.answer_hook(payload)
+        self.service.write_down()
         return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
 
     def waiting(self, session: str = "s1") -> str:

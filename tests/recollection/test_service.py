@@ -213,10 +213,13 @@ class TestSecondChannel:
         assert ids_in(memory.ask(prompt_id="p1")) == [kept.episode_id]
         assert memory.waiting() == ""
 
-    def test_an_answer_that_came_too_late_waits_for_the_next_tool_call(self, memory: Any) -> None:
+    @pytest.mark.parametrize("is_written", [False, True])
+    def test_an_answer_that_came_too_late_waits_for_the_next_tool_call(self, memory: Any, is_written: bool) -> None:
         kept = memory.keep()
         asked = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/dev/lab/proj", "prompt": PROMPT}
         assert memory.service.answer_hook(asked)
+        if is_written:
+            memory.service.write_down()
 
         memory.service.came_too_late(asked)
 
@@ -297,6 +300,29 @@ class TestSecondChannel:
         (path,) = memory.settings.places.recollections.iterdir()
 
         assert path.stat().st_mode & 0o777 == 0o600
+
+
+class TestLedger:
+    def test_what_went_out_counts_before_it_is_written(self, memory: Any) -> None:
+        memory.keep()
+        asked = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/dev/lab/proj", "prompt": PROMPT}
+
+        first, second = (memory.service.answer_hook(asked) for _ in range(2))
+
+        assert first
+        assert not second
+        assert injections.injections_of_session(memory.store, "s1") == []
+        memory.service.write_down()
+        memory.service.write_down()
+        assert len(injections.injections_of_session(memory.store, "s1")) == 1
+
+    def test_only_bites_that_fitted_are_noted(self, memory: Any) -> None:
+        for word in ("socket", "queue", "database"):
+            memory.keep(f"flock watcher PID file {word} hold: " + f"{word} guarded lock by {word} " * 12)
+
+        shown = ids_in(memory.ask())
+
+        assert [one.episode_id for one in injections.injections_of_session(memory.store, "s1")] == shown
 
 
 class TestTopic:
