@@ -86,7 +86,7 @@ def passage_rows(store: Store, ids: Sequence[int]) -> dict[int, PassageRow]:
         "length(s.text), NOT EXISTS (SELECT 1 FROM said n WHERE n.turn_id = p.turn_id AND n.seq > s.seq) "
         "FROM passage p JOIN said s ON s.id = p.said_id JOIN turn t ON t.id = p.turn_id WHERE p.id IN"
     )
-    return {row[0]: PassageRow(*row[:-1], is_closing=bool(row[-1])) for row in _rows_of(store, sql, ids)}
+    return {row[0]: PassageRow(*row) for row in _rows_of(store, sql, ids)}
 
 
 def passage_places(store: Store, ids: Sequence[int]) -> dict[int, PassagePlace]:
@@ -178,6 +178,11 @@ def count_documents(store: Store, table: str) -> int:
     """About how many rows a text index (passage_fts, episode_fts, note_fts) has: the highest row id."""
     rows = {"passage_fts": "passage", "episode_fts": "episode", "note_fts": "note_chunk"}[table]
     return int(store.value(f"SELECT coalesce(max(id), 0) FROM {rows}"))
+
+
+def last_turn_ms(store: Store) -> int:
+    """When the last turn ended, in milliseconds since 1970; 0 where there is none."""
+    return int(store.value("SELECT coalesce(max(coalesce(ended_at_ms, started_at_ms)), 0) FROM turn"))
 
 
 def _rows_of(store: Store, sql: str, ids: Sequence[int]) -> Iterator[Row]:

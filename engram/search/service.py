@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -66,11 +66,16 @@ class Searcher:
         ranked = rank(pool, asked, EPISODE_WEIGHTS)
         return self._episode_hits(pool, ranked, query.limit)
 
-    def search(self, query: Query) -> list[Hit]:
-        """The best passages of turns and chunks of notes, word for word, best first."""
+    def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
+        """The best passages of turns and chunks of notes, word for word, best first.
+
+        ``without`` leaves steps of the ranking out by name, to see what each brings.
+        """
         asked = self._take_apart(query)
         vector = self._vector_of(query)
-        found = passage_hits(self._store, query, asked, vector, self._index.get("p"), self._counts["passage_fts"])
+        found = passage_hits(
+            self._store, query, asked, vector, self._index.get("p"), self._counts["passage_fts"], without=without
+        )
         if query.project_id is None or query.with_global:
             found += note_hits(self._store, query, asked, vector, self._index.get("n"), self._counts["note_fts"])
         return sorted(found, key=lambda hit: -hit.score)[: query.limit]

@@ -38,6 +38,9 @@ GROUPS: Mapping[str, str] = {
     "late": "latest", "late_now": "latest",
 }  # fmt: skip
 
+#: Every step once, in the order in which parts are shown.
+STEP_NAMES = tuple(dict.fromkeys(GROUPS.values()))
+
 
 def signs_of(read: Read, asked: Asked, coverage: Coverage) -> dict[str, Column]:
     """All signs of the chosen passages, each a column."""

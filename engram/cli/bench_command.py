@@ -1,0 +1,154 @@
+"""``engram bench``: how good and how fast this memory is, on public and on your own data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engram.cli.options import Command, json_option
+from engram.cli.output import print_json, print_table
+from engram.cli.workspace import Workspace, pass_workspace
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+
+
+@click.group("bench")
+def bench() -> None:
+    """Measure the search: on LoCoMo, LongMemEval, questions over coding sessions, and its speed.
+
+    Every benchmark goes the real way (turns or transcripts in, search out) in a temporary memory; yours is not touched.
+
+    Example: engram bench locomo --data locomo10.json
+    """
+
+
+def _common(command: Command) -> Command:
+    for option in (
+        json_option,
+        click.option("--run", "run_file", type=click.Path(path_type=Path), metavar="FILE", default=None,
+                     help="Write every hit here, a JSON line a question (default: not written)."),
+        click.option("--no-model", is_flag=True, help="Text alone, without the embedding model (default: with it)."),
+        click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", default=None,
+                     help="Keep the memories in this folder and use them again (default: a temporary folder)."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@bench.command("locomo")
+@click.option("--data", required=True, type=_FILE, metavar="FILE", help="LoCoMo's JSON file (no default).")
+@click.option("--published", type=_FILE, metavar="FILE", default=None,
+              help="Published scores to print beside (default: none).")  # fmt: skip
+@click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: not).")
+@_common
+@pass_workspace
+def locomo(
+    workspace: Workspace, data: Path, published: Path | None, ablation: bool, as_json: bool, run_file: Path | None,
+    no_model: bool, keep: Path | None,
+) -> None:  # fmt: skip
+    """LoCoMo, categories 1 to 4: one dialogue turn is one unit.
+
+    Example: engram bench locomo --data locomo10.json --no-model
+    """
+    from engram.cli.bench_report import published_rows, report
+    from engram.cli.bench_runs import run_chats
+    from engram.search.bench.datasets import read_locomo
+
+    runs = run_chats(workspace, read_locomo(data), no_model=no_model, keep=keep, ablation=ablation)
+    report("LoCoMo", runs, as_json=as_json, run_file=run_file, more={"published": published_rows(published)})
+
+
+@bench.command("longmemeval")
+@click.option("--data", required=True, type=_FILE, metavar="FILE", help="LongMemEval's JSON file (no default).")
+@_common
+@pass_workspace
+def longmemeval(
+    workspace: Workspace, data: Path, as_json: bool, run_file: Path | None, no_model: bool, keep: Path | None
+) -> None:
+    """LongMemEval: every question with a history of its own; one turn is one unit.
+
+    Example: engram bench longmemeval --data longmemeval_s.json
+    """
+    from engram.cli.bench_report import report
+    from engram.cli.bench_runs import run_chats
+    from engram.search.bench.datasets import read_longmemeval
+
+    runs = run_chats(workspace, read_longmemeval(data), no_model=no_model, keep=keep)
+    report("LongMemEval", runs, as_json=as_json, run_file=run_file)
+
+
+@bench.command("code")
+@click.option("--corpus", required=True, type=_FOLDER, metavar="DIR",
+              help="Folder with a Claude configuration folder for each project (no default).")  # fmt: skip
+@click.option("--questions", required=True, type=_FILE, metavar="FILE", help="Questions, JSON lines (no default).")
+@click.option("--prompts", type=_FILE, metavar="FILE", default=None,
+              help="Prompts, JSON lines: then --run gets what would be injected for them (default: none).")  # fmt: skip
+@click.option("--memories", type=_FILE, metavar="FILE", default=None,
+              help="Gold memories, JSON lines, to say how many prompts were served (default: none).")  # fmt: skip
+@click.option("--limit", type=click.IntRange(1, 200), default=40, show_default=True, metavar="N",
+              help="Most hits for a question.")  # fmt: skip
+@click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: not).")
+@_common
+@pass_workspace
+def code(
+    workspace: Workspace, corpus: Path, questions: Path, prompts: Path | None, memories: Path | None, limit: int,
+    ablation: bool, as_json: bool, run_file: Path | None, no_model: bool, keep: Path | None,
+) -> None:  # fmt: skip
+    """Questions over coding sessions, by `engram search`; with --prompts what the hook would inject.
+
+    Example: engram bench code --corpus corpus --questions questions.jsonl --run run.jsonl
+    """
+    from engram.cli import bench_runs
+    from engram.cli.bench_report import report, write_lines
+
+    if prompts is not None:
+        lines = bench_runs.run_prompts(workspace, corpus, prompts, no_model=no_model, keep=keep)
+        if run_file is not None:
+            write_lines(run_file, lines)
+        _report_prompts(bench_runs.count_prompts(lines, prompts, memories), as_json)
+        return
+    runs = bench_runs.run_code(
+        workspace, corpus, questions, no_model=no_model, keep=keep, limit=limit, ablation=ablation
+    )
+    report("Code", runs, as_json=as_json, run_file=run_file, more=bench_runs.paired(runs))
+
+
+@bench.command("speed")
+@click.option("--turns", type=click.IntRange(10, 2_000_000), default=10_000, show_default=True, metavar="N",
+              help="Turns (and memories) in the temporary memory.")  # fmt: skip
+@click.option("--queries", type=click.IntRange(5, 10_000), default=100, show_default=True, metavar="N",
+              help="Searches to time.")  # fmt: skip
+@json_option
+@pass_workspace
+def speed(workspace: Workspace, turns: int, queries: int, as_json: bool) -> None:
+    """How long a search, a new turn and a cold start take, over made-up turns with made-up vectors.
+
+    Example: engram bench speed --turns 100000
+    """
+    from engram.cli.bench_speed import run_speed
+
+    found = run_speed(workspace, turns, queries)
+    if as_json:
+        print_json(found)
+        return
+    print_table(["what", "ms#"], _flat(found), empty="")
+
+
+def _flat(found: dict[str, Any]) -> list[tuple[str, object]]:
+    rows: list[tuple[str, object]] = []
+    for name, value in found.items():
+        rows += [(f"{name} {key}", one) for key, one in value.items()] if isinstance(value, dict) else [(name, value)]
+    return rows
+
+
+def _report_prompts(figures: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json({"bench": "Code prompts", **figures})
+        return
+    printer: Callable[[str], None] = click.echo
+    for name, value in figures.items():
+        printer(f"{name}: {value}")

@@ -1,0 +1,65 @@
+"""What would be injected for the prompts of a set: through the service that answers the hook."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.cli.bench_homes import Homes, extract_all, read_transcripts
+from engram.errors import BadRequest
+from engram.models.episodes import evidence_of, find_episode
+from engram.models.injections import injections_of_session
+from engram.models.sessions import list_sessions
+from engram.models.store import Store
+from engram.recollection.service import RecollectionService
+
+
+def read_prompts(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Project → its prompts. Raises BadRequest."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            one = json.loads(line)
+            found.setdefault(one["project"], []).append(one)
+    except (OSError, ValueError, KeyError) as error:
+        raise BadRequest(f"{path} holds no prompts: {error!r}") from error
+    return found
+
+
+def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """A line a prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
+    lines: list[dict[str, Any]] = []
+    for project, some in prompts.items():
+        with homes.memory(f"{project}-prompts", read_transcripts(corpus / project)) as (store, searcher):
+            extract_all(store, homes.settings, homes.embedder)
+            searcher.refresh()
+            service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
+            folder = _usual_folder(store)
+            for number, one in enumerate(some):
+                bites = list(_bites(store, service, one["prompt"], f"bench-{number}", folder))
+                lines.append({"id": one["id"], "bites": bites})
+    return lines
+
+
+def _bites(
+    store: Store, service: RecollectionService, prompt: str, session_id: str, cwd: str
+) -> Iterator[dict[str, Any]]:
+    """The bites of one prompt, asked in a session of its own."""
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "prompt": prompt, "cwd": cwd}
+    answer = service.answer_hook(payload)
+    shown = json.loads(answer)["hookSpecificOutput"]["additionalContext"] if answer else ""
+    for line in shown.splitlines():
+        for injected in injections_of_session(store, session_id):
+            episode = find_episode(store, injected.episode_id) if injected.episode_id in line else None
+            if episode is not None:
+                evidence = [one.uuid for one in evidence_of(store, episode.id) if one.uuid]
+                yield {"id": episode.episode_id, "text": line, "evidence": evidence}
+
+
+def _usual_folder(store: Store) -> str:
+    """Where most sessions were: the new one is in the same project."""
+    counted = Counter(one.cwd for one in list_sessions(store) if one.cwd)
+    return counted.most_common(1)[0][0] if counted else "/"

@@ -1,0 +1,1 @@
+"""How well the search does: data sets in, figures with intervals out."""
