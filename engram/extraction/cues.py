@@ -100,7 +100,8 @@ OPEN = _words(
 NARRATION = re.compile(
     r"(?:^|[.!:;,—-]\s+|\b(?:and|so|but|then)\s+)"
     r"(?:now[, ]+|next[, ]+|first[, ]+|ok(?:ay)?[, ]+|(?:good|great|perfect)[.,!]?\s+)*"
-    r"(?:let me|let's|i'?ll|i will|i'm going to|i am going to|i need to|i should|i want to|i can see|now i|now let|"
+    r"(?:wait\b|hmm+|oops|while (?:the |that |this )?(?:\w+ )?(?:builds?|runs?|is running)\b|"
+    r"let me|let's|i'?ll|i will|i'm going to|i am going to|i need to|i should|i want to|i can see|now i|now let|"
     r"now,? (?:fix|run|add|update|check|create|write|remove|implement|commit|verify|test|rebuild|build|replace|make|do|"
     r"look|read|wire|move|change|refactor|push|rerun|re-run|format|install)|"
     r"time to|checking|looking at|running|reading|starting|moving on|continuing|proceeding|waiting)\b",
@@ -113,7 +114,8 @@ STATUS = _words(
     all pass(?:ing|es|ed)? | lint(?:er|ing)?(?: is)?(?: also)? (?:clean|pass(?:es|ed)?) |
     0 (?:issues|failures|errors) | no (?:issues|errors|failures) | build (?:succeeds|succeeded|passes) |
     clean | \d+ (?:tests?|passed|pass) | successfully | up to date | everything (?:passes|works|looks) |
-    all checks | typecheck
+    all checks | typecheck | background (?:task|command|process|agent)s? | no longer exists |
+    already (?:done|passed|committed)
     """
 )
 #: Talk about the talk.

@@ -67,7 +67,7 @@ def kind_of(bite: str, label: str, *, is_user: bool, asked: str = "") -> Kind:
 
 def tells_fix(bite: str) -> bool:
     """Whether a passage speaks of what was wrong or of how it was put right."""
-    return bool(cues.PROBLEM.search(bite) or cues.REPAIR.search(bite) or cues.CAUSE.search(bite))
+    return bool(_BUG.search(bite) or cues.REPAIR.search(bite))
 
 
 def importance_of(kind: Kind, quality: float, *, is_user: bool) -> Importance:

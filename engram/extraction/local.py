@@ -16,7 +16,7 @@ from engram.extraction.weights import WEIGHTS
 from engram.transcripts.record import Role, Said, Turn
 
 #: Least worth, 0 to 1, of what is kept.
-QUALITY_FLOOR = 0.17
+QUALITY_FLOOR = 0.18
 
 
 class LocalExtractor:
