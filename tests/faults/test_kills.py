@@ -1,7 +1,12 @@
-"""Whatever is killed at whatever instant: no turn lost or doubled, no episode doubled, whatever happens to the queue."""
+"""P1, P2, P3: whatever is killed, and whatever happens to the queue, nothing is lost and nothing is doubled.
+
+The fast tier kills at every named point and 150 times at random instants with each driver; the full tier kills 3,200
+times with two instances that race. At least 30 of 100 random kills must fall inside a transaction that writes.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -14,29 +19,57 @@ import pytest
 from engram import failpoint
 
 CHAOS = Path(__file__).parent / "chaos.py"
-#: Least number of processes killed.
-KILLS = 72
+SOURCE = Path(failpoint.__file__).parent
+#: (driver, instances that race, kills at random instants, longest time in seconds).
+FAST = [("cysqlite", 1, 150, 150), ("sqlite3", 2, 150, 150)]
+FULL = [("cysqlite", 2, 1600, 1700), ("sqlite3", 2, 1600, 1700)]
+TIERS = [pytest.param(one, id=f"{one[0]}-{one[1]}") for one in FAST] + [
+    pytest.param(one, id=f"{one[0]}-{one[1]}-full", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]) for one in FULL
+]
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture(scope="module", params=TIERS)
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the chaos left behind."""
+    driver, instances, kills, seconds = request.param
     folder = tmp_path_factory.mktemp("chaos")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
     done = subprocess.run(
-        [sys.executable, str(CHAOS), str(folder), "7", str(KILLS)],
-        capture_output=True, text=True, timeout=150, check=False,
+        [sys.executable, str(CHAOS), str(folder), "7", str(kills), driver, str(instances)],
+        capture_output=True, text=True, timeout=seconds, check=False,
         env=environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": str(folder)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    assert result["driver"] == driver
+    print(json.dumps(result))
+    return result | {"wanted": kills}
+
+
+def points_in_source() -> set[str]:
+    """Every name that ``reach`` is called with in the source."""
+    calls = [
+        node
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "reach"
+    ]
+    assert all(len(call.args) == 1 and isinstance(call.args[0], ast.Constant) for call in calls)
+    return {str(call.args[0].value) for call in calls if isinstance(call.args[0], ast.Constant)}
+
+
+def test_every_point_in_the_source_has_its_name_in_the_list() -> None:
+    assert points_in_source() == set(failpoint.NAMES)
 
 
 def test_enough_was_killed_and_at_every_named_point(found: dict[str, Any]) -> None:
-    assert found["killed"] >= KILLS
-    assert set(failpoint.NAMES) - set(found["kills"]) == set()
+    assert found["kills"]["random"] >= found["wanted"]
+    assert points_in_source() - set(found["kills"]) == set()
     assert found["failed"] == []
+
+
+def test_enough_random_kills_fell_inside_a_transaction(found: dict[str, Any]) -> None:
+    assert found["kills"]["random, inside a transaction"] >= 0.3 * found["kills"]["random"]
 
 
 def test_the_queue_was_deleted_meanwhile(found: dict[str, Any]) -> None:
@@ -64,3 +97,7 @@ def test_a_killed_consolidation_archives_once_and_loses_nothing(found: dict[str,
 
 def test_the_database_is_whole(found: dict[str, Any]) -> None:
     assert found["damage"] == ""
+
+
+def test_everything_is_caught_up_within_a_minute(found: dict[str, Any]) -> None:
+    assert found["settled_seconds"] <= 60
