@@ -9,11 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engram.extraction.local import LocalExtractor
+from engram.extraction.service import extract_session
+from engram.ingest.service import ingest_file
 from engram.models import sessions
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
 from engram.models.work import note_failure, note_success
 from engram.recollection.briefing import build_briefing
+from engram.redaction import redact
 from engram.transcripts.record import Action, Opening, Turn
 
 DAY_MS = 86_400_000
@@ -153,3 +157,25 @@ def test_a_root_folder_sees_global_memories_alone(memory: Any) -> None:
     memory.keep("of all", scope="global")
 
     assert summaries(brief(memory, project_id=None)) == ["of all"]
+
+
+@pytest.mark.corpus
+def test_on_real_sessions_the_budget_holds_for_every_project(memory: Any, corpus: Path) -> None:
+    paths: list[Path] = []
+    for repository in corpus.iterdir():
+        found = sorted(repository.glob("projects/*/*.jsonl"), key=lambda path: path.stat().st_size)
+        paths += found[len(found) // 2 :][:4]
+    for path in paths:
+        ingest_file(memory.store, path, settings=memory.settings, redact=redact, close=True)
+    for session in sessions.list_sessions(memory.store):
+        extract_session(
+            memory.store, session.session_id, extractor=LocalExtractor(), embedder=None, settings=memory.settings
+        )
+
+    texts = [
+        build_briefing(memory.store, memory.settings, project_id=project.id)
+        for project in sessions.list_projects(memory.store)
+    ]
+
+    assert sum(bool(text) for text in texts) > 2
+    assert max(len(text) for text in texts) <= 0.9 * 4 * memory.settings.briefing_tokens + 40
