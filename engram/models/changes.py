@@ -51,3 +51,13 @@ def note_crash(store: Store, work: Work, error: str, *, max_attempts: int) -> No
                 store.now_ms(), work.id,
             ),
         )  # fmt: skip
+
+
+def embeddable_mark(store: Store) -> tuple[int, int, int]:
+    """What differs once a passage, an episode or a note has come or changed; cheap at any size."""
+    found = store.row(
+        "SELECT coalesce((SELECT max(id) FROM passage), 0), coalesce((SELECT max(updated_at_ms) FROM episode), 0), "
+        "coalesce((SELECT max(id) FROM note_chunk), 0)"
+    )
+    assert found is not None
+    return int(found[0]), int(found[1]), int(found[2])

@@ -81,7 +81,10 @@ class Housekeeper:
 
     def _look_at_memory(self) -> None:
         settings, used_mb = self._runtime.settings, rss_mb()
-        limit_mb = max(float(settings.limit_rss_mb), self._runtime.index_mb() + ABOVE_INDEX_MB)
+        limit_mb = float(settings.limit_rss_mb)
+        if used_mb > limit_mb:
+            # Counting the vectors costs something: only where it matters.
+            limit_mb = max(limit_mb, self._runtime.index_mb() + ABOVE_INDEX_MB)
         if used_mb > limit_mb:
             self._stop(f"memory is {used_mb} MB, above the limit of {limit_mb} MB")
         elif used_mb > settings.warn_rss_mb and not self._has_warned:

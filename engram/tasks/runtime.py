@@ -42,6 +42,8 @@ class Runtime:
     lane: HeavyLane = field(default_factory=HeavyLane)
     #: Steady time at which it was laid on, in seconds.
     started_seconds: float = 0.0
+    #: What ``embeddable_mark`` said when every row had its vector.
+    embedded_mark: tuple[int, int, int] | None = None
     #: Set where memory.db proved to be damaged: the worker stops, so that the next start sets it aside.
     is_damaged: threading.Event = field(default_factory=threading.Event)
 

@@ -50,7 +50,6 @@ def scan_under_lease(runtime: Runtime) -> bool:
 
 def scan_now(runtime: Runtime) -> int:
     """Ring for everything that is due; returns how many bells. Raises StoreError."""
-    from engram.models.vectors import missing_vectors
     from engram.models.work import last_run_ms
     from engram.tasks.consolidate import consolidate
     from engram.tasks.embed import embed
@@ -59,7 +58,7 @@ def scan_now(runtime: Runtime) -> int:
 
     store, settings = runtime.store, runtime.settings
     rung = ring_due(store, settings)
-    if runtime.embedder is not None and missing_vectors(store, runtime.embedder.model_id, 1):
+    if runtime.embedder is not None and _misses_vectors(runtime, runtime.embedder.model_id):
         embed()
         rung += 1
     index_notes()
@@ -69,3 +68,17 @@ def scan_now(runtime: Runtime) -> int:
         rung += 1
     runtime.recollection.tidy()
     return rung
+
+
+def _misses_vectors(runtime: Runtime, model: str) -> bool:
+    """True where a row has no current vector; looks at all rows only when some came or changed since it last did."""
+    from engram.models.changes import embeddable_mark
+    from engram.models.vectors import missing_vectors
+
+    mark = embeddable_mark(runtime.store)
+    if mark == runtime.embedded_mark:
+        return False
+    if missing_vectors(runtime.store, model, 1):
+        return True
+    runtime.embedded_mark = mark
+    return False

@@ -56,6 +56,8 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
         sys.stderr.write("a worker is already running; this one ends\n")
         return 0
     start_logging(home.logs, "worker", settings.log_level, redact)
+    # Huey tells each step of each task; one line a task is enough.
+    logging.getLogger("huey").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_SECONDS)
     link_python(home)
     store = open_or_set_aside(home, settings)
