@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,9 +126,10 @@ def _stages(
 
 
 def home_bytes(home: Path) -> int:
-    """Bytes of all files in the memory folder."""
+    """Bytes of all files in the memory folder; what vanishes meanwhile is not counted."""
     total = 0
     for path in home.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            total += path.stat().st_size
+        with contextlib.suppress(OSError):
+            facts = path.lstat()
+            total += facts.st_size if stat.S_ISREG(facts.st_mode) else 0
     return total

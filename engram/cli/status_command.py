@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.health import Health, take_health
+from engram.cli.health import Health, home_bytes, take_health
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.processes import ProcessState
@@ -38,7 +38,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("worker", _process(health.worker)),
             ("watcher", _process(health.watcher)),
             ("model", f"{told.get('model')} by {told.get('runtime')}" if told and told.get("model") else ""),
-            ("memory", workspace.settings.home),
+            ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
             ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
@@ -86,6 +86,7 @@ def status_json(
         },
         "paused": paused,
         "home": str(settings.home),
+        "home_bytes": home_bytes(settings.home),
         "claude_folder": str(settings.claude_folder),
     }
 

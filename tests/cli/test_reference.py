@@ -44,9 +44,9 @@ def test_every_command_has_an_example_and_every_option_a_help_with_its_default(n
 @pytest.mark.parametrize("name", [name for name, command in subcommands(engram)])
 def test_every_command_but_those_that_only_act_prints_json(name: str) -> None:
     command = dict(subcommands(engram))[name]
-    only_act = {"watch", "work", "completion", "tasks", "export"}
+    only_act = {"watch", "work", "completion", "export"}
 
-    assert name in only_act or "as_json" in {one.name for one in command.params}
+    assert name in only_act or isinstance(command, click.Group) or "as_json" in {one.name for one in command.params}
 
 
 def test_every_registered_command_is_there() -> None:

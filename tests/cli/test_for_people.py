@@ -1,0 +1,227 @@
+"""What a person sees: tables, sentences, the live picture; the same facts as in JSON."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from engram.cli import up_command
+from engram.cli.health import home_bytes, take_health
+from engram.cli.main import engram
+from engram.cli.output import one_line, safe, span, when
+from engram.cli.picture import draw, line
+from engram.cli.supervisor import Child, Supervisor
+from engram.cli.workspace import Workspace
+from engram.errors import AlreadyRunning, EngramError
+from engram.models import counts, episodes, transcripts, work
+from engram.models.store import Store
+from engram.models.transcripts import BadLine
+from engram.settings import load
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+
+def test_once_tells_what_was_done(run: Run) -> None:
+    shown = run("up", "--once").stdout
+
+    assert "Read       5 files: 5 sessions, 13 turns (13 new)" in shown
+    assert "memories" in shown
+    assert "engram recall" in shown
+
+
+def test_ingest_tells_what_was_read_and_passed_over(run: Run, tmp_path: Path) -> None:
+    assert "Read 5 files: 13 new turns, 13 in all." in run("ingest").stdout
+    run("pause")
+
+    assert "5 files passed over: paused" in run("ingest").stdout
+
+
+def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Path) -> None:
+    shown = run("--claude-folder", str(tmp_path / "none"), "ingest").stdout
+
+    assert str(tmp_path / "none" / "projects") in shown
+
+
+def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
+    with filled.writing():
+        transcripts.add_bad_lines(filled, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
+
+    assert "engram doctor" in run("ingest").stdout
+    assert "bad lines" in run("up", "--once").stdout
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("sessions",), ("config",), ("timeline",), ("tasks", "list", "--all"),
+                                       ("tasks", "dead"), ("consolidate", "--list"), ("consolidate", "--dry-run"),
+                                       ("pause", "--list")])  # fmt: skip
+def test_a_person_is_shown_something(filled: Store, run: Run, arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).stdout.strip()
+
+
+def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
+    made = run_json("save", "Ropes are made of hemp.")["id"]
+
+    assert f"Changed {made}." in run("edit", made, "--importance", "high").stdout
+    assert f"Pinned {made}." in run("pin", made).stdout
+    assert f"{made} is not injected any more." in run("bad", made).stdout
+    assert "Saved as ep_" in run("save", "Sails are made of linen.", "--project", "boats").stdout
+    assert "Wrote" in run("export", "--output", str(folder / "all.jsonl")).stderr
+    assert "Done; `engram consolidate --undo" in run("consolidate").stdout
+    assert "is undone" in run("consolidate", "--undo", "1").stdout
+    assert "begins no work" in run("tasks", "pause", "--for", "2h").stdout
+    assert "goes on" in run("tasks", "resume").stdout
+    assert "was not paused" in run("tasks", "resume").stdout
+
+
+def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
+    with filled.writing():
+        work.make_due(filled, "extract", "some-session", 0)
+    one = work.find_work(filled, "extract", "some-session")
+    assert one is not None
+
+    assert "extract" in run("tasks", "show", str(one.id)).stdout
+    assert "1 pieces of work: due now." in run("tasks", "retry", str(one.id)).stdout
+    assert "1 pieces of work: cancelled." in run("tasks", "cancel", str(one.id)).stdout
+
+
+def test_expand_shows_related_memories_and_marks(filled: Store, run: Run, run_json: RunJson) -> None:
+    one = episodes.all_episodes(filled)[0]
+    run("pin", one.episode_id)
+
+    assert "active, pinned" in run("expand", one.episode_id).stdout
+
+
+def test_a_memory_saved_in_a_root_folder_needs_a_project(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGRAM_PROJECT_ROOTS", str(folder))
+
+    assert "--global" in run("save", "Anything.", code=1).stderr
+
+
+def test_a_project_may_be_named_by_a_folder_in_it(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
+    run("save", "Ropes are made of hemp.")
+    (folder / "deep").mkdir()
+
+    assert len(run_json("timeline", "--project", ".")["episodes"]) == 1
+    assert "known projects" in run("timeline", "--project", str(folder.parent), code=1).stderr
+
+
+def picture(health: Any, children: list[Child]) -> str:
+    screen = Console(file=io.StringIO(), width=120)
+    screen.print(draw(health, children, "/home/dev/.claude-memory"))
+    assert isinstance(screen.file, io.StringIO)
+    return screen.file.getvalue()
+
+
+def test_the_picture_shows_sessions_turns_memories_queue_and_lag(filled: Store, run: Run) -> None:
+    work.note_failure(filled, "extract", "no answer from \x1b[2Jthe model")
+    health = take_health(filled, load().settings)
+
+    shown = picture(health, [Child("work", [], ended="another one runs")])
+
+    assert "5 in 2 projects" in shown
+    assert "13" in shown
+    assert f"{counts.count_totals(filled).episodes}, shown to Claude 0 times" in shown
+    assert "work: another one runs" in shown
+    assert "extract: no answer from the model" in shown
+    assert line(health).startswith("5 sessions, 13 turns, ")
+
+
+def test_the_picture_is_drawn_until_it_is_stopped(
+    filled: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class OneLook(Supervisor):
+        looks = 0
+
+        def look(self) -> bool:
+            self.looks += 1
+            return self.looks < 3
+
+    monkeypatch.setattr(up_command, "_PICTURE_SECONDS", 0.0)
+    monkeypatch.setattr(up_command, "_LINE_SECONDS", 0.0)
+
+    up_command._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
+    as_lines = capsys.readouterr().out
+    monkeypatch.setattr(up_command, "console", lambda: Console(force_terminal=True, width=100))
+    up_command._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
+    as_picture = capsys.readouterr().out
+
+    assert "5 sessions, 13 turns" in as_lines
+    assert "Ctrl-C stops it" in as_picture
+
+
+def test_a_child_that_cannot_run_ends_up_with_its_reason(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(Child):
+        def start(self) -> None:
+            self.ended, self.has_failed = "Error: the disk is gone", True
+
+    monkeypatch.setattr(up_command, "Child", Broken)
+
+    assert "engram watch cannot run: the disk is gone" in run("up", code=1).stderr
+
+
+def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def running(_: object) -> int:
+        raise AlreadyRunning
+
+    monkeypatch.setattr("engram.watcher.watch.run_watcher", running)
+    monkeypatch.setattr("engram.tasks.worker.run_worker", lambda _: 75)
+
+    assert "already running" in run("watch").stderr
+    run("work", code=75)
+
+
+def test_an_expected_fault_of_a_service_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> int:
+        raise EngramError("the folder is gone")
+
+    monkeypatch.setattr("engram.tasks.worker.run_worker", broken)
+
+    assert run("work", code=1).stderr == "Error: the folder is gone\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(None, "–"), (8.2, "8 s"), (119, "119 s"), (180, "3 min"), (7200, "2 h"), (432_000, "5 days")],
+)
+def test_lengths_of_time_are_short(seconds: float | None, shown: str) -> None:
+    assert span(seconds) == shown
+
+
+def test_times_and_lines_are_short() -> None:
+    assert when(None) == "–"
+    assert len(when(1_767_225_600_000)) == 16
+    assert one_line("a\n b  c " + "x" * 200, 10) == "a b c xxx…"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("a\x1b[31mb\x1b[0m", "ab"),
+        ("a\x1b]0;title\x07b", "ab"),
+        ("tab\there", "tab    here"),
+        ("two\nlines", "two\nlines"),
+        ("\u202eevil\u2066", "evil"),
+        ("zero\u200bwidth\ud800", "zerowidth"),
+        ("Ünïcode 数据 🚀", "Ünïcode 数据 🚀"),
+    ],
+)
+def test_what_steers_a_terminal_is_not_shown(text: str, shown: str) -> None:
+    assert safe(text) == shown
+
+
+def test_the_size_of_the_memory_folder_is_known(filled: Store) -> None:
+    assert home_bytes(filled.path.parent) > filled.path.stat().st_size
+
+
+def test_a_workspace_is_made_where_a_command_is_called_by_itself(run: Run) -> None:
+    assert CliRunner().invoke(engram, ["config", "bites"]).output == "3\n"
