@@ -148,7 +148,7 @@ def detail_lines(episode: Episode) -> list[str]:
 
 def told_facts(episode: Episode) -> list[str]:
     """The facts that may be shown: of the local extractor's, which come from tools, only changed files and commits."""
-    if episode.source == "auto" and episode.extractor == "local":
+    if episode.source == "auto" and episode.extractor.startswith("local"):
         return [fact for fact in episode.facts if fact.startswith("changed: ") or _COMMIT.match(fact)]
     return list(episode.facts)
 
