@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from engram.errors import BudgetReached
@@ -9,11 +10,12 @@ from engram.models.store import Store
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
+_CLOCK = "spend_clock"
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What may be spent. Windows roll: the last 60 minutes, the last 24 hours."""
+    """What may be spent. Windows roll: the last 60 minutes, the last 24 hours, by the ledger's own time."""
 
     dollars_per_hour: float
     dollars_per_day: float
@@ -22,37 +24,23 @@ class Caps:
     calls_per_hour: int
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """Spending of one day, task, model and project."""
-
-    #: Days since 1970, UTC.
-    day: int
-    task: str
-    model: str
-    project: str
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    dollars: float
-
-
 def reserve(
     store: Store, caps: Caps, *, task: str, model: str, project_id: int | None, input_tokens: int, output_tokens: int,
     dollars: float,
 ) -> int:  # fmt: skip
     """Commit the most that a call can cost; returns the reservation's number.
 
-    Rows with a time in the future count as now, so that a clock that went back never opens a cap.
+    Windows are measured by the ledger's own time, which never goes back and never runs ahead of the machine's steady
+    clock: no jump of the wall clock, in either direction, opens a cap.
 
     Raises:
         BudgetReached: the call could pass a cap; nothing was reserved.
     """
-    now = store.now_ms()
     with store.writing():
-        hour_calls, hour = _spent(store, now - HOUR_MS)
-        _, day = _spent(store, now - DAY_MS)
-        _, project = _spent(store, now - DAY_MS, project_id)
+        ledger = _ledger_ms(store)
+        hour_calls, hour = _spent(store, ledger - HOUR_MS)
+        _, day = _spent(store, ledger - DAY_MS)
+        _, project = _spent(store, ledger - DAY_MS, project_id)
         for spent, cap, name in (
             (hour + dollars, caps.dollars_per_hour, "dollars an hour"),
             (day + dollars, caps.dollars_per_day, "dollars a day"),
@@ -62,17 +50,37 @@ def reserve(
             if spent > cap + 1e-9:
                 raise BudgetReached(f"the cap of {cap:g} {name} is reached; the local extractor goes on")
         return store.insert(
-            "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
-            "VALUES (?, ?, ?, ?, 'reserved', ?, ?, ?)",
-            (now, task, model, project_id, input_tokens, output_tokens, dollars),
+            "INSERT INTO spend (at_ms, ledger_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
+            "VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
+            (store.now_ms(), ledger, task, model, project_id, input_tokens, output_tokens, dollars),
         )
+
+
+def _ledger_ms(store: Store) -> int:
+    """The ledger's time, moved on by the lesser of what wall and steady clock say. Inside ``writing``.
+
+    The steady clock is the machine's, the same for all processes since it was started; where it went back the machine
+    was started anew, and the wall clock alone counts.
+    """
+    wall, steady = store.now_ms(), int(store.clock.steady_seconds() * 1000)
+    known = store.value("SELECT value FROM meta WHERE key = ?", (_CLOCK,))
+    if known is None:
+        ledger = wall
+    else:
+        ledger, old_wall, old_steady = json.loads(known)
+        by_wall, by_steady = max(0, wall - old_wall), steady - old_steady
+        ledger += by_wall if by_steady < 0 else min(by_wall, by_steady)
+    store.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_CLOCK, json.dumps([ledger, wall, steady])))
+    return int(ledger)
 
 
 def _spent(store: Store, since_ms: int, project_id: int | None = None) -> tuple[int, float]:
     condition, parameters = "", [since_ms]
     if project_id is not None:
         condition, parameters = "AND project_id = ?", [since_ms, project_id]
-    found = store.row(f"SELECT count(*), coalesce(sum(dollars), 0) FROM spend WHERE at_ms > ? {condition}", parameters)
+    found = store.row(
+        f"SELECT count(*), coalesce(sum(dollars), 0) FROM spend WHERE ledger_ms > ? {condition}", parameters
+    )
     assert found is not None
     return int(found[0]), float(found[1])
 
@@ -84,18 +92,3 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
             "UPDATE spend SET state = 'spent', input_tokens = ?, output_tokens = ?, dollars = ? WHERE id = ?",
             (input_tokens, output_tokens, dollars, reservation),
         )
-
-
-def list_spending(store: Store) -> list[Spending]:
-    """What was spent by day, task, model and project, the latest day first."""
-    rows = store.rows(
-        "SELECT s.at_ms / 86400000 AS day, s.task, s.model, coalesce(p.name, ''), count(*), sum(s.input_tokens), "
-        "sum(s.output_tokens), sum(s.dollars) FROM spend s LEFT JOIN project p ON p.id = s.project_id "
-        "GROUP BY 1, 2, 3, 4 ORDER BY 1 DESC, 2, 3, 4"
-    )
-    return [Spending(*row) for row in rows]
-
-
-def spent_since(store: Store, since_ms: int) -> tuple[int, float]:
-    """(calls, dollars) since a time."""
-    return _spent(store, since_ms)
