@@ -81,10 +81,7 @@ def _program(store: Store) -> Iterator[Check]:
 def _home(settings: Settings) -> Iterator[Check]:
     places = settings.places
     mode = stat.S_IMODE(places.root.stat().st_mode)
-    open_files = [
-        path for path in places.root.rglob("*")
-        if path.is_file() and not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077
-    ]  # fmt: skip
+    open_files = [path for path in places.root.rglob("*") if _is_open(path)]
     if mode & 0o077 or open_files:
         named = ", ".join(str(path.relative_to(places.root)) for path in open_files[:3])
         yield Check(
@@ -104,6 +101,15 @@ def _home(settings: Settings) -> Iterator[Check]:
             yield Check(
                 "set aside", State.WARN, f"{what} was moved to {places.root / name}", "keep it or delete it by hand"
             )
+
+
+def _is_open(path: Path) -> bool:
+    """True for a file that other users may read or write."""
+    try:
+        found = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(found) and bool(stat.S_IMODE(found) & 0o077)
 
 
 def _memory(store: Store) -> Iterator[Check]:
