@@ -10,8 +10,6 @@ from engram.models.notes import drop_note
 from engram.models.store import Store
 from engram.models.turns import delete_turn
 
-#: First SQLite whose FTS5 removes a deleted row's words from the index at once.
-_FTS_SECURE_DELETE = (3, 42)
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 
@@ -136,17 +134,11 @@ def turn_keys(store: Store, turn_ids: Sequence[int]) -> list[str]:
 def wipe_free_space(store: Store) -> None:
     """Leave no byte of what was deleted in the file or its log.
 
-    SQLite overwrites deleted rows by itself (secure_delete). The text index of an older SQLite keeps deleted words:
-    there the indexes are built anew and the file is written anew, which takes as long as the file is large.
+    SQLite overwrites deleted rows by itself (secure_delete). A text index keeps deleted words until its parts are
+    merged: here they are, which takes as long as the index is large. (FTS5 can also drop words at once, but then an
+    older SQLite could no longer read the index, and both drivers shall read one memory.db.)
     """
-    version = tuple(int(part) for part in str(store.value("SELECT sqlite_version()")).split("."))
-    if version < _FTS_SECURE_DELETE:
-        with store.writing():
-            for table in _INDEXES:
-                store.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
-        store.run("VACUUM")
-    else:
-        with store.writing():
-            for table in _INDEXES:
-                store.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+    with store.writing():
+        for table in _INDEXES:
+            store.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
     store.checkpoint("TRUNCATE")

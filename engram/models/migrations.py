@@ -18,19 +18,10 @@ def _first(database: Any) -> None:
     for statement in VERSION_1:
         database.execute_sql(statement)
         reach("migrate.step")
-    for table in ("passage_fts", "episode_fts", "note_fts"):
-        _forget_tokens_at_once(database, table)
     database.execute_sql(
         "INSERT INTO meta VALUES ('machine', ?), ('salt', ?), ('made_at_ms', ?)",
         (secrets.token_hex(8), secrets.token_hex(16), str(SYSTEM_CLOCK.now_ms())),
     )
-
-
-def _forget_tokens_at_once(database: Any, table: str) -> None:
-    """Turn on FTS5's own secure-delete (SQLite 3.42 and newer); older ones rebuild the index when forgetting."""
-    version = tuple(int(part) for part in database.execute_sql("SELECT sqlite_version()").fetchone()[0].split("."))
-    if version >= (3, 42):
-        database.execute_sql(f"INSERT INTO {table}({table}, rank) VALUES ('secure-delete', 1)")
 
 
 def _second(database: Any) -> None:

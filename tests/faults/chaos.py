@@ -270,21 +270,18 @@ class Chaos:
             failpoint._wanted, failpoint._left = point, count
             self.windows.watch(slot)
             os._exit(run(dataclasses.replace(self.settings, **changes)))
-        except BaseException:  # noqa: BLE001 - the edge of a child
+        except BaseException as error:  # noqa: BLE001 - the edge of a child
+            if self.instances == 2 and isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                os._exit(READER_IS_DONE)  # both bound one socket at once, which the lock does not let happen
             traceback.print_exc()
         os._exit(99)
 
     def _second(self, run: Any) -> Any:
-        """The same as a second instance; where both bind one socket at once, it gives way."""
+        """The same as a second instance."""
 
         def run_second(settings: Settings) -> int:
             watch_module.ProcessLock = worker_module.ProcessLock = SecondLock  # type: ignore[misc]
-            try:
-                return int(run(settings))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-                return READER_IS_DONE
+            return int(run(settings))
 
         return run_second
 
