@@ -131,6 +131,7 @@ def measure(episodes: int, samples: int, models: Path | None) -> dict[str, Any]:
         os.environ |= {
             "ENGRAM_HOME": f"{name}/home",
             "CLAUDE_CONFIG_DIR": f"{name}/claude",
+            "ENGRAM_CONSOLIDATE_SECONDS": str(10**10),
             "ENGRAM_EMBEDDING_MODEL": model,
         }
         settings = load().settings

@@ -10,7 +10,7 @@ from engram.models.store import Store
 from engram.models.vectors import load_vectors
 
 #: Rows compared with all others at a time.
-_SLICE = 256
+_SLICE = 64
 #: Pairs that are named at most: the most alike.
 MOST_PAIRS = 5_000
 
@@ -32,5 +32,7 @@ def similar_pairs(store: Store, model: str, least_cosine: float) -> Iterator[tup
         first, second = np.concatenate([first, start + one]), np.concatenate([second, start + other])
         best = np.argsort(-cosine, kind="stable")[:MOST_PAIRS]
         cosine, first, second = cosine[best], first[best], second[best]
+        if len(cosine) == MOST_PAIRS:
+            least_cosine = max(least_cosine, float(cosine[-1]))
     for place in range(len(cosine)):
         yield int(ids[first[place]]), int(ids[second[place]]), float(cosine[place])

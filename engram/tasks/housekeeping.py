@@ -14,7 +14,7 @@ from engram.tasks.memory_file import note_damage
 from engram.tasks.queue import EngramQueue
 from engram.tasks.recall_server import RecallServer
 from engram.tasks.ring import ring_due
-from engram.tasks.rss import rss_mb
+from engram.tasks.rss import give_back_memory, rss_mb
 from engram.tasks.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ class Housekeeper:
         self._quiet_looks = 0
         self._opened = file_identity(runtime.store)
         self._backup = DailyBackup(runtime)
+        self._was_busy = False
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
@@ -80,6 +81,10 @@ class Housekeeper:
             self._backup.look()
 
     def _look_at_memory(self) -> None:
+        is_busy = self._runtime.lane.is_busy
+        if is_busy or self._was_busy:
+            give_back_memory()
+        self._was_busy = is_busy
         settings, used_mb = self._runtime.settings, rss_mb()
         limit_mb = float(settings.limit_rss_mb)
         if used_mb > limit_mb:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import subprocess
 from pathlib import Path
 
+#: glibc's name for the number of arenas.
+_ARENA_MAX = -8
 #: Longest that ``ps`` may take, in seconds.
 _PS_SECONDS = 5
 
@@ -23,3 +26,15 @@ def rss_mb() -> float:
         )  # fmt: skip
         return round(int(found.stdout) * 1024 / 1e6, 1)
     return 0.0
+
+
+def give_back_memory() -> None:
+    """Let the allocator return what it holds unused, where it can (glibc): a heavy task leaves a lot behind."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def limit_arenas() -> None:
+    """Let threads share few allocation arenas, where that can be set (glibc): each keeps what it once needed."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)

@@ -24,6 +24,7 @@ from engram.tasks.marker import clear_dead_leases
 from engram.tasks.memory_file import open_or_set_aside
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.recall_server import RecallServer
+from engram.tasks.rss import limit_arenas
 from engram.tasks.runtime import Runtime, lay_on, make_runtime
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     # Huey tells each step of each task; one line a task is enough.
     logging.getLogger("huey").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_SECONDS)
+    limit_arenas()
     link_python(home)
     store = open_or_set_aside(home, settings)
     clear_dead_leases(store)

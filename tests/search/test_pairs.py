@@ -1,0 +1,66 @@
+"""Pairs of memories that say nearly the same, the most alike first, however many there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engram.models.episodes import Episode, add_episode, new_episode_id
+from engram.models.store import Store, open_store
+from engram.models.vectors import put_vectors
+from engram.search import pairs
+from engram.search.pairs import similar_pairs
+
+
+def keep(store: Store, rows: np.ndarray) -> list[int]:
+    """One memory a row; returns their ids."""
+    ids = []
+    with store.writing():
+        for number, row in enumerate(rows):
+            made = add_episode(store, Episode(new_episode_id(), "fact", f"memory {number}", "text"), [])
+            unit = (row / np.linalg.norm(row)).astype(np.float16).tobytes()
+            put_vectors(store, "test", [("e", made.id, 0, unit)])
+            ids.append(made.id)
+    return ids
+
+
+def test_each_pair_comes_once_and_the_most_alike_first(tmp_path: Path) -> None:
+    with open_store(tmp_path / "memory.db") as store:
+        one, two, three, _ = keep(store, np.array([[1, 0, 0.0], [1, 0.1, 0], [1, 0.3, 0], [0, 0, 1]]))
+
+        found = list(similar_pairs(store, "test", 0.9))
+
+    assert [pair[:2] for pair in found] == [(one, two), (two, three), (one, three)]
+    assert [round(pair[2], 2) for pair in found] == [1.0, 0.98, 0.96]
+
+
+def test_it_agrees_with_the_whole_product(tmp_path: Path) -> None:
+    rows = np.random.default_rng(3).normal(size=(150, 8))
+    with open_store(tmp_path / "memory.db") as store:
+        ids = keep(store, rows)
+        found = {(one, other) for one, other, _ in similar_pairs(store, "test", 0.8)}
+    stored = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+    product = stored @ stored.T
+
+    wanted = {(ids[a], ids[b]) for a in range(150) for b in range(a + 1, 150) if product[a, b] >= 0.8}
+
+    assert found == wanted
+
+
+def test_of_very_many_pairs_the_most_alike_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(4).normal(size=(140, 3)) * 0.05 + np.array([1.0, 0, 0])
+    with open_store(tmp_path / "memory.db") as store:
+        keep(store, rows)
+        every = list(similar_pairs(store, "test", 0.5))
+        monkeypatch.setattr(pairs, "MOST_PAIRS", 20)
+
+        few = list(similar_pairs(store, "test", 0.5))
+
+    assert few == every[:20]
+
+
+def test_without_vectors_there_are_no_pairs(tmp_path: Path) -> None:
+    with open_store(tmp_path / "memory.db") as store:
+        assert list(similar_pairs(store, "test", 0.5)) == []
