@@ -152,6 +152,22 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
             at = low.find(stem, at + len(stem), end)
 
 
+def name_places(text: str, low: str) -> Iterator[int]:
+    """Where what may be a secret's name begins in a list of words, a line each, whatever stands around the words."""
+    for stem, _ in _STEMS:
+        at = low.find(stem)
+        while at >= 0:
+            found = _NAME.match(low, at)
+            if found:
+                word, stop = found.group(), found.end()
+                is_context = (
+                    (at == 0 or low[at - 1] == "\n") if word in ("key", "keys") else low[stop : stop + 1] in ("", "\n")
+                )
+                if (is_context and word not in _SHORT) or _is_name(text, low, at, stop, word):
+                    yield at
+            at = low.find(stem, at + len(stem))
+
+
 def _is_name(text: str, low: str, start: int, end: int, word: str) -> bool:
     if word in _SHORT:
         return _stands_alone(text, start, end)

@@ -17,7 +17,7 @@ _LONG = re.compile(
 )
 #: Short options that carry a secret, and the commands of which they do.
 _SHORT = re.compile(
-    r"\s(-p|-P|-a|-w|-k|-K|-N|-A|-X|-c|-b|-t|-s|/p:|-pw|-passin|-passout|-pass|-macopt|-D)[ =]?(?:pass:|hexkey:|key:)?"
+    r"[-/](?<=\s[-/])(p|P|a|w|k|K|N|A|X|c|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?"
     + _VALUE
 )
 _USERS: dict[str, re.Pattern[str]] = {
@@ -67,7 +67,7 @@ _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 #: Options that carry `user:password`.
 _PAIR = re.compile(
-    r"\s(?:-u|--user|-U|--proxy-user|--auth|-a|--basic-auth|--creds?|--userpass)[= ]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
+    r"-(?<=\s-)(?:u|-user|U|-proxy-user|-auth|a|-basic-auth|-creds?|-userpass)[= ]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
 )
 _PIPED = re.compile(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
@@ -123,7 +123,8 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
 def _short_options(text: str, start: int, end: int) -> Iterator[Span]:
     for option in _SHORT.finditer(text, start, end):
         line = text.rfind("\n", max(start, option.start() - 400), option.start()) + 1
-        if _USERS[option.group(1)].search(text, max(line, option.start() - 400, 0), option.start()):
+        users = _USERS.get(text[option.start()] + option.group(1))
+        if users and users.search(text, max(line, option.start() - 400, 0), option.start()):
             yield from _accept(text, option, "password", lenient=False, first=2)
 
 

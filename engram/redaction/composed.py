@@ -9,7 +9,9 @@ from engram.redaction.marks import Span
 from engram.redaction.values import is_expression, is_placeholder, total_bits
 
 _SYMBOLS = "!@#$%^&*"
-_SYMBOL = re.compile(r"[A-Za-z0-9][!@#$%^&*]|[!@#$%^&*][A-Za-z0-9]")
+#: A sign with a letter or digit beside it; a pair of asterisks is Markdown.
+_SYMBOL = re.compile(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[A-Za-z0-9])(?<!\*\*))")
+_DIGIT = re.compile(r"[0-9]")
 _TOKEN = re.compile(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
 _EDGE = " \t\n\r\"'`<>(){}[],;|="
 #: Look-alikes: references, scopes, versions, shares, money, addresses, paths, operators, escapes of URLs.
@@ -24,17 +26,31 @@ _SHORT = re.compile(
     r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
 )
 _BYTES = re.compile(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
+#: What every licence key and every list of bytes has in it.
+_HYPHENS = re.compile(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
+_NUMBERS = re.compile(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
 _JOIN = re.compile(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
 
 
 def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of passwords of four classes of characters, of 32- and 64-byte keys as numbers, of Wi-Fi codes."""
+    """Spans of 32- and 64-byte keys as numbers and of Wi-Fi codes; they may go over blanks."""
+    if "WIFI:" in text:
+        for join in _JOIN.finditer(text, start, end):
+            yield Span(*join.span(1), "password")
+    if text.count(",") >= 31 and _NUMBERS.search(text, start, end):
+        yield from _byte_lists(text, start, end)
+
+
+def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Spans inside single words: passwords of four classes of characters, licence keys, short drawn tokens."""
     at = start
     for symbol in _SYMBOL.finditer(text, start, end):
         if symbol.start() < at:
             continue
         first = symbol.start()
         floor = max(start, first - 64)
+        if not _DIGIT.search(text, floor, first + 64):
+            continue
         while first > floor and text[first - 1] not in _EDGE:
             first -= 1
         token = _TOKEN.match(text, first, end)
@@ -45,18 +61,14 @@ def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
                 last -= 1
             if is_composed(text[first:last]):
                 yield Span(first, last, "password")
-    if "WIFI:" in text:
-        for join in _JOIN.finditer(text, start, end):
-            yield Span(*join.span(1), "password")
-    for groups in _GROUPS.finditer(text, start, end):
-        mixed = [g for g in groups.group().split("-") if not g.isdigit() and not g.isalpha()]
-        if len(mixed) >= 2:
-            yield Span(groups.start(), groups.end(), "license-key")
+    if _HYPHENS.search(text, start, end):
+        for groups in _GROUPS.finditer(text, start, end):
+            mixed = [g for g in groups.group().split("-") if not g.isdigit() and not g.isalpha()]
+            if len(mixed) >= 2:
+                yield Span(groups.start(), groups.end(), "license-key")
     for token in _SHORT.finditer(text, start, end):
         if is_drawn(token.group()):
             yield Span(token.start(), token.end(), "")
-    if text.count(",") >= 31:
-        yield from _byte_lists(text, start, end)
 
 
 def is_drawn(value: str) -> bool:

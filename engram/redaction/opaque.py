@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from engram.redaction.composed import is_drawn
 from engram.redaction.marks import Span
-from engram.redaction.providers import provider_spans
+from engram.redaction.providers import may_be_issued, provider_spans
 from engram.redaction.randomness import evidence_bits
 
 _RUN = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
@@ -48,10 +48,17 @@ def opaque_spans(text: str, start: int, end: int) -> Iterator[Span]:
     for run in _RUN.finditer(text, start, end):
         if not _may_hold_token(run.group()):
             continue
-        named = list(provider_spans(text, run.start(), run.end()))
+        named = list(provider_spans(text, run.start(), run.end())) if may_be_issued(run.group()) else []
         yield from named
         if not named:
             yield from _judge_run(text, run)
+
+
+def token_places(text: str) -> Iterator[int]:
+    """Where runs of characters begin that are random enough to be looked at closely."""
+    for run in _RUN.finditer(text):
+        if _may_hold_token(run.group()):
+            yield run.start()
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,9 @@ _WORDS = re.compile(
 )
 #: A run of words in small letters with nothing between them.
 _PLAIN_WORDS = re.compile(r"[a-z]+(?:[ \n][a-z]+)*+")
+#: So many small letters and blanks stand before the end of a phrase.
+_PLAIN_END = re.compile(r"[\n\"'`<](?<=[a-z \n]{47}[\n\"'`<])")
+_PLAIN_TAIL = re.compile(r"[a-z \n]{47}")
 _SENTENCE = re.compile(
     r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|uses)\b"
 )
@@ -27,6 +30,8 @@ _CODE = re.compile(
     r"(codes?|t?otp|2fa|pin|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? (?:now )?| was |\s)"
     r"[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
 )
+#: What every pair begins with.
+_PAIR_STEMS = ("log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root")
 _PAIR = re.compile(
     r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|root)(?: (?:is|are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}"
     r"[\"'`]?[\w.@+-]{2,40}[\"'`]? {0,2}(?:/|:|,| and | with | - |\|) {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
@@ -35,21 +40,37 @@ _PAIR = re.compile(
 
 def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     """Spans of wallet phrases, one-time codes, and passwords told together with a user name."""
-    if any(stem in low for stem in ("mnemonic", "phrase", " words", "bip39", "bip-39", "seed")):
+    if "phrase" in low or " words" in low or "seed" in low or "mnemonic" in low or "bip" in low:
         for wallet in _WALLET.finditer(low, start, end):
             words = _WORDS.match(text, wallet.end())
             if words:
                 yield Span(*words.span(1), "seed-phrase")
-    yield from _bare_phrases(text, start, end)
+    if _PLAIN_TAIL.fullmatch(text, max(start, end - 47), end) or _PLAIN_END.search(text, start, end):
+        yield from _bare_phrases(text, start, end)
     if "code" in low or "otp" in low or "2fa" in low or "pin" in low or "passcode" in low:
         yield from _codes(low, start, end)
-    for pair in _PAIR.finditer(low, start, end):
+    for pair in _pairs(low, start, end):
         first, last = pair.span(1)
         while last > first and text[last - 1] in ".,;:)":
             last -= 1
         value = text[first:last]
         if is_mixed(value) and not is_placeholder(value) and not has_plain_shape(value) and _is_password(value):
             yield Span(first, last, "password")
+
+
+def _pairs(low: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """The matches of ``_PAIR``, tried only where one of its words stands."""
+    starts: set[int] = set()
+    for stem in _PAIR_STEMS:
+        at = low.find(stem, start, end)
+        while at >= 0:
+            starts.add(at)
+            at = low.find(stem, at + 1, end)
+    for at in sorted(starts):
+        pair = _PAIR.match(low, at, end) if at >= start else None
+        if pair:
+            yield pair
+            start = pair.end()
 
 
 def _bare_phrases(text: str, start: int, end: int) -> Iterator[Span]:

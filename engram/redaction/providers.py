@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from engram.redaction.marks import Span
 
@@ -70,6 +71,12 @@ def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
         if span:
             yield span
         at = span.end if span else found.start() + 1
+
+
+@lru_cache(maxsize=4096)
+def may_be_issued(run: str) -> bool:
+    """Whether anything in a run of token characters begins like a token with a known build."""
+    return bool(_BY_PREFIX.search(run) or _JWT.search(run) or _KEY_UUID.search(run))
 
 
 def _named(text: str, found: re.Match[str], start: int, end: int) -> Span | None:

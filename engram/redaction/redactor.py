@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterator
 from engram.redaction.assignments import named_spans
 from engram.redaction.blocks import drop_private, key_blocks
 from engram.redaction.commands import command_spans
-from engram.redaction.composed import composed_spans
+from engram.redaction.composed import composed_spans, word_spans
 from engram.redaction.known import SHORTEST, known_spans
 from engram.redaction.links import link_spans
 from engram.redaction.marks import Span, merge, outside_marks, replace
 from engram.redaction.opaque import opaque_spans
 from engram.redaction.phrases import phrase_spans
+from engram.redaction.words import NAME, PASSWORD, TOKEN, places
 
 #: Text is worked on in windows of this many characters, so that no rule ever sees more.
 WINDOW = 65_536
@@ -86,8 +87,15 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     if len(low) != len(text):
         low = text.translate(_ASCII_LOWER)
     size = len(text)
-    yield from opaque_spans(text, 0, size)
-    yield from named_spans(text, low, 0, size)
+    looked = list(places(text, low))
+    for start, end, look in looked:
+        if look & TOKEN:
+            yield from opaque_spans(text, start, end)
+    for start, end, look in looked:
+        if look & NAME:
+            yield from named_spans(text, low, start, end)
+        if look & PASSWORD:
+            yield from word_spans(text, start, end)
     yield from command_spans(text, low, 0, size)
     yield from composed_spans(text, 0, size)
     yield from phrase_spans(text, low, 0, size)
