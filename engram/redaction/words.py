@@ -1,0 +1,73 @@
+"""Which words of a text need a close look: every distinct word is judged once, and most are plain for good.
+
+Ordinary text repeats its words. A word that can hold no token, no made-up password and no secret's name is remembered,
+so that the rules for these run over the few other words alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engram.redaction.assignments import name_places
+from engram.redaction.composed import word_spans
+from engram.redaction.opaque import token_places
+
+#: So many plain words are remembered at most, and none longer than this (characters).
+_REMEMBERED = 60_000
+_LONGEST = 64
+#: Names of secrets that go over a blank; single words never show them.
+_OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code")
+
+_plain: set[str] = set()
+
+#: What a word may hold, as bits.
+TOKEN, NAME, PASSWORD = 1, 2, 4
+
+
+def places(text: str, low: str) -> Iterator[tuple[int, int, int]]:
+    """Where the words stand that need a look: start, end and what for. ``low`` is the text in lower case."""
+    words = set(text.split())
+    new = words.difference(_plain)
+    if new:
+        flagged = _judge(new)
+        _remember(new.difference(flagged))
+        for word, look in flagged.items():
+            yield from ((at, at + len(word), look) for at in _occurrences(text, word))
+    for name in _OF_TWO_WORDS:
+        at = low.find(name)
+        while at >= 0:
+            yield at, at + len(name), NAME
+            at = low.find(name, at + 1)
+
+
+def _remember(words: set[str]) -> None:
+    if len(_plain) > _REMEMBERED:
+        _plain.clear()
+    _plain.update(word for word in words if len(word) <= _LONGEST)
+
+
+def _judge(words: set[str]) -> dict[str, int]:
+    """The words that are not plain; all of them are looked at together, a line each."""
+    lines = "\n".join(words)
+    low = lines.lower()
+    if len(low) != len(lines):
+        return dict.fromkeys(words, TOKEN | NAME | PASSWORD)
+    found: dict[str, int] = {}
+    for look, at in (
+        *((NAME, at) for at in name_places(lines, low)),
+        *((TOKEN, at) for at in token_places(lines)),
+        *((PASSWORD, span.start) for span in word_spans(lines, 0, len(lines))),
+    ):
+        stop = lines.find("\n", at)
+        word = lines[lines.rfind("\n", 0, at) + 1 : stop if stop >= 0 else len(lines)]
+        found[word] = found.get(word, 0) | look
+    return found
+
+
+def _occurrences(text: str, word: str) -> Iterator[int]:
+    at, size, last = text.find(word), len(word), len(text)
+    while at >= 0:
+        stop = at + size
+        if (not at or text[at - 1].isspace()) and (stop == last or text[stop].isspace()):
+            yield at
+        at = text.find(word, stop)
