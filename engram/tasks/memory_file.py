@@ -72,9 +72,12 @@ def _damage_of(store: Store) -> str:
     """What is wrong; a text index alone is built anew. Where the last run met no damage, a quick look does."""
     damage = quick_damage(store)
     suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
-    if damage or not suspected:
+    if not damage and not suspected:
+        return ""
+    if damage and "fts5" not in damage.lower():
         return damage
-    if store.find_damage():
+    if damage or store.find_damage():
+        logger.warning("action=rebuild_indexes reason=%s", damage or "an index does not fit its rows")
         with contextlib.suppress(StoreError):
             rebuild_indexes(store)
         damage = store.find_damage()

@@ -1,0 +1,219 @@
+"""P6: a memory.db that is damaged, empty or no file is set aside, made anew, and what was done by hand comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engram.errors import BrokenDatabase, NewerSchema
+from engram.extraction.saving import pin_memory, save_memory
+from engram.ingest.service import ingest_all
+from engram.models import episodes
+from engram.models.backup import make_backup
+from engram.models.episodes import Episode
+from engram.models.sessions import list_projects
+from engram.models.store import Store, open_store
+from engram.models.work import list_stages, note_failure
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.tasks.memory_file import open_or_set_aside
+
+SESSION = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.fixture(params=["cysqlite", "sqlite3"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    made = Settings(
+        home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed", sqlite_driver=request.param
+    )
+    made.places.prepare()
+    write_transcript(made)
+    return made
+
+
+def write_transcript(settings: Settings) -> None:
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = [
+        {
+            "type": "user", "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo",
+            "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": "user", "content": f"Explain importer {number}. " * 40},
+        }
+        for number in range(40)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def read_all(store: Store, settings: Settings) -> int:
+    ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
+    return int(store.value("SELECT count(*) FROM turn"))
+
+
+def fill(settings: Settings) -> None:
+    """A memory of some size, with a backup and something saved since."""
+    places = settings.places
+    with open_store(places.memory_db, driver=settings.sqlite_driver) as store:
+        assert read_all(store, settings) == 40
+        project = list_projects(store)[0]
+        save_memory(store, "Saved before the backup", redact, project_id=project.id)
+        automatic = Episode(episodes.new_episode_id(), "fact", "Taken by itself", "x", project_id=project.id, slot="s")
+        pinned = Episode(episodes.new_episode_id(), "fact", "Pinned", "x", project_id=project.id, slot="p")
+        with store.writing():
+            for one in (automatic, pinned):
+                episodes.add_episode(store, one, [])
+        pin_memory(store, pinned.episode_id)
+        make_backup(store, places.backups)
+        save_memory(store, "Saved since the backup", redact, project_id=project.id)
+        store.checkpoint("TRUNCATE")
+
+
+def tear_pages(path: Path) -> None:
+    """Overwrite every eighth page."""
+    with path.open("r+b") as file:
+        for page in range(8, path.stat().st_size // 4096, 8):
+            file.seek(page * 4096)
+            file.write(os.urandom(4096))
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "file").write_text("x")
+
+
+def make_link(path: Path) -> None:
+    elsewhere = path.parent.parent / "elsewhere.db"
+    os.replace(path, elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def make_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "torn pages": tear_pages,
+    "garbage": lambda path: path.write_bytes(b"no database at all " * 5000),
+    "cut in half": lambda path: os.truncate(path, path.stat().st_size // 2 // 4096 * 4096),
+    "empty": lambda path: os.truncate(path, 0),
+    "folder": make_folder,
+    "link": make_link,
+    "pipe": make_pipe,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_it_is_set_aside_and_made_anew_with_what_was_done_by_hand(settings: Settings, damage: str) -> None:
+    fill(settings)
+    path = settings.places.memory_db
+    DAMAGES[damage](path)
+
+    store = open_or_set_aside(settings.places, settings)
+
+    kept = {one.summary for one in episodes.all_episodes(store)}
+    assert (
+        {"Saved before the backup", "Pinned"} <= kept <= {"Saved before the backup", "Saved since the backup", "Pinned"}
+    )
+    assert os.path.lexists(path.with_name("memory.broken.db"))
+    assert stat.S_ISREG(path.lstat().st_mode)
+    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+    (said,) = [stage.last_error for stage in list_stages(store) if stage.name == "memory"]
+    assert "memory.broken.db" in said
+    assert read_all(store, settings) == 40
+    assert store.find_damage() == ""
+    store.close()
+
+
+def test_a_second_damage_overwrites_nothing_that_was_set_aside(settings: Settings) -> None:
+    fill(settings)
+    for _ in range(2):
+        tear_pages(settings.places.memory_db)
+        store = open_or_set_aside(settings.places, settings)
+        read_all(store, settings)
+        store.checkpoint("TRUNCATE")
+        store.close()
+
+    assert len(list(settings.home.glob("memory.broken*.db"))) == 2
+
+
+def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        (saved,) = [one for one in episodes.all_episodes(store) if one.summary == "Saved before the backup"]
+        with store.writing():
+            episodes.delete_episode(store, saved)
+        store.checkpoint("TRUNCATE")
+    settings.places.memory_db.rename(settings.home / "aside.db")
+    shutil.copyfile(settings.home / "aside.db", settings.places.memory_db)
+    with settings.places.memory_db.open("r+b") as file:
+        file.seek(-4096, os.SEEK_END)
+        file.write(os.urandom(4096))
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        note_failure(store, "memory", "it proved damaged")
+
+    store = open_or_set_aside(settings.places, settings)
+
+    assert "Saved before the backup" not in {one.summary for one in episodes.all_episodes(store)}
+    store.close()
+
+
+def test_a_damaged_text_index_alone_is_built_anew_and_nothing_is_set_aside(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        store.run("DELETE FROM passage_fts_data WHERE id > 10")
+        assert store.find_damage()
+        note_failure(store, "memory", "it proved damaged")
+
+    store = open_or_set_aside(settings.places, settings)
+
+    assert store.find_damage() == ""
+    assert int(store.value("SELECT count(*) FROM passage_fts WHERE passage_fts MATCH 'importer'")) >= 40
+    assert not settings.home.joinpath("memory.broken.db").exists()
+    store.close()
+
+
+def test_damage_met_while_it_runs_is_told_as_such_and_the_connection_is_dropped(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        tear_pages(settings.places.memory_db)
+        store.close()
+
+        with pytest.raises(BrokenDatabase):
+            store.rows("SELECT * FROM said")
+
+
+def test_a_log_left_by_a_crash_is_used_also_without_its_index(settings: Settings) -> None:
+    path = settings.places.memory_db
+    with open_store(path, driver=settings.sqlite_driver) as store:
+        store.checkpoint("TRUNCATE")
+        read_all(store, settings)
+        other = settings.home / "copy"
+        other.mkdir()
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{path}{suffix}", other / f"memory.db{suffix}")
+
+    with open_store(other / "memory.db", driver=settings.sqlite_driver) as copy:
+        assert copy.value("SELECT count(*) FROM turn") == 40
+        assert copy.find_damage() == ""
+
+
+def test_a_database_of_a_newer_engram_is_left_alone(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        store.run("PRAGMA user_version = 999")
+        store.checkpoint("TRUNCATE")
+    before = settings.places.memory_db.read_bytes()
+
+    with pytest.raises(NewerSchema):
+        open_or_set_aside(settings.places, settings)
+
+    assert settings.places.memory_db.read_bytes() == before
+    assert not list(settings.home.glob("memory.broken*"))
