@@ -16,10 +16,12 @@ _ROW = re.compile(r"^\s*\|(.+)\|\s*$")
 _RULE_ROW = re.compile(r"^[\s|:+-]+$")
 _BOLD_LINE = re.compile(r"^\s*(?:\d+[.)]\s*)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*$")
 _MARK = re.compile(r"^\[[ xX]\]\s+")
-_LINK = re.compile(r"\[([^\]\n]*)\]\((?:<[^>\n]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"]*\")?\)")
+_LINK = re.compile(
+    r"\[([^\[\]\n]{0,400})\]\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
+)
 _URL = re.compile(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
-_BOLD = re.compile(r"\*\*(.+?)\*\*|__(\S.*?\S)__(?=\W|$)")
-_ITALIC = re.compile(r"(?<![\w*])\*(\S[^*\n]*?)\*(?![\w*])")
+_BOLD = re.compile(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
+_ITALIC = re.compile(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
 _SPACE = re.compile(r"\s+")
 _END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'])")
 _SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
@@ -67,10 +69,12 @@ def plain(text: str) -> str:
 def sentences(text: str) -> list[str]:
     """Sentences of one paragraph; never cuts inside backticks or after an abbreviation."""
     found: list[str] = []
-    start = 0
+    start = seen = ticks = 0
     for match in _END.finditer(text):
-        piece = text[start : match.start()]
-        if _SHORT.search(piece) or piece.count("`") % 2:
+        ticks += text.count("`", seen, match.start())
+        seen = match.start()
+        # Only the tail is looked at: a text of abbreviations alone must stay cheap.
+        if ticks % 2 or _SHORT.search(text[max(start, seen - 14) : seen]):
             continue
         found.append(text[start : match.end()].strip())
         start = match.end()

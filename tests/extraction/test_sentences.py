@@ -67,3 +67,9 @@ def test_any_text_is_split_into_single_lines(text: str) -> None:
     for statement in split(text):
         assert "\n" not in statement.text
         assert statement.text.strip()
+
+
+def test_long_runs_of_brackets_and_marks_stay_cheap() -> None:
+    """Patterns that look ahead without a bound take minutes here; the suite's own limit would end them."""
+    for piece in ("[", "[x](", "**", "`", "| ", "(", "_", "__a", "A. ", "`a. B"):
+        assert len(split(piece * 20_000)) <= 20_000
