@@ -38,10 +38,22 @@ def search_passages(
 
 
 def search_episodes(
-    store: Store, terms: Sequence[str], limit: int, *, weights: tuple[float, float, float] = (1.0, 0.4, 0.8)
-) -> list[tuple[int, float]]:
-    """``(episode row id, BM25)`` of the best episodes of all projects, higher is better."""
-    return _search(store, "episode_fts", terms, limit, weights)
+    store: Store, terms: Sequence[str], limit: int, *, weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
+    project_id: int | None = None, with_global: bool = True,
+) -> list[tuple[int, float]]:  # fmt: skip
+    """``(episode row id, BM25)`` of the best episodes, higher is better; of all projects unless one is named."""
+    if project_id is None:
+        return _search(store, "episode_fts", terms, limit, weights)
+    expression = match_expression(terms)
+    if not expression:
+        return []
+    seen = "(e.scope <> 'global' AND e.project_id = ?)" + (" OR e.scope = 'global'" if with_global else "")
+    rows = store.rows(
+        "SELECT f.rowid, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts f JOIN episode e ON e.id = f.rowid "
+        f"WHERE episode_fts MATCH ? AND ({seen}) ORDER BY score DESC LIMIT ?",
+        (*weights, expression, project_id, limit),
+    )
+    return [(int(row[0]), float(row[1])) for row in rows]
 
 
 def search_notes(

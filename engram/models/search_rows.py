@@ -142,21 +142,11 @@ def note_rows(store: Store, ids: Sequence[int]) -> dict[int, NoteRowText]:
     return {row[0]: NoteRowText(*row) for row in _rows_of(store, sql, ids)}
 
 
-@dataclass(frozen=True, slots=True)
-class PassageSpot:
-    """Where a passage belongs, without its text: cheap to read in numbers."""
-
-    id: int
-    session_ref: int
-    turn_id: int
-    said_id: int
-    project_id: int | None
-
-
-def passage_spots(store: Store, ids: Sequence[int]) -> list[PassageSpot]:
-    """The places of passages that exist, by row id."""
-    sql = "SELECT id, session_ref, turn_id, said_id, project_id FROM passage WHERE id IN"
-    return sorted((PassageSpot(*row) for row in _rows_of(store, sql, ids)), key=lambda spot: spot.id)
+def passage_spots(store: Store, ids: Sequence[int], project_id: int | None = None) -> list[tuple[int, int, int, int]]:
+    """``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project where it is named."""
+    of_project = "" if project_id is None else f"project_id = {int(project_id)} AND"
+    sql = f"SELECT id, session_ref, turn_id, said_id FROM passage WHERE {of_project} id IN"
+    return sorted((row[0], row[1], row[2], row[3]) for row in _rows_of(store, sql, ids))
 
 
 def passages_between(

@@ -9,10 +9,11 @@ from engram.models.search_rows import passage_rows, passage_spots, passages_betw
 from engram.models.store import Store
 from engram.search.asked import Asked
 from engram.search.coverage import Coverage
-from engram.search.loaded import Floats, LoadedVectors
+from engram.search.loaded import Floats
 from engram.search.passage_pool import Read, build_pool, choose
 from engram.search.query import Query
-from engram.search.terms import TermCounts, informative
+from engram.search.source import Source
+from engram.search.terms import informative
 
 #: Passages that text and vectors bring, each.
 CANDIDATES = 200
@@ -22,26 +23,22 @@ READ_CLOSELY = 150
 READ_OF_TIME = 100
 
 
-def read_passages(
-    store: Store, query: Query, asked: Asked, vector: Floats | None, index: LoadedVectors | None, counts: TermCounts
-) -> tuple[Read, Coverage]:
+def read_passages(source: Source, query: Query, asked: Asked, vector: Floats | None) -> tuple[Read, Coverage]:
     """The passages worth ranking for a question, read closely, and how its words are weighed."""
-    known, total = counts.of(store, asked.terms)
+    store, index = source.store, source.index
+    known, total = source.counts.of(store, asked.terms)
     bm25 = dict(search_passages(store, informative(asked.terms, known, total), CANDIDATES, project_id=query.project_id))
     found = set(bm25)
     if vector is not None and index is not None:
         found |= set(index.search(vector, CANDIDATES, query.project_id, with_global=query.with_global))
     of_time = _of_time(store, query, asked)
-    wide = {one + apart for one in found | of_time for apart in (-2, -1, 0, 1, 2)}
-    spots = [
-        spot for spot in passage_spots(store, sorted(wide))
-        if query.project_id is None or spot.project_id == query.project_id
-    ]  # fmt: skip
-    cosines = index.scores_of(vector, [spot.id for spot in spots]) if vector is not None and index is not None else {}
+    wide = {one + apart for one in found | of_time for apart in (-1, 0, 1)}
+    spots = passage_spots(store, sorted(wide), query.project_id)
+    cosines = index.scores_of(vector, [spot[0] for spot in spots]) if vector is not None and index is not None else {}
     pool = build_pool(spots, bm25, cosines)
     chosen = choose(pool, READ_CLOSELY, frozenset(of_time), READ_OF_TIME)
     near = {int(pool.ids[place]) + apart for place in chosen for apart in (-2, -1, 0, 1, 2)}
-    rows = passage_rows(store, sorted(near & set(pool.ids.tolist())))
+    rows = passage_rows(store, sorted(near))
     kept = np.array([place for place in chosen if int(pool.ids[place]) in rows], dtype=np.int64)
     return Read(pool, kept, rows), Coverage(asked.terms, known, total)
 

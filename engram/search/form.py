@@ -12,7 +12,7 @@ _TIME = re.compile(
     re.I,
 )
 _NUMBER = re.compile(r"\d")
-_CODE = re.compile(r"`|/\w+\.|\w\(\)|\w_\w")
+_CODE = re.compile(r"/\w+\.|\w\(\)|\w_\w")
 _DIRECTIVE = re.compile(
     r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather|no need"
     r"|stop|keep|use|let'?s|can you|i'd like|remove|not)\b",
@@ -71,12 +71,14 @@ class AskedForm:
     wants_last: float
 
 
-def form_of(text: str) -> TextForm:
-    """The signs of a passage."""
+def form_of(text: str, *, is_user: bool, asked: AskedForm) -> TextForm:
+    """The signs of a passage; those that the question gives no weight are not looked for and 0."""
     named = _SPEAKER.match(text)
     return TextForm(
-        float(text.endswith("?")), float(bool(_TIME.search(text))), float(bool(_NUMBER.search(text))),
-        float(bool(_CODE.search(text))), float(bool(_DIRECTIVE.search(text))), named[1].lower() if named else "",
+        float(text.endswith("?")), float(asked.wants_time > 0 and bool(_TIME.search(text))),
+        float(asked.wants_number > 0 and bool(_NUMBER.search(text))),
+        float("`" in text or bool(_CODE.search(text))), float(is_user and bool(_DIRECTIVE.search(text))),
+        named[1].lower() if named else "",
     )  # fmt: skip
 
 

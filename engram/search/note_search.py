@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from engram.models.fulltext import search_notes
-from engram.models.search_rows import NoteRowText, PassageRow, PassageSpot, note_rows
-from engram.models.store import Store
+from engram.models.search_rows import NoteRowText, PassageRow, note_rows
 from engram.models.turns import EvidencePlace
 from engram.search.asked import Asked
 from engram.search.coverage import Coverage
 from engram.search.excerpt import excerpt
+from engram.search.floor import is_silent
 from engram.search.learned import learned_weights
-from engram.search.loaded import Floats, LoadedVectors
+from engram.search.loaded import Floats
 from engram.search.passage_pool import Read, build_pool, choose
 from engram.search.query import Hit, Query
 from engram.search.signs import signs_of
-from engram.search.terms import TermCounts, informative
+from engram.search.source import Source
+from engram.search.terms import informative
 
 #: Chunks that text and vectors bring, each.
 CANDIDATES = 50
@@ -24,19 +25,20 @@ CANDIDATES = 50
 SHOWN_WORDS = 60
 
 
-def note_hits(
-    store: Store, query: Query, asked: Asked, vector: Floats | None, index: LoadedVectors | None, counts: TermCounts
-) -> list[Hit]:
-    """The best chunks of notes, best first."""
-    known, total = counts.of(store, asked.terms)
+def note_hits(source: Source, query: Query, asked: Asked, vector: Floats | None) -> list[Hit]:
+    """The best chunks of notes, best first; none where none is near enough."""
+    store, index = source.store, source.index
+    known, total = source.counts.of(store, asked.terms)
     bm25 = dict(search_notes(store, informative(asked.terms, known, total), CANDIDATES))
     cosines = index.search(vector, CANDIDATES, None) if vector is not None and index is not None else {}
+    if is_silent(asked, [max(cosines.values(), default=1.0)], source.relevance_floor):
+        return []
     rows = note_rows(store, sorted({*bm25, *cosines}))
     if not rows:
         return []
     read = _as_read(rows, bm25, cosines)
     coverage = Coverage(asked.terms, known, total)
-    ranked = learned_weights(with_model=vector is not None).rank(signs_of(read, asked, coverage))
+    ranked = learned_weights(with_model=bool(cosines)).rank(signs_of(read, asked, coverage))
     hits = []
     for place in np.argsort(-ranked.score, kind="stable")[: query.limit]:
         row = rows[read.row(int(read.chosen[place])).id]
@@ -53,7 +55,7 @@ def note_hits(
 
 def _as_read(rows: dict[int, NoteRowText], bm25: dict[int, float], cosines: dict[int, float]) -> Read:
     """Chunks as passages: each stands alone, no session around it."""
-    spots = [PassageSpot(row_id, row_id, row_id, row_id, None) for row_id in sorted(rows)]
+    spots = [(row_id, row_id, row_id, row_id) for row_id in sorted(rows)]
     pool = build_pool(spots, bm25, cosines)
     texts = {
         row.id: PassageRow(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.models.search_rows import PassageRow, PassageSpot
+from engram.models.search_rows import PassageRow
 from engram.search.pool import Column
 
 #: What text and vector count in the first guess.
@@ -16,7 +17,9 @@ _TEXT, _VECTOR = 0.45, 0.55
 #: Share of the first guess that a neighbour, and the one behind it, lends; share of the session's three best.
 _NEAR, _FAR, _SESSION = 0.2, 0.1, 0.3
 
-Indexes = NDArray[np.int64]
+Indexes: TypeAlias = NDArray[np.int64]
+#: Row id, session, turn and said of each passage.
+Spots: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,12 @@ class PassagePool:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def beside(self, apart: int, values: Column) -> Column:
-        """The value of the passage so many places behind (or, below 0, before) in the same session; 0 for none."""
-        found = np.zeros(len(self))
-        near, far = (
-            (slice(None, -apart), slice(apart, None)) if apart > 0 else (slice(-apart, None), slice(None, apart))
-        )
-        is_beside = (self.session[far] == self.session[near]) & (self.ids[far] - self.ids[near] == apart)
-        found[near] = np.where(is_beside, values[far], 0.0)
-        return found
+    def beside(self, apart: int, values: Column, places: Indexes | slice = slice(None)) -> Column:
+        """For each place the value of the passage so many behind (below 0: before) in its session; 0 for none."""
+        wanted = self.ids[places] + apart
+        found = np.minimum(np.searchsorted(self.ids, wanted), max(len(self) - 1, 0))
+        is_there = (self.ids[found] == wanted) & (self.session[found] == self.session[places])
+        return np.where(is_there, values[found], 0.0)
 
     def best_of(self, groups: NDArray[np.int64], values: Column) -> Column:
         """The best value of the group that each passage belongs to."""
@@ -65,17 +65,14 @@ class PassagePool:
         return sums[places] / 3
 
 
-def build_pool(spots: Sequence[PassageSpot], bm25: Mapping[int, float], cosines: Mapping[int, float]) -> PassagePool:
-    """A pool with the first guess of each passage; ``spots`` are in the order of their ids."""
-    ids = np.array([spot.id for spot in spots], dtype=np.int64)
-    text = _scaled(np.array([bm25.get(spot.id, 0.0) for spot in spots]))
-    cosine = np.maximum(np.nan_to_num(np.array([cosines.get(spot.id, 0.0) for spot in spots])), 0.0)
+def build_pool(spots: Spots, bm25: Mapping[int, float], cosines: Mapping[int, float]) -> PassagePool:
+    """A pool with the first guess of each passage. ``spots``: row id, session, turn and said, ordered by row id."""
+    columns = np.array(spots, dtype=np.int64).reshape(len(spots), 4)
+    ids = columns[:, 0].tolist()
+    text = _scaled(np.array([bm25.get(one, 0.0) for one in ids]))
+    cosine = np.maximum(np.nan_to_num(np.array([cosines.get(one, 0.0) for one in ids])), 0.0)
     base = _TEXT * text + _VECTOR * _scaled(cosine)
-    return PassagePool(
-        ids, np.array([spot.session_ref for spot in spots], dtype=np.int64),
-        np.array([spot.turn_id for spot in spots], dtype=np.int64),
-        np.array([spot.said_id for spot in spots], dtype=np.int64), text, cosine, base,
-    )  # fmt: skip
+    return PassagePool(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], text, cosine, base)
 
 
 def choose(pool: PassagePool, limit: int, also: frozenset[int] = frozenset(), also_limit: int = 0) -> Indexes:

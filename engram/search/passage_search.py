@@ -12,32 +12,36 @@ from engram.search.asked import Asked
 from engram.search.candidates import read_passages
 from engram.search.coverage import Coverage
 from engram.search.excerpt import excerpt
+from engram.search.floor import is_silent
 from engram.search.learned import learned_weights
-from engram.search.loaded import Floats, LoadedVectors
+from engram.search.loaded import Floats
 from engram.search.passage_pool import Read
 from engram.search.query import Hit, Query
 from engram.search.ranking import Ranked
 from engram.search.signs import signs_of
-from engram.search.terms import TermCounts
+from engram.search.source import Source
 
 
 def passage_hits(
-    store: Store, query: Query, asked: Asked, vector: Floats | None, index: LoadedVectors | None, counts: TermCounts,
-    *, without: Collection[str] = (),
-) -> list[Hit]:  # fmt: skip
-    """The best passages, at most one for each entry, best first; ``without`` leaves steps out by name."""
-    read, coverage = read_passages(store, query, asked, vector, index, counts)
-    if not len(read.chosen):
+    source: Source, query: Query, asked: Asked, vector: Floats | None, *, without: Collection[str] = ()
+) -> list[Hit]:
+    """The best passages, at most one for each entry, best first; none where nothing is near enough.
+
+    ``without`` leaves steps of the ranking out by name.
+    """
+    read, coverage = read_passages(source, query, asked, vector)
+    if not len(read.chosen) or is_silent(
+        asked, read.pool.cosine[read.pool.cosine > 0].tolist(), source.relevance_floor
+    ):
         return []
-    ranked = rank_passages(read, asked, coverage, with_model=vector is not None, without=without)
+    ranked = rank_passages(read, asked, coverage, without=without)
     best = [place for place in _one_each(read, ranked) if _has_reason(read, place)][: query.limit]
-    return _hits(store, read, coverage, ranked, best)
+    return _hits(source.store, read, coverage, ranked, best)
 
 
-def rank_passages(
-    read: Read, asked: Asked, coverage: Coverage, *, with_model: bool, without: Collection[str] = ()
-) -> Ranked:
-    """The score of each chosen passage, in their order."""
+def rank_passages(read: Read, asked: Asked, coverage: Coverage, *, without: Collection[str] = ()) -> Ranked:
+    """The score of each chosen passage, in their order; by the weights for text alone where there is no vector."""
+    with_model = bool(read.pool.cosine.any())
     return learned_weights(with_model=with_model).rank(signs_of(read, asked, coverage), without=without)
 
 

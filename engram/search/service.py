@@ -7,18 +7,20 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from engram.embedding.embedder import Embedder
-from engram.models.episodes import episodes_by_row, evidence_of
+from engram.models.episodes import episodes_by_row, evidence_of, latest_episodes
 from engram.models.fulltext import search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.search.asked import Asked, take_apart
+from engram.search.classic import NEWEST, rank_classic
 from engram.search.loaded import Floats, LoadedVectors
 from engram.search.note_search import note_hits
 from engram.search.passage_search import passage_hits
 from engram.search.pool import Pool, pool_of_episodes
 from engram.search.query import Hit, Query
 from engram.search.ranking import Ranked, rank
+from engram.search.source import Source
 from engram.search.terms import TermCounts, informative
 from engram.search.weights import EPISODE_WEIGHTS
 from engram.settings import Settings
@@ -54,30 +56,45 @@ class Searcher:
 
     def recall(self, query: Query) -> list[Hit]:
         """The best episodes, best first; own project and global ones only where a project is named."""
-        asked = self._take_apart(query)
-        cosine = self._cosines("e", self._vector_of(query), query)
-        bm25 = dict(search_episodes(self._store, self._terms(asked, "episode_fts"), CANDIDATES))
+        asked, vector = self._take_apart(query), self._vector_of(query)
+        is_classic = self._settings.ranking == "classic"
+        pool = self._newest_pool(query, asked, vector) if is_classic else self._episode_pool(query, asked, vector)
+        ranked = rank_classic(pool, asked.now_ms) if is_classic else rank(pool, asked, EPISODE_WEIGHTS)
+        return self._episode_hits(pool, ranked, query.limit)
+
+    def _episode_pool(self, query: Query, asked: Asked, vector: Floats | None) -> Pool:
+        """The candidates that text and vectors bring."""
+        terms = self._terms(asked, "episode_fts")
+        bm25 = dict(
+            search_episodes(self._store, terms, CANDIDATES, project_id=query.project_id, with_global=query.with_global)
+        )
+        ids = sorted({*bm25, *self._nearest("e", vector, query)})
         rows = {
             row_id: row
-            for row_id, row in episode_rows(self._store, sorted({*bm25, *cosine})).items()
+            for row_id, row in episode_rows(self._store, ids).items()
             if row.status != "suspect" and _may_see(query, row)
         }
-        pool = pool_of_episodes(rows, bm25, cosine)
-        ranked = rank(pool, asked, EPISODE_WEIGHTS)
-        return self._episode_hits(pool, ranked, query.limit)
+        return pool_of_episodes(rows, bm25, self._cosines("e", vector, sorted(rows)))
+
+    def _newest_pool(self, query: Query, asked: Asked, vector: Floats | None) -> Pool:
+        """The newest memories in force, for the older formula."""
+        newest = latest_episodes(self._store, project_id=query.project_id, with_global=query.with_global, limit=NEWEST)
+        rows = episode_rows(self._store, [episode.id for episode in newest])
+        bm25 = dict(search_episodes(self._store, self._terms(asked, "episode_fts"), 100 * CANDIDATES))
+        return pool_of_episodes(rows, bm25, self._cosines("e", vector, sorted(rows)))
 
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
         """The best passages of turns and chunks of notes, word for word, best first.
 
         ``without`` leaves steps of the ranking out by name, to see what each brings.
         """
-        asked = self._take_apart(query)
-        vector = self._vector_of(query)
-        found = passage_hits(
-            self._store, query, asked, vector, self._index.get("p"), self._counts["passage_fts"], without=without
-        )
+        asked, vector = self._take_apart(query), self._vector_of(query)
+        floor = self._embedder.thresholds.relevance_floor if self._embedder is not None else 0.0
+        source = Source(self._store, self._index.get("p"), self._counts["passage_fts"], floor)
+        found = passage_hits(source, query, asked, vector, without=without)
         if query.project_id is None or query.with_global:
-            found += note_hits(self._store, query, asked, vector, self._index.get("n"), self._counts["note_fts"])
+            source = Source(self._store, self._index.get("n"), self._counts["note_fts"], floor)
+            found += note_hits(source, query, asked, vector)
         return sorted(found, key=lambda hit: -hit.score)[: query.limit]
 
     # -- the question
@@ -91,11 +108,15 @@ class Searcher:
         vector: Floats = self._embedder.embed_query(query.text)
         return vector
 
-    def _cosines(self, owner: str, vector: Floats | None, query: Query) -> dict[int, float]:
+    def _nearest(self, owner: str, vector: Floats | None, query: Query) -> dict[int, float]:
         index = self._index.get(owner)
         if vector is None or index is None:
             return {}
         return index.search(vector, CANDIDATES, query.project_id, with_global=query.with_global)
+
+    def _cosines(self, owner: str, vector: Floats | None, ids: Sequence[int]) -> dict[int, float]:
+        index = self._index.get(owner)
+        return {} if vector is None or index is None else index.scores_of(vector, ids)
 
     def _terms(self, asked: Asked, table: str) -> list[str]:
         """The terms to ask the index for: few, and those that tell the most."""

@@ -11,7 +11,7 @@ from engram.models.search_rows import PassageRow
 from engram.search.asked import Asked
 from engram.search.coverage import Coverage
 from engram.search.form import TextForm, form_of
-from engram.search.passage_pool import Read
+from engram.search.passage_pool import Indexes, PassagePool, Read
 from engram.search.pool import Column
 
 #: Passages before and behind that count as near.
@@ -45,7 +45,7 @@ STEP_NAMES = tuple(dict.fromkeys(GROUPS.values()))
 def signs_of(read: Read, asked: Asked, coverage: Coverage) -> dict[str, Column]:
     """All signs of the chosen passages, each a column."""
     rows = [read.row(int(place)) for place in read.chosen]
-    forms = [form_of(row.text) for row in rows]
+    forms = [form_of(row.text, is_user=row.role == "user", asked=asked.form) for row in rows]
     return (
         _text_signs(read, rows, coverage)
         | _vector_signs(read)
@@ -78,13 +78,13 @@ def _vector_signs(read: Read) -> dict[str, Column]:
 
 def _neighbour_signs(read: Read) -> dict[str, Column]:
     pool, chosen = read.pool, read.chosen
-    before = pool.beside(-1, pool.base)[chosen]
+    before = pool.beside(-1, pool.base, chosen)
     session = pool.three_best_of_session(pool.base)
     best = max(float(session.max(initial=0.0)), 1e-6)
     asks = np.array([float(_is_question_before(read, int(place))) for place in chosen])
     return {
-        "prev": before, "next": pool.beside(1, pool.base)[chosen], "answers": asks * before,
-        "near": np.array([_best_near(read, int(place)) for place in chosen]),
+        "prev": before, "next": pool.beside(1, pool.base, chosen), "answers": asks * before,
+        "near": _best_near(pool, chosen),
         "said_best": pool.best_of(pool.said, pool.base)[chosen],
         "turn_best": pool.best_of(pool.turn, pool.base)[chosen],
         "sess": session[chosen] / best, "sess_best": (session[chosen] >= best).astype(np.float64),
@@ -97,13 +97,11 @@ def _is_question_before(read: Read, place: int) -> bool:
     return before is not None and before.session_ref == own.session_ref and before.text.endswith("?")
 
 
-def _best_near(read: Read, place: int) -> float:
+def _best_near(pool: PassagePool, chosen: Indexes) -> Column:
     """The mean of the three best guesses within ten passages of the same session, without its own."""
-    pool, own = read.pool, int(read.pool.ids[place])
-    low, high = np.searchsorted(pool.ids, (own - _NEAR_PASSAGES, own + _NEAR_PASSAGES + 1))
-    values = np.where(pool.session[low:high] == pool.session[place], pool.base[low:high], 0.0)
-    values[place - low] = 0.0
-    return float(np.sort(values)[-3:].sum()) / 3
+    around = [apart for apart in range(-_NEAR_PASSAGES, _NEAR_PASSAGES + 1) if apart]
+    values = np.stack([pool.beside(apart, pool.base, chosen) for apart in around])
+    return np.asarray(np.partition(values, -3, axis=0)[-3:].sum(axis=0) / 3, dtype=np.float64)
 
 
 def _time_signs(read: Read, rows: list[PassageRow], asked: Asked) -> dict[str, Column]:
