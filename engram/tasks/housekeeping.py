@@ -54,11 +54,12 @@ class Housekeeper:
         self._thread.join(5)
 
     def _run(self) -> None:
-        while not self._is_closing.wait(EVERY_SECONDS):
+        while not self._is_closing.is_set():
             try:
                 self.step()
             except Exception as error:
                 logger.warning("action=housekeeping failed=%s", error, exc_info=error)
+            self._is_closing.wait(EVERY_SECONDS)
 
     def step(self) -> None:
         """One look at everything."""

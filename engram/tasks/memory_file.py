@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 
+from engram.atomic import drop_leftovers
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.backup import list_backups
 from engram.models.changes import quick_damage
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 #: Name that a damaged memory.db gets; a taken name gets a time behind it.
 BROKEN_NAME = "memory.broken.db"
+#: A temporary file of this age has no writer any more, in seconds.
+LEFTOVER_SECONDS = 600
 
 
 def open_or_set_aside(home: Home, settings: Settings) -> Store:
@@ -31,6 +34,7 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
     Raises:
         StoreError: it cannot be opened for another reason.
     """
+    drop_leftovers(home.root, LEFTOVER_SECONDS)
     damage = "the file is empty" if _is_emptied(home) else ""
     try:
         if not damage:

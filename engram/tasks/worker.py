@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -56,6 +57,8 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     except AlreadyRunning:
         sys.stderr.write("a worker is already running; this one ends\n")
         return 0
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end_while_starting)
     start_logging(home.logs, "worker", settings.log_level, redact)
     # Huey tells each step of each task; one line a task is enough.
     logging.getLogger("huey").setLevel(logging.WARNING)
@@ -70,6 +73,11 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     finally:
         store.close()
         lock.release()
+
+
+def _end_while_starting(*_: object) -> None:
+    """A signal before the consumer listens: nothing runs yet, so end at once. The consumer replaces this."""
+    raise SystemExit(0)
 
 
 def _serve(runtime: Runtime) -> int:

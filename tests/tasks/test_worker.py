@@ -26,6 +26,23 @@ from engram.tasks.queue import huey
 
 RUN = "from engram.settings import load\nfrom engram.tasks.worker import run_worker\nraise SystemExit(run_worker(load().settings))"
 SESSION = "11111111-2222-3333-4444-555555555555"
+#: The same with an extractor that takes its time.
+SLOW = f"""
+import time
+from engram.extraction.local import LocalExtractor
+LocalExtractor.propose = lambda self, turns, context: time.sleep(60)
+{RUN}
+"""
+#: The same with a model that takes its time to load.
+STARTING = """
+import time
+from engram.settings import load
+from engram.tasks.worker import run_worker
+def make(settings, store):
+    (settings.home / "starting").touch()
+    time.sleep(60)
+raise SystemExit(run_worker(load().settings, make=make))
+"""
 #: Longest wait for something to happen, in seconds.
 PATIENCE_SECONDS = 40.0
 
@@ -54,9 +71,9 @@ def start(settings: Settings) -> Iterator[Start]:
     """Starts workers over the one home; all are ended."""
     started: list[subprocess.Popen[str]] = []
 
-    def begin(**environment: str) -> subprocess.Popen[str]:
+    def begin(code: str = RUN, **environment: str) -> subprocess.Popen[str]:
         values = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed", "OMP_NUM_THREADS": "1"} | environment
-        process = subprocess.Popen([sys.executable, "-c", RUN], stderr=subprocess.PIPE, text=True, env=values)
+        process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=values)
         started.append(process)
         return process
 
@@ -200,6 +217,41 @@ def test_a_damaged_database_is_set_aside_and_the_transcripts_are_read_again(
     assert (home.root / "memory.broken.db").exists()
     with open_store(home.memory_db) as store:
         assert "memory.broken.db" in store.value("SELECT last_error FROM stage WHERE name = 'memory'")
+
+
+def test_a_task_that_does_not_end_in_time_is_left_behind_and_stays_due(start: Start, settings: Settings) -> None:
+    home = settings.places
+    write_session(settings)
+    worker = start(SLOW, ENGRAM_DRAIN_SECONDS="1")
+    wait_for(lambda: status(home))
+    huey.bind(home)
+    flush(SESSION)
+    wait_for(lambda: (status(home) or {}).get("is_busy"))
+
+    worker.send_signal(signal.SIGTERM)
+    worker.communicate(timeout=PATIENCE_SECONDS)
+
+    assert worker.returncode == 75
+    with open_store(home.memory_db) as store:
+        assert store.value("SELECT state FROM work WHERE kind = 'extract'") == "due"
+
+
+def test_a_home_with_a_very_long_path_works(start: Start, tmp_path: Path) -> None:
+    home = Home(tmp_path / ("long" * 20) / ("longer" * 20))
+    worker = start(ENGRAM_HOME=str(home.root))
+
+    assert wait_for(lambda: status(home))["pid"] == worker.pid
+    assert home.wake_socket.is_socket()
+
+
+def test_a_signal_while_it_starts_ends_it_quietly(start: Start, settings: Settings) -> None:
+    worker = start(STARTING)
+    wait_for((settings.home / "starting").exists)
+
+    worker.send_signal(signal.SIGINT)
+    _, said = worker.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (worker.returncode, said) == (0, "")
 
 
 def test_forged_messages_neither_stop_it_nor_run(start: Start, settings: Settings) -> None:
