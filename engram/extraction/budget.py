@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
+import ipaddress
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
-from engram.errors import BudgetReached, SettingsError
+from engram.errors import SettingsError
 from engram.models.spend import Caps, reserve, settle
 from engram.models.store import Store
+from engram.models.work import note_failure, note_success
 from engram.settings import Settings
 
-#: Characters that count as one token when a call is estimated; low, so that estimates are high.
-CHARACTERS_A_TOKEN = 3
-_HOUR_SECONDS = 3600.0
+#: Tokens that the server adds to a request by itself (roles, the shape of the answer), at most.
+OVERHEAD_TOKENS = 1_000
+#: Stage under which status shows how the language model does.
+STAGE = "llm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Price:
 
 #: What an unknown model is taken to cost: too much rather than too little.
 UNKNOWN_PRICE = Price(5.0, 20.0)
-#: A server of one's own costs nothing.
+#: A server on one's own machine or network costs nothing.
 OWN_SERVER_PRICE = Price(0.0, 0.0)
 
 
@@ -49,8 +52,22 @@ def price_of(settings: Settings) -> Price:
             table[model.strip()] = Price(float(one), float(other))
         except ValueError as error:
             raise SettingsError(f"llm_prices has {entry!r}; write model=input/output in dollars a million") from error
-    own = OWN_SERVER_PRICE if settings.llm_base_url else UNKNOWN_PRICE
+    own = OWN_SERVER_PRICE if is_own_server(settings.llm_base_url) else UNKNOWN_PRICE
     return table.get(settings.llm_model, own)
+
+
+def is_own_server(base_url: str) -> bool:
+    """True for a server on this machine or in a private network: nobody sends a bill for it."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith((".localhost", ".local")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
 
 
 @dataclass(slots=True)
@@ -60,43 +77,50 @@ class Usage:
     input_tokens: int
     output_tokens: int
 
+    def was_free(self) -> None:
+        """The call was refused before any work was done: it costs nothing, though it counts as a call."""
+        self.input_tokens = self.output_tokens = 0
+
 
 @dataclass(slots=True)
 class Budget:
-    """Reserves and settles calls of one process; the caps hold over all processes."""
+    """Reserves and settles calls; the caps hold over all processes that share a memory."""
 
     store: Store
     settings: Settings
-    #: Steady times of this process's own calls: a clock that jumps ahead opens no hour.
-    _own_calls: deque[float] = field(default_factory=deque)
 
     @contextmanager
     def call(self, task: str, text: str, max_output_tokens: int, project_id: int | None = None) -> Iterator[Usage]:
         """Reserve the most that a call with ``text`` can cost, run the block, settle what it took.
 
-        A call that fails keeps its reservation: it may have been paid for.
+        No token is shorter than a byte, so the reservation is never too small. Where the process dies in the block
+        the reservation goes on counting in full: it may have been paid for.
 
         Raises:
             BudgetReached: a cap would be passed; the block does not run.
         """
-        steady = self.store.clock.steady_seconds()
-        while self._own_calls and steady - self._own_calls[0] >= _HOUR_SECONDS:
-            self._own_calls.popleft()
-        if len(self._own_calls) >= self.settings.llm_calls_per_hour:
-            raise BudgetReached(f"the cap of {self.settings.llm_calls_per_hour} calls an hour is reached")
         price = price_of(self.settings)
-        usage = Usage(len(text) // CHARACTERS_A_TOKEN + 200, max_output_tokens)
+        usage = Usage(len(text.encode()) + OVERHEAD_TOKENS, max_output_tokens)
         reservation = reserve(
             self.store, _caps(self.settings), task=task, model=self.settings.llm_model, project_id=project_id,
             input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
             dollars=price.dollars(usage.input_tokens, usage.output_tokens),
         )  # fmt: skip
-        self._own_calls.append(steady)
-        yield usage
-        settle(
-            self.store, reservation, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
-            dollars=price.dollars(usage.input_tokens, usage.output_tokens),
-        )  # fmt: skip
+        try:
+            yield usage
+        finally:
+            settle(
+                self.store, reservation, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
+                dollars=price.dollars(usage.input_tokens, usage.output_tokens),
+            )  # fmt: skip
+
+    def note_answers(self, count: int) -> None:
+        """The model answered: status says so."""
+        note_success(self.store, STAGE, seen=count, done=count)
+
+    def note_trouble(self, reason: str) -> None:
+        """Why the model is not asked, or cannot be understood: status shows it."""
+        note_failure(self.store, STAGE, reason)
 
 
 def _caps(settings: Settings) -> Caps:

@@ -83,3 +83,5 @@ class Candidate:
     suspect: str = ""
     #: How likely it is worth keeping, 0 to 1, by the deterministic gate.
     quality: float = 0.0
+    #: The extractor that proposed it, where another one stood in; "" for the one that was asked.
+    extractor: str = ""

@@ -98,7 +98,7 @@ class Keeper:
             session_id=self._session.session_id,
             project_id=None if self._session.is_global else self._session.project_id,
             source="auto",
-            extractor=self._extractor,
+            extractor=candidate.extractor or self._extractor,
             created_at_ms=at_ms,
             valid_from_ms=at_ms,
             **_fields(candidate),
@@ -107,7 +107,9 @@ class Keeper:
     def _changes(self, known: Episode, candidate: Candidate) -> dict[str, Any]:
         """The fields that differ; none for a memory that somebody else decided about."""
         history = history_of(self._store, known.episode_id)
-        if _is_settled(known) or any(change.run_id is not None or change.reason == "by hand" for change in history):
+        if _is_settled(known) or any(
+            change.run_id is not None or change.reason == "by hand" or change.action == "merge" for change in history
+        ):
             return {}
         wanted = _fields(candidate)
         if known.status == "active":

@@ -31,7 +31,10 @@ class ExtractionContext:
 
 
 class Extractor(Protocol):
-    """Turns in, candidates out. Never touches storage."""
+    """Turns in, candidates out. Never touches storage.
+
+    One that sums a session up has, beside this, ``rolling_summary``: what the session of the last proposal is about.
+    """
 
     #: Stored with each episode, such as ``local-1``.
     name: str

@@ -12,7 +12,7 @@ from engram.extraction.keep import Keeper, Kept
 from engram.extraction.protocol import ExtractionContext, Extractor
 from engram.failpoint import reach
 from engram.models.episodes import Episode, episodes_of_session, evidence_of
-from engram.models.extractions import has_due_turns, note_extraction
+from engram.models.extractions import has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import SessionRow, find_session, project_by_id
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, mark_extracted, turns_of_session
@@ -39,6 +39,8 @@ class ExtractReport:
     archived: int = 0
     #: Proposals beyond a cap, or that the user had forgotten.
     left_out: int = 0
+    #: Row ids of the memories that came or changed.
+    row_ids: tuple[int, ...] = ()
 
     @property
     def has_changed(self) -> bool:
@@ -54,6 +56,7 @@ class ExtractReport:
             updated=self.updated + kept.updated,
             archived=self.archived + kept.archived,
             left_out=self.left_out + kept.left_out,
+            row_ids=(*self.row_ids, *kept.row_ids.values()),
         )
 
 
@@ -125,6 +128,8 @@ class _Step:
             if self.embedder is not None:
                 rows = [("e", kept.row_ids[n], 0, vectors[n]) for n in sorted(kept.row_ids)]
                 put_vectors(self.store, self.embedder.model_id, rows)
+            if (summary := getattr(self.extractor, "rolling_summary", "")) and summary != session.rolling_summary:
+                set_rolling_summary(self.store, session.id, summary)
             reach("extract.episodes")
             is_last = self._settle(work, session)
             note_success(self.store, "extract", seen=len(turns), done=kept.new)
@@ -144,6 +149,8 @@ class _Step:
             known=tuple(e.summary for e in others if e.status in ("active", "provisional")),
             kept_before=sum(e.source == "auto" for e in others),
             session_cap=self.settings.session_memories,
+            rolling_summary=session.rolling_summary,
+            project_id=session.project_id,
         )
         return self.extractor.propose([turn.turn for turn in turns], context)
 

@@ -13,6 +13,11 @@ def note_extraction(store: Store, session_ref: int, extracted_messages: int) -> 
     )
 
 
+def set_rolling_summary(store: Store, session_ref: int, text: str) -> None:
+    """Keep what a session is about so far, for its next extraction. Inside ``writing``."""
+    store.run("UPDATE session SET rolling_summary = ? WHERE id = ?", (text, session_ref))
+
+
 def count_auto_episodes(store: Store, from_ms: int, to_ms: int) -> int:
     """How many memories of these moments were kept by an extractor."""
     return int(

@@ -19,7 +19,7 @@ class Caps:
 
     dollars_per_hour: float
     dollars_per_day: float
-    #: For one project in 24 hours.
+    #: For one project in 24 hours; what has no project counts as one.
     dollars_per_project: float
     calls_per_hour: int
 
@@ -38,9 +38,8 @@ def reserve(
     """
     with store.writing():
         ledger = _ledger_ms(store)
-        hour_calls, hour = _spent(store, ledger - HOUR_MS)
-        _, day = _spent(store, ledger - DAY_MS)
-        _, project = _spent(store, ledger - DAY_MS, project_id)
+        hour_calls, hour, _ = _spent(store, ledger - HOUR_MS, project_id)
+        _, day, project = _spent(store, ledger - DAY_MS, project_id)
         for spent, cap, name in (
             (hour + dollars, caps.dollars_per_hour, "dollars an hour"),
             (day + dollars, caps.dollars_per_day, "dollars a day"),
@@ -74,15 +73,15 @@ def _ledger_ms(store: Store) -> int:
     return int(ledger)
 
 
-def _spent(store: Store, since_ms: int, project_id: int | None = None) -> tuple[int, float]:
-    condition, parameters = "", [since_ms]
-    if project_id is not None:
-        condition, parameters = "AND project_id = ?", [since_ms, project_id]
+def _spent(store: Store, since_ms: int, project_id: int | None) -> tuple[int, float, float]:
+    """(calls, dollars, dollars of the project) since a time of the ledger; None is what has no project."""
     found = store.row(
-        f"SELECT count(*), coalesce(sum(dollars), 0) FROM spend WHERE ledger_ms > ? {condition}", parameters
+        "SELECT count(*), total(dollars), total(CASE WHEN project_id IS ? THEN dollars END) FROM spend "
+        "WHERE ledger_ms > ?",
+        (project_id, since_ms),
     )
     assert found is not None
-    return int(found[0]), float(found[1])
+    return int(found[0]), float(found[1]), float(found[2])
 
 
 def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: int, dollars: float) -> None:
