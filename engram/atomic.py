@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from pathlib import Path
 
 #: Mode of every file in ENGRAM_HOME.
@@ -30,6 +31,17 @@ def write_atomic(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
+    """Delete the temporary files that killed writers left below ``folder``; returns how many. Never fails."""
+    count = 0
+    for path in folder.rglob(".*.tmp"):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime <= time.time() - older_than_seconds and not path.is_dir():
+                path.unlink()
+                count += 1
+    return count
 
 
 def read_regular(path: Path, limit_bytes: int) -> bytes | None:

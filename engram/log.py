@@ -57,4 +57,7 @@ def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], s
         handler = logging.NullHandler()
     handler.setFormatter(_RedactingFormatter(redact))
     root.addHandler(handler)
-    root.setLevel(level.upper())
+    wanted = logging.getLevelNamesMapping()[level.upper()]
+    # Libraries at debug tell every statement with its values: what was forgotten would stay in the log.
+    root.setLevel(max(wanted, logging.INFO))
+    logging.getLogger("engram").setLevel(wanted)

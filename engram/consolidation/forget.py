@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.atomic import read_regular, write_atomic
+from engram.atomic import drop_leftovers, read_regular, write_atomic
 from engram.errors import BrokenDatabase, EngramError, NotFound
 from engram.models import episodes, forgetting
 from engram.models.backup import drop_database, holding_backups
@@ -89,6 +89,7 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, keep_turns: b
         return not any(one in line for one in ids) and not any(one in line for one in told)
 
     with holding_backups(places.backups):
+        drop_leftovers(places.root, 0)
         backups, dropped = _clean_copies(places, store.driver, ids, keys, is_kept)
         cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, ids)]
         notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(_notes(places), is_kept)]))

@@ -15,7 +15,7 @@ import peewee
 from engram.atomic import FILE_MODE, FOLDER_MODE, read_regular
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
-from engram.models.database import DATABASE_ERRORS, choose_driver, is_damage, open_database
+from engram.models.database import DATABASE_ERRORS, choose_driver, driver_errors, is_damage, open_database
 from engram.models.migrations import migrate
 from engram.models.schema import APPLICATION_ID
 
@@ -34,6 +34,8 @@ class Store:
         self.driver = choose_driver(driver)
         self._busy_ms = busy_ms
         self._database = open_database(path, self.driver, busy_ms=busy_ms)
+        # peewee maps what happens when a statement begins; what happens while its rows are fetched comes as it is.
+        self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(self.driver))
 
     # -- opening and closing
 
@@ -87,7 +89,7 @@ class Store:
 
     def close(self) -> None:
         """Close this thread's connection."""
-        with contextlib.suppress(*DATABASE_ERRORS):
+        with contextlib.suppress(*self._errors):
             self._database.close()
 
     def __enter__(self) -> Store:
@@ -161,7 +163,7 @@ class Store:
             yield
         except peewee.IntegrityError:
             raise
-        except DATABASE_ERRORS as error:
+        except self._errors as error:
             if is_damage(error):
                 self.close()
                 raise BrokenDatabase(f"{self.path} is damaged: {error}") from error

@@ -137,6 +137,7 @@ class FailingStore(Store):
         super().__init__(path, driver="sqlite3")
         pragmas = [(name, value) for name, value in self._database._pragmas]
         self._database = FailingDatabase(str(path), pragmas=pragmas, timeout=5, vfs=VFS)
+        self._errors = (*self._errors, apsw.Error)
 
 
 class TurnExtractor:

@@ -1,0 +1,220 @@
+"""P8, P10: a planted secret is found in no byte of the memory folder; what was forgotten is in none afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from engram.cli.main import engram
+from engram.cli.workspace import Workspace
+from engram.consolidation.forget import forget_episode
+from engram.consolidation.service import consolidate
+from engram.embedding.hashed import HashedEmbedder
+from engram.errors import ExtractionError
+from engram.extraction.budget import Budget
+from engram.extraction.local import LocalExtractor
+from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.extraction.saving import edit_memory, save_memory
+from engram.extraction.service import extract_session
+from engram.ingest.service import ingest_file
+from engram.log import start_logging
+from engram.models import episodes
+from engram.models.backup import make_backup
+from engram.models.store import Store, open_store, set_aside
+from engram.notes.daily import log_session, save_note
+from engram.notes.index import index_notes
+from engram.recollection.service import RecollectionService
+from engram.redaction import redact
+from engram.search.service import Searcher
+from engram.settings import Settings
+from engram.tasks.flush import flush
+from engram.tasks.queue import huey
+
+SESSION = "11111111-2222-3333-4444-555555555555"
+#: Secrets of several kinds; each is looked for as it is.
+SECRETS = {
+    "aws": "AKIAQ3EGXYZ7LMNOPQRS",
+    "github": "ghp_9fJkL2mNpQrStUvWxYz0123456789AbCdEfG"[:40],
+    "openai": "sk-proj-Zt4Qm8Xv2Lp9Rk6Wn1Bs5Yd3Hf7Jc0Ga",
+    "password": "korrektes-Pferd-88!batterie",
+    "env": "Vq7tXw2ZpLr9Kd4M",
+}
+
+
+@pytest.fixture(params=["cysqlite", "sqlite3"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
+    made = Settings(
+        home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed", sqlite_driver=request.param,
+        extract_first_messages=1, log_level="debug",
+    )  # fmt: skip
+    made.places.prepare()
+    start_logging(made.places.logs, "worker", "debug", redact)
+    yield made
+    for handler in list(logging.getLogger().handlers):
+        if getattr(handler, "baseFilename", "").startswith(str(made.home)):
+            logging.getLogger().removeHandler(handler)
+            handler.close()
+    huey.storage.close()
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as opened:
+        yield opened
+
+
+@pytest.fixture
+def transcript(settings: Settings) -> Path:
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def say(path: Path, role: str, content: Any) -> None:
+    if role == "assistant" and isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    line = {
+        "type": role, "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo", "isSidechain": False,
+        "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": role, "content": content, "id": str(uuid.uuid4())},
+    }  # fmt: skip
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def found_in(folder: Path, words: list[str]) -> list[str]:
+    """Where one of the words stands, in any case, in the bytes of any file, of its name too."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return [
+        f"{path.relative_to(folder)}: {word}"
+        for path in files
+        for word in words
+        if word.lower().encode() in path.read_bytes().lower() or word in path.name
+    ]
+
+
+class FakeModel:
+    """Carries the requests to a language model: keeps their bytes and gives no usable answer."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+        self.transport = httpx2.MockTransport(self._answer)
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        self.sent += request.read()
+        return httpx2.Response(400, json={"error": {"message": "no"}})
+
+
+def test_a_planted_secret_is_found_nowhere(
+    settings: Settings, store: Store, transcript: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = (
+        f"Always deploy with AWS_ACCESS_KEY_ID={SECRETS['aws']} and the token {SECRETS['github']} please, "
+        f"export OPENAI_API_KEY={SECRETS['openai']}; the database password is {SECRETS['password']}"
+    )
+    say(transcript, "user", told)
+    say(transcript, "assistant", f"Decision: we deploy with {SECRETS['github']} from now on.")
+    read = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "cat .env"}}
+    say(transcript, "assistant", [read])
+    say(transcript, "user", [{"type": "tool_result", "tool_use_id": "t1", "content": f"LICENCE={SECRETS['env']}\n"}])
+    say(transcript, "assistant", f"The licence {SECRETS['env']} is read from the file, so always keep it there.")
+    model = FakeModel()
+
+    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    asking = OpenAIExtractor(
+        settings, Budget(store, settings), LocalExtractor(), api_key="x", transport=model.transport
+    )
+    for extractor in (asking, LocalExtractor()):
+        with contextlib.suppress(ExtractionError):
+            extract_session(store, SESSION, extractor=extractor, embedder=HashedEmbedder(), settings=settings)
+    save_memory(store, told, redact, scope="global")
+    huey.bind(settings.places, settings.sqlite_driver)
+    flush(SESSION)
+    searcher = Searcher(store, settings, embedder=HashedEmbedder())
+    service = RecollectionService(store, searcher, settings, embedder=HashedEmbedder())
+    payload = {"session_id": "22222222-2222-3333-4444-555555555555", "cwd": "/work/demo", "prompt": told}
+    for event in ("SessionStart", "UserPromptSubmit"):
+        service.answer_hook(payload | {"hook_event_name": event})
+    log_session(store, settings.places, SESSION)
+    save_note(settings.places, told, redact, store.now_ms())
+    index_notes(store, settings, redact)
+    consolidate(store, settings, is_forced=True)
+    logging.getLogger("engram.test").error("failed: %s", told)
+    make_backup(store, settings.places.backups)
+    engram.main(
+        ["export", "--output", str(settings.home / "export.jsonl")], standalone_mode=False,
+        obj=Workspace({"home": str(settings.home), "claude_folder": str(settings.claude_folder)}),
+    )  # fmt: skip
+
+    assert int(store.value("SELECT count(*) FROM turn")) == 1
+    assert model.sent
+    assert [name for name, secret in SECRETS.items() if secret.encode() in model.sent] == []
+    assert found_in(settings.home, list(SECRETS.values())) == []
+    assert not any(secret in capsys.readouterr().out for secret in SECRETS.values())
+    assert (settings.home / "export.jsonl").stat().st_size > 0
+    assert (settings.places.logs / "worker.log").stat().st_size > 0
+
+
+def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
+    settings: Settings, store: Store, transcript: Path
+) -> None:
+    canaries = [f"kanarie{name}vogel" for name in ("alpha", "bravo", "charlie", "delta")]
+    for number in range(120):
+        say(transcript, "user", f"Please explain importer {number} and why its retry budget is {number * 7}.")
+        say(transcript, "assistant", f"Importer {number} reads lines and keeps a cursor. " * 5)
+        if number == 60:
+            say(transcript, "user", f"From now on always use {canaries[0]} for the {canaries[1]} build.")
+            say(transcript, "assistant", f"Done, the build uses {canaries[0]}; {canaries[2]} is gone from setup.py.")
+    places = settings.places
+    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
+    target = next(one for one in episodes.all_episodes(store) if canaries[0] in one.summary)
+    saved = save_memory(store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global")
+    edit_memory(store, target.episode_id, redact, summary=f"Always use {canaries[0]}, said {canaries[2]}")
+    edit_memory(store, target.episode_id, redact, summary="Always use another one")
+    make_backup(store, places.backups)
+    store.checkpoint("TRUNCATE")
+    for name in ("memory.broken.db", "memory.replaced.db"):
+        (settings.home / name).write_bytes(places.memory_db.read_bytes())
+    with (settings.home / "memory.broken.db").open("r+b") as file:
+        file.seek(9 * 4096)
+        file.write(b"\xff" * 4096)
+    (settings.home / ".export.jsonl.1.tmp").write_text(canaries[0])
+    (places.recollections / ".x.pending.1.tmp").write_text(canaries[1])
+    log_session(store, places, SESSION)
+    index_notes(store, settings, redact)
+    assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
+
+    forget_episode(store, places, target.episode_id, keep_turns=False)
+    forget_episode(store, places, saved.episode_id, keep_turns=False)
+    index_notes(store, settings, redact)
+    store.checkpoint("TRUNCATE")
+
+    assert found_in(settings.home, canaries) == []
+    assert int(store.value("SELECT count(*) FROM turn")) == 120
+    assert store.find_damage() == ""
+    transcript.rename(transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"))
+    ingest_file(
+        store, transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"), settings=settings, redact=redact,
+        close=True,
+    )  # fmt: skip
+    store.checkpoint("TRUNCATE")
+    assert found_in(settings.home, canaries) == []
+
+
+def test_another_programs_database_that_was_set_aside_is_never_touched(settings: Settings, store: Store) -> None:
+    foreign = settings.home / "memory.v2.db"
+    foreign.write_bytes(b"theirs")
+    saved = save_memory(store, "Something to forget", redact, scope="global")
+
+    forget_episode(store, settings.places, saved.episode_id, keep_turns=False)
+
+    assert foreign.read_bytes() == b"theirs"
+    assert set_aside(foreign, "memory.v2.db").name != "memory.v2.db"
