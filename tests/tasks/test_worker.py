@@ -22,6 +22,7 @@ from engram.paths import Home
 from engram.recollection.client import ask_worker
 from engram.settings import Settings
 from engram.tasks.flush import flush
+from engram.tasks.marker import running
 from engram.tasks.queue import huey
 
 RUN = "from engram.settings import load\nfrom engram.tasks.worker import run_worker\nraise SystemExit(run_worker(load().settings))"
@@ -226,13 +227,13 @@ def test_a_task_that_does_not_end_in_time_is_left_behind_and_stays_due(start: St
     wait_for(lambda: status(home))
     huey.bind(home)
     flush(SESSION)
-    wait_for(lambda: (status(home) or {}).get("is_busy"))
-
-    worker.send_signal(signal.SIGTERM)
-    worker.communicate(timeout=PATIENCE_SECONDS)
-
-    assert worker.returncode == 75
     with open_store(home.memory_db) as store:
+        wait_for(lambda: running(store) == [("extract", SESSION)])
+
+        worker.send_signal(signal.SIGTERM)
+        worker.communicate(timeout=PATIENCE_SECONDS)
+
+        assert worker.returncode == 75
         assert store.value("SELECT state FROM work WHERE kind = 'extract'") == "due"
 
 
