@@ -19,7 +19,7 @@ PROVISIONAL_CONFIDENCE = 0.5
 class Floors:
     """Relevance (0 to 1) below which nothing is said."""
 
-    relevance: float = 0.35
+    relevance: float = 0.34
     #: The floor for memories of high importance is this share of it.
     high_share: float = 0.9
     #: A memory of the session itself, which Claude mostly still sees, must be this much surer.

@@ -17,7 +17,7 @@ from engram.search.query import Hit
 #: Names of the features, in the order of the weights.
 FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support")
 #: Beyond these more says nothing more: a cosine, a share, a number of words, a quality.
-MOST_COSINE, MOST_SHARED, MOST_WORDS, MOST_QUALITY = 0.6, 0.6, 6, 0.75
+MOST_COSINE, MOST_SHARED, MOST_WORDS, MOST_QUALITY = 0.6, 0.6, 6, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Weights:
 
 
 #: With a model.
-WITH_MODEL = Weights(-8.52, (7.68, 4.44, -8.91, 3.01, 0.15, 0.17, 3.7, 0.0))
-#: Where hits have no cosine.
-TEXT_ALONE = Weights(-5.81, (0.0, 1.37, 0.0, 3.12, -0.56, 0.41, 2.99, 0.0))
+WITH_MODEL = Weights(-10.81, (8.34, 4.66, -12.71, 1.7, -0.02, 0.38, 4.61, 3.44))
+#: Where hits have no cosine; the intercept is a little lower than the fit's, against false alarms.
+TEXT_ALONE = Weights(-8.3, (0.0, 0.25, 0.0, 1.34, 0.0, 0.55, 3.88, 3.98))
 
 
 #: Below this cosine a memory has nothing to do with a prompt, unless half of the prompt's words stand in it.
-LEAST_COSINE, ENOUGH_SHARED = 0.28, 0.5
+LEAST_COSINE, ENOUGH_SHARED = 0.2, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Answer:
     wanted: frozenset[str]
     #: The largest text part of all hits.
     best_text: float
-    #: Row id of a turn → how well its best passage fits, as a share of the best passage of all.
+    #: Row id of a turn → how well its best passage fits, as a share of the best passage of all. What rests on no
+    #: turn, such as a memory that was saved by hand, supports itself.
     support: Mapping[int, float]
 
     @classmethod
@@ -72,8 +73,13 @@ def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
     text = hit.parts.get("text", 0.0) / answer.best_text if answer.best_text > 0 else 0.0
     words = min(len(answer.wanted & told), MOST_WORDS)
     quality = min(episode.quality, MOST_QUALITY) if episode is not None else 0.0
-    support = answer.support.get(hit.turn_id, 0.0) if hit.turn_id is not None else 0.0
+    support = answer.support.get(hit.turn_id, 0.0) if hit.turn_id is not None else _own_support(hit, text)
     return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality, support)
+
+
+def _own_support(hit: Hit, text: float) -> float:
+    """What stands for the support of a memory that rests on no turn."""
+    return text if hit.cosine is None else (text + min(hit.cosine, MOST_COSINE) / MOST_COSINE) / 2
 
 
 def relevance(hit: Hit, rank: int, answer: Answer) -> float:

@@ -15,7 +15,7 @@ OUTPUT_BYTES = 60_000
 #: Characters of one token.
 TOKEN_CHARS = 4
 #: In a shorter rest of the budget no bite is begun that would not fit, in characters.
-MIN_BITE_CHARS = 160
+MIN_BITE_CHARS = 130
 #: Longest bite, in characters.
 BITE_CHARS = 400
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 
 #: Two texts whose words overlap this much say the same.
-SAME_SHARE = 0.6
+SAME_SHARE = 0.7
 #: With fewer words an overlap means little.
 FEW_WORDS = 4
 

@@ -1,0 +1,111 @@
+"""Which hits become bites: relevant, firm, of this project, no two alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engram.models.episodes import Episode
+from engram.recollection.choose import Asking, Floors, choose_bites
+from engram.recollection.recall import support_of
+from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, relevance
+from engram.recollection.render import bites_text, shown_words
+from engram.search.query import Hit
+
+ASKING = Asking("Why does the watcher hold a flock and no PID file?", "now", 1)
+
+
+def hit(text: str, number: int = 1, *, cosine: float | None = 0.6, text_part: float = 0.4, **fields: Any) -> Hit:
+    episode = Episode(
+        f"ep_{number:012d}",
+        "fact",
+        text,
+        text,
+        project_id=1,
+        quality=0.5,
+        importance=fields.pop("importance", "normal"),
+    )
+    made = Hit(
+        episode.episode_id, "fact", text, 1.0, {"text": text_part}, episode=episode, cosine=cosine, turn_id=number
+    )
+    return replace(made, importance=episode.importance, **fields)
+
+
+FITTING = "The watcher holds watcher.lock by flock, never by a PID file"
+SUPPORT = {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0}
+
+
+def test_a_memory_that_fits_is_chosen_and_one_that_does_not_is_not() -> None:
+    far = hit("Invoices live in Postgres", 2, cosine=0.1, text_part=0.0)
+
+    assert [bite.text for bite in choose_bites([hit(FITTING), far], ASKING, SUPPORT)] == [FITTING]
+    assert choose_bites([far], ASKING, SUPPORT) == []
+
+
+def test_what_was_said_in_its_turn_supports_a_memory() -> None:
+    answer, bare = (Answer.of(ASKING.text, [hit(FITTING)], support) for support in (SUPPORT, {}))
+
+    assert relevance(hit(FITTING), 0, answer) > relevance(hit(FITTING), 0, bare)
+
+
+def test_support_is_a_share_of_the_best_passage_of_each_turn() -> None:
+    passages = [replace(hit("x", 1), score=0.8), replace(hit("y", 2), score=0.4), replace(hit("z", 1), score=0.2)]
+
+    assert support_of(passages) == {1: 1.0, 2: 0.5}
+    assert support_of([]) == {}
+
+
+@pytest.mark.parametrize("cosine", [0.6, None])
+def test_a_memory_that_rests_on_no_turn_supports_itself(cosine: float | None) -> None:
+    saved = replace(hit(FITTING, cosine=cosine), turn_id=None)
+
+    assert len(choose_bites([saved], ASKING)) == 1
+
+
+def test_the_weights_name_every_feature() -> None:
+    assert len(WITH_MODEL.by_feature) == len(TEXT_ALONE.by_feature) == len(FEATURES)
+
+
+def test_more_cosine_or_more_shared_words_never_make_it_less_relevant() -> None:
+    answer = Answer.of(ASKING.text, [hit(FITTING)], SUPPORT)
+    by_cosine = [relevance(hit(FITTING, cosine=step / 20), 0, answer) for step in range(6, 20)]
+
+    assert by_cosine == sorted(by_cosine) or max(by_cosine) - by_cosine[-1] < 0.05
+
+
+def test_an_own_session_memory_must_be_surer() -> None:
+    own = replace(hit(FITTING), session_id="now")
+    sure = relevance(own, 0, Answer.of(ASKING.text, [own], SUPPORT))
+
+    assert choose_bites([own], ASKING, SUPPORT, Floors(relevance=sure * 0.95)) == []
+    assert choose_bites([replace(own, session_id="old")], ASKING, SUPPORT, Floors(relevance=sure * 0.95))
+
+
+def test_no_two_bites_say_the_same_and_three_are_the_most() -> None:
+    hits = [hit(FITTING, 1), hit(FITTING.replace("never", "not"), 2)]
+    others = [
+        "flock of a watcher ends with its process",
+        "a stale PID file stopped the watcher",
+        "why hold a lock: two watchers race",
+    ]
+    hits += [hit(text, number) for number, text in enumerate(others, 3)]
+
+    found = choose_bites(hits, ASKING, SUPPORT, Floors(below_best=0.0))
+
+    assert len(found) == 3
+    assert sum("watcher.lock" in bite.text for bite in found) == 1
+
+
+def test_of_bites_that_do_not_fit_the_best_comes_whole() -> None:
+    long = " ".join(f"word{number}" for number in range(60))
+    bites = choose_bites(
+        [hit(f"flock watcher PID file {long[:330]}", 1), hit(FITTING, 2)], ASKING, SUPPORT, Floors(below_best=0.0)
+    )
+
+    shown = shown_words(bites, 90)
+
+    assert not shown[0][1].endswith("…")
+    assert sum(len(words) for _, words in shown) <= 360
+    assert bites_text([], 120) == ""
