@@ -228,7 +228,7 @@ class _Step:
             self.file.session_id,
             state=state,
             resume=self._resume(state),
-            owner=lambda uuid: uuid if uuid in known or self._is_turn(uuid) else None,
+            owner=lambda uuid: uuid if uuid in known or (is_queued_key(uuid) and self._is_turn(uuid)) else None,
             is_subagent=self.file.is_subagent,
             see_environment=cleaner.see_environment,
         )
@@ -257,9 +257,7 @@ class _Step:
         return {key: stored.turn for key, stored in found if stored is not None}
 
     def _is_turn(self, key: str) -> bool:
-        """True for the key of a queued prompt that is stored or was forgotten; other uuids are in ``known``."""
-        if not is_queued_key(key):
-            return False
+        """True for the key of a queued prompt that is stored or was forgotten."""
         return load_turn(self.store, key) is not None or is_forgotten(self.store, key)
 
     def _start_over(self, before: Cursor) -> None:

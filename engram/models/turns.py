@@ -69,15 +69,17 @@ def write_turns(store: Store, turns: Sequence[Turn], session: SessionRow, transc
     ids: list[int] = []
     said: list[tuple[int, int, Said]] = []
     for turn in turns:
-        turn_id = _write_row(store, turn, session, transcript_id)
-        _write_entries(store, turn_id, turn.entries)
-        said += _write_said(store, turn_id, turn.said)
+        turn_id, is_new = _write_row(store, turn, session, transcript_id)
+        _write_entries(store, turn_id, turn.entries, is_new=is_new)
+        have = 0 if is_new else int(store.value("SELECT count(*) FROM said WHERE turn_id = ?", (turn_id,)))
+        said += [(turn_id, seq, one) for seq, one in enumerate(turn.said[have:], have)]
         ids.append(turn_id)
-    add_passages(store, session, said)
+    add_passages(store, session, _write_said(store, said))
     return ids
 
 
-def _write_row(store: Store, turn: Turn, session: SessionRow, transcript_id: int) -> int:
+def _write_row(store: Store, turn: Turn, session: SessionRow, transcript_id: int) -> tuple[int, bool]:
+    """Store the turn's own row; returns its id and whether the turn is new."""
     found = store.row("SELECT id, revision FROM turn WHERE key = ?", (turn.key,))
     values = _turn_values(turn)
     if found is None:
@@ -98,7 +100,7 @@ def _write_row(store: Store, turn: Turn, session: SessionRow, transcript_id: int
             "revision = revision + 1 WHERE id = ?",
             (*values, store.now_ms(), turn_id),
         )
-    return turn_id
+    return turn_id, found is None
 
 
 def _turn_values(turn: Turn) -> tuple[Any, ...]:
@@ -124,13 +126,12 @@ def _action_from_json(facts: dict[str, Any]) -> Action:
     return Action(**({"tool_use_id": "", "tool": ""} | known))
 
 
-def _write_entries(store: Store, turn_id: int, entries: Sequence[EntryRef]) -> None:
-    have = int(store.value("SELECT count(*) FROM entry WHERE turn_id = ?", (turn_id,)))
-    if have >= len(entries):
-        return
+def _write_entries(store: Store, turn_id: int, entries: Sequence[EntryRef], *, is_new: bool) -> None:
     known = (
-        {bytes(row[0]) for row in store.rows("SELECT uuid FROM entry WHERE turn_id = ?", (turn_id,))} if have else set()
+        set() if is_new else {bytes(r[0]) for r in store.rows("SELECT uuid FROM entry WHERE turn_id = ?", (turn_id,))}
     )
+    if len(known) >= len(entries):
+        return
     new = [(pack_uuid(e.uuid), turn_id, e.offset, e.length, e.line) for e in entries]
     try:
         store.run_many("INSERT INTO entry VALUES (?, ?, ?, ?, ?)", [row for row in new if row[0] not in known])
@@ -138,21 +139,24 @@ def _write_entries(store: Store, turn_id: int, entries: Sequence[EntryRef]) -> N
         raise Moved() from error
 
 
-def _write_said(store: Store, turn_id: int, said: Sequence[Said]) -> list[tuple[int, int, Said]]:
-    """Store what was said since; returns turn, row id and text of each."""
-    have = int(store.value("SELECT count(*) FROM said WHERE turn_id = ?", (turn_id,)))
-    new: list[tuple[int, int, Said]] = []
-    for seq, one in enumerate(said[have:], have):
-        said_id = store.insert(
-            "INSERT INTO said (turn_id, seq, uuid, role, text, message_id, offset, length, line, at_ms) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+def _write_said(store: Store, said: Sequence[tuple[int, int, Said]]) -> list[tuple[int, int, Said]]:
+    """Store what was said (turn, place in it, text) in one go; returns turn, row id and text of each.
+
+    The row ids are given out here: nobody else writes meanwhile.
+    """
+    first = int(store.value("SELECT max(id) FROM said") or 0) + 1 if said else 0
+    store.run_many(
+        "INSERT INTO said (id, turn_id, seq, uuid, role, text, message_id, offset, length, line, at_ms) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
             (
-                turn_id, seq, pack_uuid(one.uuid) if one.uuid else None, one.role.value, one.text, one.message_id,
-                one.offset, one.length, one.line, one.at_ms,
-            ),
-        )  # fmt: skip
-        new.append((turn_id, said_id, one))
-    return new
+                said_id, turn_id, seq, pack_uuid(one.uuid) if one.uuid else None, one.role.value, one.text,
+                one.message_id, one.offset, one.length, one.line, one.at_ms,
+            )
+            for said_id, (turn_id, seq, one) in enumerate(said, first)
+        ],
+    )  # fmt: skip
+    return [(turn_id, said_id, one) for said_id, (turn_id, _, one) in enumerate(said, first)]
 
 
 def close_turns(store: Store, session_ref: int) -> int:

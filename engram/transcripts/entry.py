@@ -108,8 +108,13 @@ def _is_passed_over(raw: bytes) -> bool:
 
 def storable(text: str) -> str:
     """The text with lone surrogates and NUL replaced by U+FFFD."""
-    if text.isascii() and "\0" not in text:
-        return text
+    if "\0" not in text:
+        try:
+            text.isascii() or text.encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return text
     return _UNSTORABLE.sub("\ufffd", text)
 
 

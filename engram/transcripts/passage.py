@@ -9,7 +9,8 @@ PASSAGE_WORDS = 60
 #: A single run of text without a break is cut at this many characters.
 LONGEST_PIECE = 900
 
-_BREAK = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[])|\n+")
+#: White space between sentences, or line ends; every match begins with white space, which is what makes it fast.
+_BREAK = re.compile(r"\s(?:(?<=[.!?:;]\s)\s*(?=[A-Z0-9`*_\"'(\[])|(?<=\n)\n*)")
 
 
 def split_passages(text: str, words: int = PASSAGE_WORDS) -> list[tuple[int, int]]:
