@@ -50,6 +50,7 @@ def _bites(
     """The bites of one prompt, asked in a session of its own."""
     payload = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "prompt": prompt, "cwd": cwd}
     answer = service.answer_hook(payload)
+    service.write_down()
     shown = json.loads(answer)["hookSpecificOutput"]["additionalContext"] if answer else ""
     for line in shown.splitlines():
         for injected in injections_of_session(store, session_id):
