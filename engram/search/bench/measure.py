@@ -97,7 +97,7 @@ def summarise(run: Sequence[Asked], *, seed: int = 7) -> Summary:
             for category, places in sorted(categories.items())
         },
         round(sum(idle) / len(idle), 2) if idle else None,
-        _latency([one.took_ms for one in run]),
+        latency([one.took_ms for one in run]),
     )
 
 
@@ -125,10 +125,9 @@ def _half_width(values: np.ndarray[tuple[int], np.dtype[np.float64]], seed: int)
     return round(50 * float(high - low), 1)
 
 
-def _latency(took_ms: Sequence[float]) -> dict[str, float]:
-    if not took_ms:
-        return {}
-    return {f"p{share}": round(float(np.percentile(took_ms, share)), 1) for share in (50, 95, 99)}
+def latency(took_ms: Sequence[float]) -> dict[str, float]:
+    """p50, p95 and p99 in milliseconds."""
+    return {f"p{share}": round(float(np.percentile(took_ms, share)), 2) for share in (50, 95, 99)} if took_ms else {}
 
 
 def _percent(value: float) -> float:
