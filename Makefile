@@ -51,7 +51,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 bench: $(VENV)/.dev
-	$(BIN)/engram bench $(ARGS)
+	$(BIN)/engram bench $(or $(ARGS),speed)
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m engram.cli.reference docs/reference .

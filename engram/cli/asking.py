@@ -12,11 +12,14 @@ from engram.errors import EmbeddingError
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.recollection.client import ask_worker
+from engram.search.embed import embed_missing
 from engram.search.hits import hit_to_json
 from engram.search.service import Query, Searcher
 
 #: Seconds that the worker has for an answer.
 _ANSWER_SECONDS = 10.0
+#: Rows without a vector that are embedded before a search in this process, memories first.
+_FRESH_ROWS = 16
 #: Longest question that is asked, in characters; the rest is not read.
 QUERY_CHARACTERS = 4_000
 
@@ -49,6 +52,9 @@ def ask(workspace: Workspace, store: Store, operation: str, text: str, place: Pr
         if answer is not None and isinstance(answer.get("hits"), list):
             return Answer(answer["hits"], "worker")
     embedder, note = load_model(workspace)
+    if embedder is not None:
+        # No worker runs: what was just saved by hand gets its vector here.
+        embed_missing(store, embedder, _FRESH_ROWS)
     searcher = Searcher(store, workspace.settings, embedder=embedder)
     searcher.refresh()
     wanted = Query(text=query, project_id=project_id, limit=limit)

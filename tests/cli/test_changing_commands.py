@@ -39,6 +39,15 @@ def test_a_memory_of_this_folder_is_recalled_here_and_not_elsewhere_a_global_one
     assert everywhere in ids("harbor")
 
 
+def test_what_was_saved_without_a_worker_is_found_by_its_vector_at_once(filled: Store, run_json: RunJson) -> None:
+    made = run_json("save", "--global", "Anchors are painted yellow.")["id"]
+
+    best = run_json("recall", "which anchors are painted yellow")["hits"][0]
+
+    assert best["id"] == made
+    assert best["parts"]["vector"] > 0
+
+
 def test_save_reads_the_standard_input_and_masks_secrets(run_json: RunJson) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     made = run_json("save", "-", "--global", "--high", "--pin", stdin=f"Log in with {secret}\n")
