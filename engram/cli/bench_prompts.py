@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from engram.cli.bench_homes import Homes, extract_all, read_transcripts
 from engram.errors import BadRequest
 from engram.models.episodes import evidence_of, find_episode
 from engram.models.injections import injections_of_session
+from engram.models.joining import join_projects
 from engram.models.sessions import list_sessions
 from engram.models.store import Store
 from engram.recollection.service import RecollectionService
+from engram.settings import Settings
 
 
 def read_prompts(path: Path) -> dict[str, list[dict[str, Any]]]:
@@ -33,15 +36,29 @@ def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[s
     """A line a prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
     lines: list[dict[str, Any]] = []
     for project, some in prompts.items():
-        with homes.memory(f"{project}-prompts", read_transcripts(corpus / project)) as (store, searcher):
+        with homes.memory(f"{project}-prompts", _as_one_project(corpus / project)) as (store, searcher):
             extract_all(store, homes.settings, homes.embedder)
             searcher.refresh()
             service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
             folder = _usual_folder(store)
             for number, one in enumerate(some):
-                bites = list(_bites(store, service, one["prompt"], f"bench-{number}", folder))
+                bites = list(_bites(store, service, one["prompt"], f"bench-{secrets.token_hex(4)}-{number}", folder))
                 lines.append({"id": one["id"], "bites": bites})
     return lines
+
+
+def _as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
+    """Fills a memory with the sessions of several people in one repository: one project, as for its questions."""
+    read = read_transcripts(folder)
+
+    def fill(store: Store, settings: Settings) -> None:
+        read(store, settings)
+        counted = Counter(one.project_id for one in list_sessions(store) if one.project_id is not None)
+        usual, *others = [found for found, _ in counted.most_common()] or [0]
+        if others:
+            join_projects(store, usual, others)
+
+    return fill
 
 
 def _bites(
