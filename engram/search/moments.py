@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 
 _DAY_MS = 86_400_000
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+#: Month names that, in small letters, are mostly other words.
+_ALSO_WORDS = ("may", "mar", "march")
 _MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 _YEAR = r"(?:,?\s+(?P<year>(?:19|20)\d\d))"
 _ISO = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
@@ -69,7 +71,7 @@ def _dated(text: str, now_ms: int) -> Span | None:
 def _span_of_match(match: re.Match[str], this_year: int) -> Span | None:
     groups = match.groupdict()
     name = groups["month"]
-    if name.lower() in ("may", "mar") and "day" not in groups and name[0].islower():
+    if name in _ALSO_WORDS:
         return None
     month = int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
     year = int(groups["year"] or this_year)

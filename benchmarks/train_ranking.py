@@ -1,0 +1,180 @@
+"""Train the weights of the ranking's signs, cross-validated over conversations and projects, by the real path.
+
+    python benchmarks/train_ranking.py --locomo FILE --corpus DIR --questions FILE --homes DIR [--write]
+
+For every question the passages that the search reads closely are written down with their signs; the weights are those of
+a softmax over the passages of a question (L2), one set with vectors and one for text alone. ``--homes`` keeps the
+memories that ``engram bench … --keep`` makes, so that a second run takes a minute. ``--write`` writes
+``engram/search/passage_weights.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.cli.bench_homes import open_homes, read_transcripts
+from engram.cli.workspace import Workspace
+from engram.embedding.embedder import Embedder
+from engram.models.store import Store
+from engram.search import learned
+from engram.search.asked import take_apart
+from engram.search.bench.datasets import Question, read_code_questions, read_locomo
+from engram.search.bench.measure import Asked, Shown, summarise
+from engram.search.bench.memories import last_said_ms, write_chat
+from engram.search.candidates import read_passages
+from engram.search.excerpt import excerpt
+from engram.search.loaded import LoadedVectors
+from engram.search.query import Query
+from engram.search.signs import GROUPS, signs_of
+from engram.search.source import Source
+from engram.search.terms import TermCounts
+
+#: Passages of a question that are trained on.
+CLOSE = 100
+#: A question over code counts as much as so many over chats, because there are fewer.
+CODE_WEIGHT = 5.0
+L2, STEPS = 3.0, 120
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Row:
+    """One question with the signs of its passages."""
+
+    question: Question
+    group: str
+    is_code: bool
+    signs: Floats
+    is_right: Floats
+    evidence: list[str]
+    texts: list[str]
+
+
+def main() -> None:
+    """Collect, cross-validate, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--locomo", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--questions", type=Path, required=True)
+    parser.add_argument("--homes", type=Path, required=True)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    found: dict[str, dict[str, float]] = {}
+    for name, no_model in (("with_model", False), ("text_alone", True)):
+        rows = collect(options, no_model=no_model)
+        report(name, rows)
+        weights = train(rows)
+        found[name] = {sign: round(float(one), 3) for sign, one in zip(GROUPS, weights, strict=True)}
+    if options.write:
+        path = Path(learned.__file__).with_name("passage_weights.json")
+        provenance = json.loads(path.read_text(encoding="utf-8"))["provenance"]
+        path.write_text(json.dumps({"provenance": provenance, **found}, indent=1) + "\n", encoding="utf-8")
+
+
+def collect(options: argparse.Namespace, *, no_model: bool) -> list[Row]:
+    """Every question of both sets."""
+    rows: list[Row] = []
+    with open_homes(Workspace(), no_model=no_model, keep=options.homes) as homes:
+        for chat in read_locomo(options.locomo):
+            with homes.memory(chat.name, lambda store, _, chat=chat: write_chat(store, chat)) as (store, _):  # type: ignore[misc]
+                rows += rows_of(store, homes.embedder, chat.questions, chat.name, is_code=False)
+        for project, questions in read_code_questions(options.questions).items():
+            with homes.memory(project, read_transcripts(options.corpus / project)) as (store, _):
+                rows += rows_of(store, homes.embedder, questions, project, is_code=True)
+    return rows
+
+
+def rows_of(
+    store: Store, embedder: Embedder | None, questions: list[Question] | tuple[Question, ...], group: str, *,
+    is_code: bool,
+) -> list[Row]:  # fmt: skip
+    """The signs of the passages that are read closely for each question."""
+    index = None
+    if embedder is not None:
+        index = LoadedVectors("p", embedder.model_id, embedder.dimension)
+        index.refresh(store)
+    source, now_ms = Source(store, index, TermCounts("passage_fts")), last_said_ms(store)
+    rows = []
+    for question in questions:
+        query = Query(question.text, now_ms=now_ms)
+        asked = take_apart(query, now_ms)
+        vector = embedder.embed_query(question.text) if embedder is not None else None
+        read, coverage = read_passages(source, query, asked, vector)
+        if not len(read.chosen):
+            continue
+        signs = signs_of(read, asked, coverage)
+        passages = [read.row(int(place)) for place in read.chosen]
+        evidence = [uuid_of(store, row.said_id) for row in passages]
+        rows.append(
+            Row(
+                question, group, is_code, np.stack([signs[one] for one in GROUPS], axis=1),
+                np.array([float(one in question.wanted) for one in evidence]), evidence,
+                [excerpt(row.text, coverage) for row in passages],
+            )
+        )  # fmt: skip
+    return rows
+
+
+def uuid_of(store: Store, said_id: int) -> str:
+    """The uuid of an entry by the row of its text."""
+    from engram.models.uuids import unpack_uuid
+
+    return unpack_uuid(store.value("SELECT uuid FROM said WHERE id = ?", (said_id,)))
+
+
+def train(rows: list[Row]) -> Floats:
+    """Weights that make what answers a question likeliest among its passages."""
+    some = [row for row in rows if row.is_right[:CLOSE].any()]
+    size, width = max(min(len(row.is_right), CLOSE) for row in some), len(GROUPS)
+    signs, right = np.zeros((len(some), size, width)), np.zeros((len(some), size))
+    masked = np.full((len(some), size), -1e9)
+    count = np.array([CODE_WEIGHT if row.is_code else 1.0 for row in some])
+    for place, row in enumerate(some):
+        known = min(len(row.is_right), CLOSE)
+        signs[place, :known] = row.signs[:known]
+        right[place, :known] = row.is_right[:known] / row.is_right[:known].sum()
+        masked[place, :known] = 0.0
+    flat, wanted = signs.reshape(-1, width), np.einsum("qk,qkf,q->f", right, signs, count)
+    weights, first, second = np.zeros(width), np.zeros(width), np.zeros(width)
+    for step in range(1, STEPS + 1):
+        logits = (flat @ weights).reshape(masked.shape) + masked
+        likely = np.exp(logits - logits.max(axis=1, keepdims=True))
+        likely /= likely.sum(axis=1, keepdims=True)
+        slope = ((likely * count[:, None]).reshape(-1) @ flat - wanted) / count.sum() + L2 * weights / len(some)
+        first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope**2
+        rate = 0.3 if step < STEPS // 2 else 0.1
+        weights = weights - rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-8)
+    return weights
+
+
+def report(name: str, rows: list[Row]) -> None:
+    """Figures with weights that were not trained on the conversation or project they are measured on."""
+    runs: dict[bool, list[Asked]] = {False: [], True: []}
+    for group in sorted({row.group for row in rows}):
+        weights = train([row for row in rows if row.group != group])
+        for row in rows:
+            if row.group == group:
+                runs[row.is_code].append(answer(row, weights))
+    for is_code, run in runs.items():
+        summary = summarise(run)
+        print(name, "code" if is_code else "LoCoMo", summary.figures, summary.intervals)
+        print({category: found["recall in 800 words"] for category, found in summary.by_category.items()})
+
+
+def answer(row: Row, weights: Floats) -> Asked:
+    """The ranked hits of a question, one for each entry."""
+    best: dict[str, Shown] = {}
+    for place in np.argsort(-(row.signs @ weights), kind="stable"):
+        best.setdefault(row.evidence[place], Shown((row.evidence[place],), row.texts[place]))
+    question = row.question
+    return Asked(question.id, question.category, question.wanted, tuple(best.values())[:40], row.group)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The pure parts of the ranking: words, coverage, excerpts, the floor, the older formula."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.models.search_rows import EpisodeRow
+from engram.search.asked import take_apart
+from engram.search.classic import rank_classic
+from engram.search.coverage import Coverage
+from engram.search.excerpt import excerpt
+from engram.search.floor import is_silent
+from engram.search.learned import learned_weights
+from engram.search.pool import pool_of_episodes
+from engram.search.query import Query
+from engram.search.signs import GROUPS
+from engram.search.terms import COMMON_SHARE, MANY_PASSAGES, MOST_TERMS, informative
+from engram.search.words import names_of, terms_of
+
+NOW = 1_767_225_600_000
+DAY = 86_400_000
+
+
+def test_names_are_paths_symbols_flags_and_quoted_code() -> None:
+    assert {"src/app.py", "load_all", "--dry-run", "worktreepath", "#172"} <= set(
+        names_of("Why does src/app.py call load_all with --dry-run, see WorktreePath in #172?")
+    )
+
+
+def test_compound_names_are_also_searched_by_their_parts() -> None:
+    assert {"worktreepath", "worktree", "path"} <= set(terms_of("WorktreePath"))
+
+
+def test_rare_words_weigh_more_than_common_ones() -> None:
+    coverage = Coverage(["lock", "the_queue", "code"], {"lock": 3, "code": 900}, 1000)
+
+    rare, common = coverage.share(coverage.found_in("locked")), coverage.share(coverage.found_in("some code"))
+
+    assert rare > 0.9 > 0.1 > common
+    assert coverage.share(coverage.found_in("nothing of it")) == 0
+
+
+def test_an_excerpt_keeps_the_sentences_that_answer() -> None:
+    text = (
+        "We talked long about colours and shapes of things. " * 4
+        + "The queue lock is held by the loader. "
+        + "Bye. " * 9
+    )
+
+    shown = excerpt(text, Coverage(["queue", "lock"], {"queue": 2, "lock": 2}, 100), 20)
+
+    assert "The queue lock is held by the loader." in shown
+    assert len(shown.split()) <= 20
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(max_size=400), st.lists(st.text(min_size=1, max_size=8), max_size=4))
+def test_an_excerpt_is_always_a_part_of_the_text(text: str, terms: list[str]) -> None:
+    assert excerpt(text, Coverage(terms, dict.fromkeys(terms, 1), 10), 10) in text
+
+
+def test_few_and_rare_terms_are_asked_of_a_large_index() -> None:
+    counts = {f"t{number}": number + 1 for number in range(30)} | {"common": MANY_PASSAGES}
+
+    chosen = informative([*counts, "unknown"], counts, 2 * MANY_PASSAGES)
+
+    assert len(chosen) == MOST_TERMS
+    assert "common" not in chosen
+    assert informative(["common"], counts, 2 * MANY_PASSAGES) == ["common"]
+    assert counts["common"] > COMMON_SHARE * 2 * MANY_PASSAGES
+
+
+def test_nothing_near_is_silence_but_a_name_is_always_looked_up() -> None:
+    plain = take_apart(Query("Which colour did the designers choose for trains?"), NOW)
+    named = take_apart(Query("Which colour did the designers choose in train_set.py?"), NOW)
+
+    assert is_silent(plain, [0.1, 0.05], 0.25)
+    assert not is_silent(plain, [0.6] * 5, 0.25)
+    assert not is_silent(named, [0.1], 0.25)
+
+
+def test_every_sign_has_a_weight_with_and_without_a_model() -> None:
+    for with_model in (True, False):
+        assert set(learned_weights(with_model=with_model).by_sign) == set(GROUPS)
+
+
+def test_parts_add_up_to_the_score_and_a_step_can_be_left_out() -> None:
+    signs = {sign: np.array([0.5, 1.0]) for sign in GROUPS}
+    weights = learned_weights(with_model=True)
+
+    whole, less = weights.rank(signs), weights.rank(signs, without=("time",))
+
+    assert np.allclose(sum(whole.parts.values()), whole.score)
+    assert np.allclose(whole.score - whole.parts["time"], less.score)
+    assert "time" not in less.parts
+
+
+def row(number: int, *, days: float = 0, importance: str = "normal", access: int = 0) -> EpisodeRow:
+    return EpisodeRow(
+        number, None, False, "active", importance, False, False, 1.0, 0.0, NOW - int(days * DAY), access, 0, "s", "[]"
+    )
+
+
+def test_the_older_formula_is_exact() -> None:
+    rows = {1: row(1, access=3), 2: row(2, days=15), 3: row(3, days=60, importance="high")}
+
+    ranked = rank_classic(pool_of_episodes(rows, {1: 4.0, 2: 2.0}, {}), NOW)
+
+    assert np.allclose(ranked.parts["relevance"], [0.5, 0.0, 0.5 * 0.3])
+    assert np.allclose(ranked.parts["recency"], [0.3, 0.15, 0.0])
+    assert np.allclose(ranked.parts["access"], [0.2, 0.2 / 4, 0.2 / 4])
+
+
+def test_a_single_text_hit_counts_half_in_the_older_formula() -> None:
+    ranked = rank_classic(pool_of_episodes({1: row(1), 2: row(2)}, {1: 7.0}, {}), NOW)
+
+    assert np.allclose(ranked.parts["relevance"], [0.25, 0.0])
