@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from engram.atomic import write_atomic
+from engram.atomic import read_regular, write_atomic
 from engram.consolidation import steps
-from engram.consolidation.steps import Context, Similar
+from engram.consolidation.confirm import confirm_recent
+from engram.consolidation.context import NOTE_BYTES, Context, Similar, TimeIsUp, digest_of
+from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
+from engram.consolidation.stale import mark_stale
 from engram.consolidation.truth import supersede_outdated
 from engram.errors import BadRequest, NotFound
 from engram.models import episodes, runs
@@ -41,7 +45,7 @@ def consolidate(
     store: Store, settings: Settings, *, similar: Similar | None = None, duplicate_cosine: float = 0.92,
     is_dry: bool = False, is_forced: bool = False,
 ) -> Report:  # fmt: skip
-    """Tidy up: duplicates, outdated decisions, age, packing, graduation, the daily log.
+    """Tidy up: duplicates, outdated decisions, what was confirmed or went stale, age, packing, MEMORY.md, daily log.
 
     Args:
         store: the open memory.
@@ -75,36 +79,49 @@ def _run(store: Store, settings: Settings, similar: Similar | None, cosine: floa
     context = Context(store, settings, run.id, similar, cosine)
     context.told += run.report.get("lines", [])
     context.files_before |= run.report.get("files_before", {})
-    started = store.clock.steady_seconds()
+    context.files_after |= run.report.get("files_after", {})
+    context.until_seconds = store.clock.steady_seconds() + settings.consolidate_budget_seconds
     todo = _steps(context, since_ms)
     names = [name for name, _ in todo]
-    at = names.index(run.position) if run.position in names else 0
-    for number in range(at, len(todo)):
-        if store.clock.steady_seconds() - started > settings.consolidate_budget_seconds:
-            runs.update_run(store, run, position=names[number], report=_report(context))
+    for name, step in todo[names.index(run.position) if run.position in names else 0 :]:
+        context.save = partial(_save, context, run, name)
+        try:
+            context.check_time()
+            step()
+        except TimeIsUp:
+            context.save()
             return Report(run.id, tuple(context.told), is_complete=False)
-        todo[number][1]()
-        following = names[number + 1] if number + 1 < len(todo) else ""
-        runs.update_run(store, run, position=following, report=_report(context))
+        context.save()
     runs.update_run(store, run, position="", report=_report(context), state="done")
     return Report(run.id, tuple(context.told))
 
 
+def _save(context: Context, run: runs.Run, position: str) -> None:
+    runs.update_run(context.store, run, position=position, report=_report(context))
+
+
 def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None]]]:
-    """The steps by name, in order."""
+    """The steps by name, in order. Each may be done twice: the second time it finds nothing left to do."""
     return [
         ("duplicates", lambda: steps.archive_exact_duplicates(context)),
         ("merge", lambda: steps.merge_near_duplicates(context)),
         ("supersede", lambda: supersede_outdated(context)),
+        ("confirm", lambda: confirm_recent(context, since_ms)),
+        ("stale", lambda: mark_stale(context)),
         ("age", lambda: steps.age(context)),
         ("pack", lambda: steps.pack_old(context)),
-        ("graduate", lambda: steps.graduate(context)),
+        ("retire", lambda: retire(context)),
+        ("graduate", lambda: graduate(context)),
         ("digest", lambda: steps.write_digests(context, since_ms)),
     ]
 
 
 def _report(context: Context) -> dict[str, object]:
-    return {"lines": context.told[:_REPORT_LINES], "files_before": context.files_before}
+    return {
+        "lines": context.told[:_REPORT_LINES],
+        "files_before": context.files_before,
+        "files_after": context.files_after,
+    }
 
 
 def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
@@ -128,14 +145,26 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
             told.append(f"undo {change.action} of {change.episode_id}")
         runs.drop_history_of_run(store, run_id)
         runs.update_run(store, run, position="", report=run.report, state="undone")
+    graduated = [change.episode_id for change in changes if change.action == "graduate"]
+    written = run.report.get("files_after", {})
     for name, text in run.report.get("files_before", {}).items():
-        path = settings.places.notes / name
-        if text:
-            write_atomic(path, text.encode())
-        else:
-            path.unlink(missing_ok=True)
-        told.append(f"restore notes/{name}")
+        told.append(_restore_note(settings, name, text, written.get(name), graduated))
     return told
+
+
+def _restore_note(settings: Settings, name: str, text: str, written: str | None, graduated: list[str]) -> str:
+    """Put a note back as it was; where somebody wrote there since, only take out the lines of that run."""
+    path = settings.places.notes / name
+    data = (read_regular(path, NOTE_BYTES) or b"").decode("utf-8", "replace")
+    if written is not None and digest_of(data) != written and data != text:
+        if name == NOTE:
+            write_atomic(path, without_lines(data, graduated).encode())
+        return f"notes/{name} was changed since: only the lines of that run were taken out of {NOTE}"
+    if text:
+        write_atomic(path, text.encode())
+    else:
+        path.unlink(missing_ok=True)
+    return f"restore notes/{name}"
 
 
 def _check_untouched(store: Store, changes: list[Change]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from engram.models import episodes
@@ -11,10 +11,11 @@ from engram.models.episodes import Episode
 from engram.models.store import Store
 
 if TYPE_CHECKING:
-    from engram.consolidation.steps import Context
+    from engram.consolidation.context import Context
 
 #: Kinds that can be outdated by a later statement; facts only where a person said or saved both.
 _CHANGING = ("decision", "preference")
+_ALIVE = ("active", "provisional")
 #: Least cosine where the newer one names what it gives up, and that is what the older one chose.
 NAMED_COSINE = 0.40
 #: Least cosine where the newer one only says that something changed.
@@ -99,6 +100,14 @@ def replaces(newer: Episode, older: Episode, cosine: float) -> str:
     return ""
 
 
+def says_otherwise(one: str, other: str) -> bool:
+    """Whether two summaries that are much alike contradict each other: another value, or the opposite."""
+    first, second = words_of(one), words_of(other)
+    if bool(_NEGATION.search(one)) != bool(_NEGATION.search(other)):
+        return True
+    return bool(_values(first) - _values(second) and _values(second) - _values(first))
+
+
 def _may_change(episode: Episode) -> bool:
     return episode.kind in _CHANGING or (episode.kind == "fact" and episode.source == "manual")
 
@@ -121,7 +130,7 @@ def _names_given_up(text: str, new: frozenset[str], old: frozenset[str]) -> str:
 def words_of(text: str) -> frozenset[str]:
     """The telling words of a summary, stemmed crudely."""
     found = (word.lower() for word in _WORD.findall(text))
-    return frozenset(_stem(word) for word in found if word not in _STOP and len(word) > 1 or word.isdigit())
+    return frozenset(_stem(word) for word in found if (word not in _STOP and len(word) > 1) or word.isdigit())
 
 
 def _stem(word: str) -> str:
@@ -140,13 +149,16 @@ def supersede_outdated(context: Context) -> None:
     """Mark decisions and preferences that a later one of the same place replaces."""
     if context.similar is not None:
         pairs = context.similar(NAMED_COSINE)
-        for line in supersede_pairs(context.store, pairs, run_id=context.run_id, is_dry=context.is_dry):
-            context.tell(line)
+        supersede_pairs(
+            context.store, pairs, run_id=context.run_id, is_dry=context.is_dry, told=context.told,
+            check_time=context.check_time,
+        )  # fmt: skip
 
 
 def supersede_pairs(
-    store: Store, pairs: Iterable[tuple[int, int, float]], *, run_id: int | None = None, is_dry: bool = False
-) -> list[str]:
+    store: Store, pairs: Iterable[tuple[int, int, float]], *, run_id: int | None = None, is_dry: bool = False,
+    told: list[str] | None = None, check_time: Callable[[], None] = lambda: None,
+) -> list[str]:  # fmt: skip
     """Mark the older of each pair where the newer replaces it; returns a line a change.
 
     Args:
@@ -154,33 +166,41 @@ def supersede_pairs(
         pairs: ``(row id, row id, cosine)``, the most alike first.
         run_id: the consolidation that asks; None where none does.
         is_dry: change nothing.
+        told: lines are added to it.
+        check_time: called before each pair; may raise to stop.
     """
-    told: list[str] = []
+    told = [] if told is None else told
     gone: set[int] = set()
     for one, other, cosine in pairs:
-        if one in gone or other in gone:
+        check_time()
+        if one in gone and other in gone:
             continue
         found = episodes.episodes_by_row(store, [one, other])
         if len(found) == 2:
             older, newer = sorted(found.values(), key=lambda e: (e.valid_from_ms or e.created_at_ms, e.id))
-            if reason := _reason(older, newer, cosine):
+            reason = "" if older.id in gone else _reason(older, newer, cosine)
+            if reason and (is_dry or _supersede(store, older, newer, reason, run_id)):
                 told.append(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
                 gone.add(older.id)
-                if not is_dry:
-                    _supersede(store, older, newer, reason, run_id)
     return told
 
 
-def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id: int | None) -> None:
+def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id: int | None) -> bool:
+    """Mark the older one; False where somebody changed it meanwhile."""
     with store.writing():
+        now = episodes.find_episode(store, older.episode_id)
+        if now is None or now.revision != older.revision:
+            return False
         episodes.change_episode(
-            store, older, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
+            store, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
             status="superseded", superseded_by=newer.episode_id, valid_to_ms=newer.valid_from_ms or newer.created_at_ms,
         )  # fmt: skip
+    return True
 
 
 def _reason(older: Episode, newer: Episode, cosine: float) -> str:
-    living = all(e.status in ("active", "provisional") and not e.suspect for e in (older, newer))
+    # A newer one that was itself replaced since still put an end to the older one.
+    living = older.status in _ALIVE and newer.status in (*_ALIVE, "superseded") and not (older.suspect or newer.suspect)
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
     is_later = (newer.valid_from_ms or newer.created_at_ms) > (older.valid_from_ms or older.created_at_ms)
     return replaces(newer, older, cosine) if living and same_place and is_later else ""

@@ -447,5 +447,6 @@ def count_episodes(store: Store) -> Iterable[tuple[str, str, str, int]]:
 
 
 def unpacked_before(store: Store, before_ms: int) -> list[Episode]:
-    """Episodes older than a time whose content is not packed yet."""
-    return select_episodes(store, "e.created_at_ms < ? AND e.packed_content IS NULL AND e.content <> ''", (before_ms,))
+    """Episodes that were neither said, kept nor used since a time, and whose content is not packed yet."""
+    last_touched = "max(e.created_at_ms, e.kept_at_ms, coalesce(e.accessed_at_ms, 0))"
+    return select_episodes(store, f"{last_touched} < ? AND e.packed_content IS NULL AND e.content <> ''", (before_ms,))

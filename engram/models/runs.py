@@ -135,9 +135,13 @@ def drop_history_of_run(store: Store, run_id: int) -> None:
     store.run("DELETE FROM history WHERE run_id = ?", (run_id,))
 
 
-def sessions_active_since(store: Store, since_ms: int) -> list[str]:
-    """Ids of sessions that spoke at or after a time."""
-    rows = store.rows("SELECT session_id FROM session WHERE last_at_ms >= ? ORDER BY last_at_ms", (since_ms,))
+def sessions_grown_since(store: Store, since_ms: int) -> list[str]:
+    """Ids of sessions of which something was read at or after a time, the one that spoke first first."""
+    rows = store.rows(
+        "SELECT session_id FROM session WHERE id IN (SELECT session_ref FROM turn WHERE updated_at_ms >= ?) "
+        "ORDER BY last_at_ms, id",
+        (since_ms,),
+    )
     return [str(row[0]) for row in rows]
 
 

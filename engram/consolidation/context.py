@@ -1,0 +1,104 @@
+"""What the steps of a consolidation share: the run, its time, its report, and changes that mind others' changes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from engram.atomic import read_regular, write_atomic
+from engram.models import episodes
+from engram.models.episodes import Episode
+from engram.models.store import Store
+from engram.settings import Settings
+
+#: Notes are read up to this many bytes, so that a user's larger file is left alone.
+NOTE_BYTES = 20_000_000
+
+#: Pairs ``(row id, row id, cosine)`` of similar memories, the most similar first.
+Similar = Callable[[float], Iterator[tuple[int, int, float]]]
+
+
+class TimeIsUp(Exception):
+    """The time budget of this run has ended; the next run goes on with the same step."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What the steps share."""
+
+    store: Store
+    settings: Settings
+    #: None where no run is logged: a dry run, and what follows an extraction.
+    run_id: int | None = None
+    #: None where no vectors are at hand.
+    similar: Similar | None = None
+    duplicate_cosine: float = 0.92
+    is_dry: bool = False
+    #: Steady time at which the budget ends, in seconds; None for no end.
+    until_seconds: float | None = None
+    #: Lines for the report, a line a change.
+    told: list[str] = field(default_factory=list)
+    #: Note file → its text before this run, "" for none; for the undo.
+    files_before: dict[str, str] = field(default_factory=dict)
+    #: Note file → digest of what this run wrote, so that an undo sees whether somebody wrote there since.
+    files_after: dict[str, str] = field(default_factory=dict)
+    #: Commits the report so far.
+    save: Callable[[], None] = lambda: None
+
+    def tell(self, text: str) -> None:
+        """Add a line to the report."""
+        self.told.append(text)
+
+    def check_time(self) -> None:
+        """Go on. Raises TimeIsUp where the budget has ended; what was done so far is committed."""
+        if self.until_seconds is not None and self.store.clock.steady_seconds() > self.until_seconds:
+            raise TimeIsUp
+
+    def current(self, *seen: Episode) -> list[Episode] | None:
+        """The memories as they are now; None where one of them changed since it was read. Inside ``writing``."""
+        found = [episodes.find_episode(self.store, one.episode_id) for one in seen]
+        now = [one for one in found if one is not None]
+        is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
+        return now if is_same else None
+
+    def change(self, episode: Episode, action: str, reason: str, **changes: Any) -> bool:
+        """Change one memory in a transaction of its own, if nobody else did meanwhile; tells nothing."""
+        if self.is_dry:
+            return True
+        with self.store.writing():
+            now = self.current(episode)
+            if now is not None:
+                episodes.change_episode(self.store, now[0], action, reason, run_id=self.run_id, **changes)
+        return now is not None
+
+    # -- notes
+
+    def read_note(self, name: str) -> str | None:
+        """A note of the memory folder, "" for none; None where it is too large to be rewritten."""
+        data = read_regular(self.settings.places.notes / name, NOTE_BYTES + 1) or b""
+        return None if len(data) > NOTE_BYTES else data.decode("utf-8", "replace")
+
+    def will_write(self, name: str, before: str) -> None:
+        """Remember, and commit, what a note said before this run."""
+        self.files_before.setdefault(name, before)
+        self.save()
+
+    def write_note(self, name: str, text: str) -> None:
+        """Write a note; ``will_write`` comes first."""
+        write_atomic(self.settings.places.notes / name, text.encode())
+        self.files_after[name] = digest_of(text)
+
+
+def living(store: Store) -> list[Episode]:
+    """Memories that are neither archived nor superseded: the most trusted first, then the oldest."""
+    found = [e for e in episodes.all_episodes(store) if e.status in ("active", "provisional")]
+    return sorted(
+        found, key=lambda e: (not e.is_pinned, e.source != "manual", e.importance != "high", e.created_at_ms, e.id)
+    )
+
+
+def digest_of(text: str) -> str:
+    """Tells one text of a note from another."""
+    return hashlib.sha256(text.encode()).hexdigest()

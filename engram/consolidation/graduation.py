@@ -1,0 +1,97 @@
+"""MEMORY.md: what has proved itself goes in, what no longer holds comes out; the oldest sections go to the archive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from engram.clock import day_of
+from engram.consolidation.ageing import graduates
+from engram.consolidation.context import Context, living
+from engram.models import episodes
+from engram.models.episodes import Episode
+from engram.notes.memory_note import add_lines, within_limits
+from engram.redaction.display import fence_safe, one_line
+
+NOTE = "MEMORY.md"
+#: MEMORY.md is read up to this many bytes, so that a user's larger file is left alone.
+_NOTE_BYTES = 1_000_000
+#: Longest line, in characters.
+_LINE_CHARS = 240
+_MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
+
+
+def graduate(context: Context) -> None:
+    """Write the memories that have earned it into MEMORY.md, at most ``graduate_limit`` a run."""
+    now = context.store.now_ms()
+    chosen = [e for e in living(context.store) if graduates(e, now)][: context.settings.graduate_limit]
+    if not chosen:
+        return
+    text = _editable(context)
+    if text is None:
+        return
+    for episode in chosen:
+        context.tell(f"graduate {episode.episode_id} into {NOTE}")
+    if context.is_dry:
+        return
+    lines = [f"- {fence_safe(one_line(e.summary, _LINE_CHARS))} <!-- {e.episode_id} -->" for e in chosen]
+    others = without_lines(text, [e.episode_id for e in chosen])
+    kept, moved = within_limits(add_lines(others, day_of(now)[:7], lines))
+    _write(context, text, kept, moved)
+    for episode in chosen:
+        context.change(episode, "graduate", f"into {NOTE}", graduated_at_ms=now)
+
+
+def retire(context: Context) -> None:
+    """Move the lines of memories that were replaced, archived or lowered since from MEMORY.md to the archive."""
+    text = _editable(context, is_quiet=True)
+    if not text:
+        return
+    kept: list[str] = []
+    moved: list[str] = []
+    for line in text.splitlines(keepends=True):
+        found = _MARK.search(line)
+        why = _why_out(episodes.find_episode(context.store, found.group(1))) if found else ""
+        (moved if why else kept).append(line)
+        if found and why:
+            context.tell(f"take {found.group(1)} out of {NOTE} ({why})")
+    if moved and not context.is_dry:
+        _write(context, text, "".join(kept), "".join(["## No longer holds\n", *moved]))
+
+
+def without_lines(text: str, ids: Sequence[str]) -> str:
+    """MEMORY.md without the lines of some memories."""
+    return "".join(line for line in text.splitlines(keepends=True) if not any(f"<!-- {one} -->" in line for one in ids))
+
+
+def _why_out(episode: Episode | None) -> str:
+    """Why a memory's line no longer belongs into MEMORY.md; "" where it does, and for one that is not there."""
+    if episode is None:
+        return ""
+    if episode.status in ("superseded", "archived"):
+        return episode.status
+    return "lowered" if episode.is_lowered else ""
+
+
+def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
+    text = context.read_note(NOTE)
+    if text is None or len(text.encode()) > _NOTE_BYTES:
+        if not is_quiet:
+            context.tell(f"{NOTE} is too large to be edited; nothing graduated")
+        return None
+    return text
+
+
+def _write(context: Context, before: str, kept: str, moved: str) -> None:
+    """Write MEMORY.md, and what leaves it behind the archive of the month."""
+    archive = f"archive/{day_of(context.store.now_ms())[:7]}.md"
+    old = context.read_note(archive) if moved else None
+    if moved and old is None:
+        context.tell(f"{archive} is too large; {NOTE} stays as it is")
+        return
+    context.will_write(NOTE, before)
+    if moved:
+        context.will_write(archive, old or "")
+        joint = "" if not old or old.endswith("\n") else "\n"
+        context.write_note(archive, f"{old}{joint}{moved}")
+    context.write_note(NOTE, kept)

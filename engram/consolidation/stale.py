@@ -1,0 +1,153 @@
+"""Memories that are bound to files are marked once git says that a file changed much, or went, since they were made."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from engram.clock import day_of
+from engram.consolidation.context import Context, living
+from engram.ingest.scope import why_not
+from engram.models import episodes
+from engram.models.episodes import Episode
+from engram.models.sessions import ProjectRow, find_session, list_projects
+from engram.models.turns import load_turn_row
+from engram.transcripts.project import is_excluded
+
+#: Kinds that tell how the code is; wishes and decisions do not go stale with a file.
+_BOUND_KINDS = ("fact", "fix", "state", "dead-end")
+#: Changed lines from which on a file changed much, and their share of its lines now.
+LEAST_LINES = 40
+LEAST_SHARE = 0.5
+#: Longest time for one question to git, in seconds.
+GIT_SECONDS = 10.0
+#: Commits that are looked at, and bytes of git's answer.
+_COMMITS, _ANSWER_BYTES = 3_000, 20_000_000
+#: A file larger than this is not counted, in bytes.
+_FILE_BYTES = 4_000_000
+_NUMSTAT = re.compile(r"(\d+)\t(\d+)\t(.+)")
+#: No hook, helper, pager, lock or network: git only reads.
+_QUIET = (
+    "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+    "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "protocol.allow=never",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What one commit did to one file."""
+
+    at_ms: int
+    #: Lines added and removed.
+    lines: int
+
+
+def mark_stale(context: Context) -> None:
+    """Look at every project whose folder is there and may be read; one question to git for each."""
+    waiting: dict[int, list[Episode]] = {}
+    for episode in living(context.store):
+        if episode.kind in _BOUND_KINDS and not episode.stale_reason and episode.project_id is not None:
+            waiting.setdefault(episode.project_id, []).append(episode)
+    for project in list_projects(context.store):
+        context.check_time()
+        root = Path(project.root)
+        is_there = bool(project.root) and root.is_absolute() and (root / ".git").exists()
+        if project.id in waiting and is_there and not is_excluded(project.root, context.settings.exclude):
+            _mark_project(context, project, waiting[project.id])
+
+
+def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episode]) -> None:
+    bound = [(one, since, files) for one in waiting if (since := _since_ms(context, one))
+             if (files := bound_files(context, one, project.root))]  # fmt: skip
+    if not bound:
+        return
+    changes = changes_since(project.root, min(since for _, since, _ in bound))
+    for episode, since, files in bound:
+        for name in files:
+            reason = why_stale(Path(project.root), name, [c for c in changes.get(name, ()) if c.at_ms > since])
+            if reason:
+                if context.change(episode, "stale", reason, stale_reason=reason):
+                    context.tell(f"stale {episode.episode_id} ({reason})")
+                break
+
+
+def _since_ms(context: Context, episode: Episode) -> int:
+    """From when on commits count: what its own session committed belongs to the memory. 0 where it may not be read."""
+    session = find_session(context.store, episode.session_id)
+    if session is not None and why_not(context.store, session.session_id, context.settings):
+        return 0
+    return max(episode.valid_from_ms or episode.created_at_ms, session.last_at_ms if session else 0)
+
+
+def bound_files(context: Context, episode: Episode, root: str) -> list[str]:
+    """Files of the project that the memory names and its turn touched, relative to the root."""
+    names = {PurePosixPath(one.replace("\\", "/")).name.lower() for one in episode.entities}
+    names |= {word.strip(".,;:()`'\"").rpartition("/")[2].lower() for word in episode.summary.split()}
+    found: dict[str, None] = {}
+    for evidence in episodes.evidence_of(context.store, episode.id):
+        stored = load_turn_row(context.store, evidence.turn_id) if evidence.turn_id else None
+        for file in stored.turn.files if stored else ():
+            path = PurePosixPath(file.replace("\\", "/"))
+            for folder in (root, stored.turn.cwd if stored else root):
+                if path.name.lower() in names and path.is_relative_to(folder):
+                    found[path.relative_to(folder).as_posix()] = None
+                    break
+    return list(found)
+
+
+def why_stale(root: Path, name: str, changes: Sequence[FileChange]) -> str:
+    """Why a memory about a file may no longer hold; "" where the file hardly changed."""
+    if not changes:
+        return ""
+    last = day_of(max(change.at_ms for change in changes))
+    lines_now = _count_lines(root / name)
+    if lines_now is None:
+        return f"{name} is gone since {last}"
+    changed = sum(change.lines for change in changes)
+    if changed < max(LEAST_LINES, LEAST_SHARE * lines_now):
+        return ""
+    plural = "s" if len(changes) > 1 else ""
+    return f"{name} changed much: {changed} lines in {len(changes)} commit{plural}, last {last}"
+
+
+def _count_lines(path: Path) -> int | None:
+    """Lines of a file; None where there is none."""
+    try:
+        if not path.is_file():
+            return None
+        return 0 if path.stat().st_size > _FILE_BYTES else path.read_bytes().count(b"\n")
+    except OSError:
+        return None
+
+
+def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
+    """File, relative to the root → what commits since a time did to it; {} where git is missing, slow or unwilling."""
+    command = [
+        "git", "-C", root, *_QUIET, "log", f"--since=@{since_ms // 1000}", f"--max-count={_COMMITS}", "--format=@%ct",
+        "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-merges",
+    ]  # fmt: skip
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=GIT_SECONDS, check=False, env=environment
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return {} if done.returncode else read_numstat(done.stdout[:_ANSWER_BYTES].decode("utf-8", "replace"))
+
+
+def read_numstat(text: str) -> dict[str, list[FileChange]]:
+    """What ``git log --format=@%ct --numstat`` says."""
+    found: dict[str, list[FileChange]] = {}
+    at_ms = 0
+    for line in text.splitlines():
+        if line.startswith("@") and line[1:].isdigit():
+            at_ms = int(line[1:]) * 1000
+        elif match := _NUMSTAT.fullmatch(line):
+            found.setdefault(match[3], []).append(FileChange(at_ms, int(match[1]) + int(match[2])))
+    return found
