@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
 import time
@@ -12,21 +11,23 @@ from pathlib import Path
 from types import FrameType
 
 import click
+from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
-from engram.cli.health import take_health
+from engram.cli.health import Health, take_health
 from engram.cli.options import json_option
 from engram.cli.output import console, print_json
 from engram.cli.picture import draw, line
 from engram.cli.supervisor import Child, Supervisor, engram_command
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.errors import EngramError
+from engram.errors import EngramError, StoreError
 from engram.transcripts.discover import find_transcripts
 
 #: How often the picture is drawn and the children are looked after, in seconds.
 _PICTURE_SECONDS = 1.0
 #: Looking may take one part in so many of the time.
-_LOOK_SHARE = 100
+_LOOK_SHARE = 20
 #: How often a line is printed where there is no terminal, at least, in seconds.
 _LINE_SECONDS = 10.0
 #: The transcripts that Engram ships, as a Claude configuration folder.
@@ -75,6 +76,7 @@ def _run(workspace: Workspace) -> None:
     supervisor = Supervisor([Child(name, engram_command(arguments, name)) for name in ("watch", "work")])
     workspace.places.prepare()
     with _stop_signals() as stopping:
+        click.echo(f"Engram reads along; Ctrl-C stops it. Memory: {workspace.settings.home}", err=True)
         supervisor.start()
         try:
             _show(workspace, supervisor, stopping)
@@ -82,6 +84,9 @@ def _run(workspace: Workspace) -> None:
             click.echo("Stopping…", err=True)
             was_clean = supervisor.stop()
     failed = next((child for child in supervisor.children if child.has_failed), None)
+    for child in supervisor.children:
+        if child.ended and not child.has_failed:
+            click.echo(child.ended, err=True)
     if failed is not None:
         raise EngramError(f"engram {failed.name} cannot run: {failed.ended.removeprefix('Error: ')}")
     click.echo("Stopped." if was_clean else "Stopped; one process did not end by itself and was killed.", err=True)
@@ -107,23 +112,67 @@ def _stop_signals() -> Iterator[threading.Event]:
 def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Event) -> None:
     """Look after the children once a second; look at everything else as seldom as that takes long."""
     screen = console()
-    home = str(workspace.settings.home)
-    live = Live(console=screen, auto_refresh=False, transient=True) if screen.is_terminal else None
-    if live is None:
-        click.echo(f"Engram reads along. Memory: {home}")
-    last, printed_seconds, look_seconds = "", time.monotonic(), 0.0
-    with workspace.store() as store, live or contextlib.nullcontext():
+    teller = _Picture(screen) if screen.is_terminal else _Lines()
+    look_seconds = 0.0
+    with teller:
         while not stopping.is_set() and supervisor.look():
             started = time.monotonic()
             if started >= look_seconds:
-                health = take_health(store, workspace.settings)
+                teller.tell(workspace, supervisor.children)
                 look_seconds = started + _LOOK_SHARE * (time.monotonic() - started)
-                now = line(health)
-                if live is not None:
-                    live.update(draw(health, supervisor.children, home), refresh=True)
-                elif now != last and started - printed_seconds >= _LINE_SECONDS:
-                    click.echo(now)
-                    last, printed_seconds = now, started
             stopping.wait(_PICTURE_SECONDS)
-        if live is None:
-            click.echo(line(take_health(store, workspace.settings)))
+
+
+def _look(workspace: Workspace) -> Health | str:
+    """How everything is, or why that cannot be told now. Opens the memory anew: the worker may set a damaged one aside."""
+    try:
+        with workspace.store() as store:
+            return take_health(store, workspace.settings)
+    except StoreError as error:
+        return str(error)
+
+
+class _Picture:
+    """Tells by a picture that changes in its place."""
+
+    def __init__(self, screen: Console) -> None:
+        self._live = Live(console=screen, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> _Picture:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def tell(self, workspace: Workspace, children: list[Child]) -> None:
+        """Draw the picture anew."""
+        health = _look(workspace)
+        if isinstance(health, str):
+            self._live.update(Text(health, style="yellow"), refresh=True)
+        else:
+            self._live.update(draw(health, children, str(workspace.settings.home)), refresh=True)
+
+
+class _Lines:
+    """Tells by lines, one when something changed and at the end: for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._last = self._latest = ""
+        self._printed_seconds = -_LINE_SECONDS
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._latest != self._last:
+            click.echo(self._latest)
+
+    def tell(self, workspace: Workspace, _: list[Child]) -> None:
+        """Print a line where something changed and the last one is old enough."""
+        health = _look(workspace)
+        self._latest = health if isinstance(health, str) else line(health)
+        now = time.monotonic()
+        if self._latest != self._last and now - self._printed_seconds >= _LINE_SECONDS:
+            click.echo(self._latest)
+            self._last, self._printed_seconds = self._latest, now

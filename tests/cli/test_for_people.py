@@ -23,6 +23,7 @@ from engram.errors import AlreadyRunning, EngramError
 from engram.models import counts, episodes, transcripts, work
 from engram.models.store import Store
 from engram.models.transcripts import BadLine
+from engram.paths import Home
 from engram.settings import load
 
 Run = Callable[..., Result]
@@ -155,7 +156,29 @@ def test_the_picture_is_drawn_until_it_is_stopped(
     as_picture = capsys.readouterr().out
 
     assert "5 sessions, 13 turns" in as_lines
-    assert "Ctrl-C stops it" in as_picture
+    assert "memory in" in as_picture
+
+
+def test_a_memory_that_cannot_be_opened_is_told_and_looked_at_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class OneLook(Supervisor):
+        looks = 0
+
+        def look(self) -> bool:
+            self.looks += 1
+            return self.looks < 3
+
+    monkeypatch.setattr(up_command, "_PICTURE_SECONDS", 0.0)
+    monkeypatch.setattr(up_command, "_LINE_SECONDS", 0.0)
+    home.prepare()
+    home.memory_db.write_bytes(b"no database at all, but long enough to be taken for a damaged one" * 100)
+
+    up_command._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
+    monkeypatch.setattr(up_command, "console", lambda: Console(force_terminal=True, width=100))
+    up_command._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
+
+    assert capsys.readouterr().out.count("is damaged") >= 2
 
 
 def test_a_child_that_cannot_run_ends_up_with_its_reason(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
