@@ -50,7 +50,9 @@ def write(store: Store, turn: Turn) -> int:
         session = sessions.ensure_session(
             store, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/a", at_ms=5
         )
-        return turns.write_turn(store, turn, session, transcripts.ensure_transcript(store, Path("/x/s1.jsonl"), session.id))
+        return turns.write_turn(
+            store, turn, session, transcripts.ensure_transcript(store, Path("/x/s1.jsonl"), session.id)
+        )
 
 
 def test_a_turn_comes_back_as_it_was_written(store: Store) -> None:
@@ -124,7 +126,9 @@ def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
 
 def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
     with store.writing():
-        made = episodes.add_episode(store, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), [])
+        made = episodes.add_episode(
+            store, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), []
+        )
         episodes.change_episode(store, made, "edit", "better words", summary="lock is held")
 
     assert fulltext.search_episodes(store, ["flock"], 5) == []
