@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ from engram.search.candidates import read_passages
 from engram.search.excerpt import excerpt
 from engram.search.loaded import LoadedVectors
 from engram.search.query import Query
-from engram.search.signs import GROUPS, signs_of
+from engram.search.signs import GROUPS, STEP_NAMES, signs_of
 from engram.search.source import Source
 from engram.search.terms import TermCounts
 
@@ -64,11 +64,14 @@ def main() -> None:
     parser.add_argument("--questions", type=Path, required=True)
     parser.add_argument("--homes", type=Path, required=True)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--ablation", action="store_true", help="train again without each step")
     options = parser.parse_args()
     found: dict[str, dict[str, float]] = {}
     for name, no_model in (("with_model", False), ("text_alone", True)):
         rows = collect(options, no_model=no_model)
         report(name, rows)
+        for step in STEP_NAMES if options.ablation else ():
+            report(f"{name} without {step}", [without(row, step) for row in rows])
         weights = train(rows)
         found[name] = {sign: round(float(one), 3) for sign, one in zip(GROUPS, weights, strict=True)}
     if options.write:
@@ -119,6 +122,12 @@ def rows_of(
             )
         )  # fmt: skip
     return rows
+
+
+def without(row: Row, step: str) -> Row:
+    """The same question, a step's signs gone."""
+    kept = np.array([float(GROUPS[sign] != step) for sign in GROUPS])
+    return replace(row, signs=row.signs * kept)
 
 
 def uuid_of(store: Store, said_id: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from engram.models.fulltext import search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
 from engram.models.turns import places_of
+from engram.models.vectors import vectors_of
 from engram.search.asked import Asked, take_apart
 from engram.search.classic import NEWEST, rank_classic
 from engram.search.loaded import Floats, LoadedVectors
@@ -27,8 +29,12 @@ from engram.settings import Settings
 
 __all__ = ["Hit", "Query", "Searcher"]
 
+#: Vectors of questions that are remembered.
+_REMEMBERED = 16
 #: Candidates that text and vectors bring, each.
 CANDIDATES = 200
+#: Memories that a new one is compared with, at most.
+NEIGHBOURS = 40
 
 
 class Searcher:
@@ -48,6 +54,8 @@ class Searcher:
         if index is None and embedder is not None:
             index = {owner: LoadedVectors(owner, embedder.model_id, embedder.dimension) for owner in "pen"}
         self._index = index or {}
+        self._vectors: dict[str, Floats] = {}
+        self._lock = threading.Lock()
         self._counts = {table: TermCounts(table) for table in ("passage_fts", "episode_fts", "note_fts")}
 
     def refresh(self) -> int:
@@ -97,15 +105,41 @@ class Searcher:
             found += note_hits(source, query, asked, vector)
         return sorted(found, key=lambda hit: -hit.score)[: query.limit]
 
+    def similar_episodes(self, row_ids: Sequence[int], least_cosine: float) -> list[tuple[int, int, float]]:
+        """``(one of row_ids, another row id, cosine)`` of memories at least so alike, the most alike first.
+
+        Pairs within ``row_ids`` are left out: what was kept together is one statement. Nothing without an embedder.
+        """
+        index = self._index.get("e")
+        if index is None or self._embedder is None:
+            return []
+        mine = set(row_ids)
+        pairs = []
+        for row_id, _, data in vectors_of(self._store, "e", self._embedder.model_id, list(mine)):
+            vector = np.frombuffer(data, dtype=np.float16).astype(np.float32)
+            found = index.search(vector, NEIGHBOURS, None)
+            pairs += [(row_id, other, cosine) for other, cosine in found.items()
+                      if other not in mine and cosine >= least_cosine]  # fmt: skip
+        return sorted(pairs, key=lambda pair: -pair[2])
+
     # -- the question
 
     def _take_apart(self, query: Query) -> Asked:
         return take_apart(query, self._store.now_ms() if query.now_ms is None else query.now_ms)
 
     def _vector_of(self, query: Query) -> Floats | None:
+        """The question's vector; the last few are remembered, since a prompt is mostly asked more than once."""
         if self._embedder is None or not query.text.strip():
             return None
+        with self._lock:
+            known = self._vectors.get(query.text)
+        if known is not None:
+            return known
         vector: Floats = self._embedder.embed_query(query.text)
+        with self._lock:
+            self._vectors[query.text] = vector
+            while len(self._vectors) > _REMEMBERED:
+                del self._vectors[next(iter(self._vectors))]
         return vector
 
     def _nearest(self, owner: str, vector: Floats | None, query: Query) -> dict[int, float]:
