@@ -38,10 +38,10 @@ def drop_lease(store: Store, name: str, owner: str) -> None:
         store.run("UPDATE lease SET owner = '', until_ms = 0 WHERE name = ? AND owner = ?", (name, owner))
 
 
-def note_crash(store: Store, work: Work, error: str, *, max_attempts: int) -> None:
-    """The process died while it was at this work: once may be chance, from then on it waits, and is dead in the end."""
+def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts: int) -> None:
+    """The process died while it was at this work: ``free`` times may be chance, then it waits, and is dead in the end."""
     attempts = work.attempts + 1
-    wait = 0 if attempts == 1 else BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
+    wait = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
     with store.writing():
         store.run(
             "UPDATE work SET state = ?, attempts = ?, last_error = ?, due_at_ms = ?, updated_at_ms = ? "

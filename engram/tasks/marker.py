@@ -16,7 +16,9 @@ _PREFIX = "at "
 #: How long a mark counts, in seconds; a worker that is killed leaves it behind.
 _SECONDS = 86_400
 #: So often a piece of work may end its process before it is set aside.
-MAX_CRASHES = 8
+MAX_CRASHES = 12
+#: So often that is taken for chance, and the work is tried again at once.
+FREE_CRASHES = 5
 
 
 @contextlib.contextmanager
@@ -48,7 +50,8 @@ def clear_dead_leases(store: Store) -> None:
         drop_lease(store, name, owner)
         work = find_work(store, *_work_of(name)) if name.startswith(_PREFIX) else None
         if work is not None:
-            note_crash(store, work, "the worker was killed or crashed while at it", max_attempts=MAX_CRASHES)
+            reason = "the worker was killed or crashed while at it"
+            note_crash(store, work, reason, free=FREE_CRASHES, max_attempts=MAX_CRASHES)
 
 
 def _work_of(name: str) -> tuple[str, str]:

@@ -10,8 +10,8 @@ import pytest
 from engram.clock import FixedClock
 from engram.models.changes import lease_owners
 from engram.models.store import Store, open_store
-from engram.models.work import Work, WorkState, find_work, make_due, take_lease
-from engram.tasks.marker import MAX_CRASHES, clear_dead_leases, marked, running
+from engram.models.work import BACK_OFF_SECONDS, Work, WorkState, find_work, make_due, take_lease
+from engram.tasks.marker import FREE_CRASHES, MAX_CRASHES, clear_dead_leases, marked, running
 
 #: No system has a process of this number.
 DEAD_PID = 2**22 + 7
@@ -53,7 +53,7 @@ def test_further_crashes_wait_longer_and_in_the_end_the_work_is_set_aside(store:
     states = [crash(store) for _ in range(MAX_CRASHES)]
 
     waits = [(work.due_at_ms - store.now_ms()) // 1000 for work in states]
-    assert waits[:5] == [0, 30, 60, 120, 120]
+    assert waits[FREE_CRASHES - 1 : FREE_CRASHES + 5] == [0, *BACK_OFF_SECONDS, 120]
     assert [work.state for work in states[:-1]] == [WorkState.DUE] * (MAX_CRASHES - 1)
     assert states[-1].state is WorkState.DEAD
     assert "crashed" in states[-1].last_error
