@@ -70,6 +70,7 @@ def _print_memory(facts: dict[str, Any]) -> None:
             ("importance", facts["importance"]),
             ("status", ", ".join([facts["status"], *marks])),
             ("superseded by", facts["superseded_by"]),
+            ("may be stale", facts["stale_reason"]),
             ("made", f"{when(facts['created_at_ms'])} by {facts['extractor']}"),
             ("session", facts["session"]),
             ("used", f"{facts['access_count']} times"),

@@ -1,4 +1,4 @@
-"""The daily log: what each session asked, changed and left open, kept in one Markdown file a day without a model."""
+"""The daily log: what each session asked, decided, changed and left open, kept in one Markdown file a day without a model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from engram.atomic import read_regular, write_atomic
 from engram.clock import day_of
 from engram.errors import BadRequest
+from engram.models.episodes import Episode, episodes_of_session
 from engram.models.sessions import find_session, project_by_id
 from engram.models.store import Store
 from engram.models.turns import turns_of_session
@@ -38,13 +39,14 @@ def log_session(store: Store, home: Home, session_id: str) -> Path | None:
         return None
     project = None if session.project_id is None else project_by_id(store, session.project_id)
     path = home.daily_notes / f"{day_of(session.last_at_ms)}.md"
-    section = session_section(session_id, project.name if project else "no project", turns)
+    decided = [e.summary for e in episodes_of_session(store, session_id) if e.kind == "decision" and _holds(e)]
+    section = session_section(session_id, project.name if project else "no project", turns, decided)
     _put_section(path, f"<!-- session {session_id} -->", section)
     return path
 
 
-def session_section(session_id: str, project: str, turns: Sequence[Turn]) -> str:
-    """The Markdown section of one session: asked, changed, left open."""
+def session_section(session_id: str, project: str, turns: Sequence[Turn], decided: Sequence[str] = ()) -> str:
+    """The Markdown section of one session: asked, decided, changed, committed, left open."""
     asked = [f"- {_short(turn.prompt)}" for turn in turns if turn.prompt]
     files = list(
         dict.fromkeys(f for turn in turns for a in turn.actions if a.is_edit and not a.is_error for f in a.files)
@@ -52,6 +54,8 @@ def session_section(session_id: str, project: str, turns: Sequence[Turn]) -> str
     commits = [action.commit for turn in turns for action in turn.actions if action.commit]
     left = _left_open(turns)
     lines = [f"## {project}", f"<!-- session {session_id} -->", "", "Asked:", *asked[-40:]]
+    if decided:
+        lines += ["", "Decided:", *[f"- {_short(one)}" for one in decided[-20:]]]
     if files:
         lines += ["", "Changed:", *[f"- `{_one_line(name)}`" for name in files[:30]]]
     if commits:
@@ -59,6 +63,10 @@ def session_section(session_id: str, project: str, turns: Sequence[Turn]) -> str
     if left:
         lines += ["", "Left open:", *[f"- {one}" for one in left]]
     return "\n".join(lines) + "\n"
+
+
+def _holds(episode: Episode) -> bool:
+    return episode.status in ("active", "provisional") and not episode.suspect
 
 
 def save_note(home: Home, text: str, redact: Redact, at_ms: int) -> Path:

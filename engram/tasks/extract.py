@@ -37,6 +37,7 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; True where that changed a memory. Raises ExtractionError, StoreError."""
+    from engram.consolidation.arrivals import welcome
     from engram.extraction.service import extract_session
 
     if runtime.extractor is None:
@@ -44,6 +45,13 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
     report = extract_session(
         runtime.store, session_id, extractor=runtime.extractor, embedder=runtime.embedder, settings=runtime.settings
     )
-    if report.has_changed:
+    if not report.turns:
+        return False
+    runtime.refresh_index()
+    lines = welcome(
+        runtime.store, runtime.settings, session_id, report.row_ids, runtime.searcher.similar_episodes,
+        duplicate_cosine=0.92 if runtime.embedder is None else runtime.embedder.thresholds.duplicate,
+    )  # fmt: skip
+    if lines:
         runtime.refresh_index()
-    return report.has_changed
+    return report.has_changed or bool(lines)
