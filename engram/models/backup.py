@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.atomic import FILE_MODE, make_private_folder
+from engram.atomic import FILE_MODE, locked_folder, make_private_folder
 from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.database import DATABASE_ERRORS, connect_plainly, driver_errors, is_damage, open_database
@@ -53,12 +52,8 @@ def has_content(store: Store) -> bool:
 def holding_backups(folder: Path) -> Iterator[Path]:
     """Hold the folder of backups: nobody makes one meanwhile, so that forgetting cannot miss a half-made copy."""
     make_private_folder(folder)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked_folder(folder):
         yield folder
-    finally:
-        os.close(descriptor)
 
 
 def make_backup(store: Store, folder: Path, *, keep: int = KEEP) -> Backup:

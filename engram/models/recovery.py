@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.atomic import read_regular
+from engram.atomic import locked_folder, read_regular
 from engram.errors import BadRequest, EngramError
 from engram.models import episodes, sessions
 from engram.models.backup import drop_database
 from engram.models.episodes import Episode
-from engram.models.store import Store, set_aside
+from engram.models.store import Store, move_aside
 
 logger = logging.getLogger(__name__)
 
@@ -141,8 +141,9 @@ def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
     drop_database(half)
     try:
         _copy_file(backup, half)
-        aside = set_aside(path, "memory.replaced.db") if os.path.lexists(path) else None
-        os.replace(half, path)
+        with locked_folder(path.parent):
+            aside = move_aside(path, "memory.replaced.db") if os.path.lexists(path) else None
+            os.replace(half, path)
     finally:
         drop_database(half)
     with Store(path, driver=driver) as store:

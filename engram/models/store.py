@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,12 +13,16 @@ from typing import Any
 
 import peewee
 
-from engram.atomic import FILE_MODE, FOLDER_MODE, read_regular
+from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder, read_regular
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
 from engram.models.database import DATABASE_ERRORS, choose_driver, driver_errors, is_damage, open_database
 from engram.models.migrations import migrate
 from engram.models.schema import APPLICATION_ID
+
+#: Database files (device, inode) that this process found to be Engram's, or new.
+_looked_at: set[tuple[int, int]] = set()
+_looking = threading.Lock()
 
 #: What a statement may be given.
 Value = str | int | float | bytes | None
@@ -53,7 +58,9 @@ class Store:
             raise BrokenDatabase(f"{self.path} is no regular file")
         if _is_foreign_file(self.path):
             raise ForeignDatabase(f"{self.path} is a database of another program")
-        self._make_private()
+        if not os.path.lexists(self.path):
+            with locked_folder(self.path.parent):
+                self._make_private()
         with self._mapped_errors():
             self._connect()
             self._check_owner()
@@ -82,8 +89,9 @@ class Store:
                 time.sleep(0.01)
 
     def _check_owner(self) -> None:
-        application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
+        # In this order: another process may be making the tables just now, and sets the id in the same transaction.
         tables = int(self._database.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
         if application != APPLICATION_ID and tables:
             raise ForeignDatabase(f"{self.path} is a database of another program")
 
@@ -206,22 +214,44 @@ def is_no_file(path: Path) -> bool:
 def _is_foreign_file(path: Path) -> bool:
     """True for another program's database, by its header alone: opening it would already write to it.
 
-    A database of a single page tells nothing: ours is one until its first checkpoint.
+    A database of a single page tells nothing: ours is one until its first checkpoint. A file that this process looked
+    at before is not looked at again: closing a file gives up all locks of the process on it, SQLite's among them.
     """
+    try:
+        facts = path.stat()  # before the header is read: another process may be filling the file just now
+    except OSError:
+        return False
+    with _looking:
+        identity = (facts.st_dev, facts.st_ino)
+        if identity in _looked_at:
+            return False
+        if _has_foreign_header(path, facts.st_size):
+            return True
+        _looked_at.add(identity)
+    return False
+
+
+def _has_foreign_header(path: Path, size: int) -> bool:
     header = read_regular(path, 100) or b""
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         return False
     application = int.from_bytes(header[68:72], "big")
     page_bytes = int.from_bytes(header[16:18], "big")
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
-    return application != APPLICATION_ID and path.stat().st_size > page_bytes
+    return application != APPLICATION_ID and size > page_bytes
 
 
 def set_aside(path: Path, name: str) -> Path:
     """Move a database and its side files out of the way as ``name`` in the same folder; returns where it went.
 
-    A name that is taken gets a time behind it; nothing is ever overwritten.
+    A name that is taken gets a time behind it; nothing is ever overwritten. Nobody makes a new database meanwhile.
     """
+    with locked_folder(path.parent):
+        return move_aside(path, name)
+
+
+def move_aside(path: Path, name: str) -> Path:
+    """As ``set_aside``, with the folder's lock held by the caller."""
     target = path.with_name(name)
     if os.path.lexists(target):
         target = path.with_name(f"{Path(name).stem}.{time.time_ns()}{Path(name).suffix}")
@@ -244,8 +274,14 @@ def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK)
         return store.open()
     except ForeignDatabase:
         store.close()
-        set_aside(path, "memory.v2.db")
-        return Store(path, driver=driver, clock=clock).open()
     except BrokenDatabase:
         store.close()
         raise
+    with locked_folder(path.parent):
+        # Another process may have set it aside meanwhile, and what lies there now is ours.
+        with contextlib.suppress(ForeignDatabase):
+            return store.open()
+        store.close()
+        move_aside(path, "memory.v2.db")
+        store._make_private()
+    return Store(path, driver=driver, clock=clock).open()
