@@ -38,7 +38,7 @@ from engram.search.service import Searcher
 from engram.settings import Settings
 
 #: Floors that are tried.
-FLOORS = (0.3, 0.34, 0.4, 0.45, 0.5)
+FLOORS = (0.25, 0.31, 0.35, 0.4, 0.45, 0.5)
 #: Features that mean nothing without a model; the place is that of the text score alone then.
 NEEDS_MODEL = ("cosine", "both", "rank")
 

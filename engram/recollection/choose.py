@@ -19,13 +19,13 @@ PROVISIONAL_CONFIDENCE = 0.5
 class Floors:
     """Relevance (0 to 1) below which nothing is said."""
 
-    relevance: float = 0.34
+    relevance: float = 0.31
     #: The floor for memories of high importance is this share of it.
     high_share: float = 0.9
     #: A memory of the session itself, which Claude mostly still sees, must be this much surer.
     own_session: float = 1.2
     #: A further bite must have this share of the best one's relevance.
-    below_best: float = 0.75
+    below_best: float = 0.7
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ OUTPUT_BYTES = 60_000
 TOKEN_CHARS = 4
 #: In a shorter rest of the budget no bite is begun that would not fit, in characters.
 MIN_BITE_CHARS = 130
+#: So far beyond the budget the last bite may go to be whole, in characters.
+OVER_CHARS = 60
 #: Longest bite, in characters.
 BITE_CHARS = 400
 
@@ -51,7 +53,7 @@ def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
         words = shown_text(bite.text, BITE_CHARS)
         if len(words) > left and left < MIN_BITE_CHARS:
             break
-        words = words if len(words) <= left else shown_text(bite.text, left)
+        words = words if len(words) <= left + OVER_CHARS else shown_text(bite.text, left + OVER_CHARS)
         left -= len(words)
         shown.append((bite, words))
     return shown

@@ -11,7 +11,7 @@ from engram.models.episodes import Episode
 from engram.recollection.choose import Asking, Floors, choose_bites
 from engram.recollection.recall import support_of
 from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, relevance
-from engram.recollection.render import bites_text, shown_words
+from engram.recollection.render import OVER_CHARS, bites_text, shown_words
 from engram.search.query import Hit
 
 ASKING = Asking("Why does the watcher hold a flock and no PID file?", "now", 1)
@@ -107,5 +107,5 @@ def test_of_bites_that_do_not_fit_the_best_comes_whole() -> None:
     shown = shown_words(bites, 90)
 
     assert not shown[0][1].endswith("…")
-    assert sum(len(words) for _, words in shown) <= 360
+    assert sum(len(words) for _, words in shown) <= 360 + OVER_CHARS
     assert bites_text([], 120) == ""
