@@ -105,7 +105,7 @@ def rows_of(
     source, now_ms = Source(store, index, TermCounts("passage_fts")), last_said_ms(store)
     rows = []
     for question in questions:
-        query = Query(question.text, now_ms=now_ms)
+        query = Query(question.text, now_ms=now_ms, limit=40)
         asked = take_apart(query, now_ms)
         vector = embedder.embed_query(question.text) if embedder is not None else None
         read, coverage = read_passages(source, query, asked, vector)

@@ -17,8 +17,9 @@ from engram.search.terms import informative
 
 #: Passages that text and vectors bring, each.
 CANDIDATES = 200
-#: Passages that are read closely.
+#: Passages that are read closely at most; fewer where few hits are asked for (the first ten stay the same).
 READ_CLOSELY = 150
+_FEWEST_READ, _READ_A_HIT = 60, 4
 #: Passages of the time that the question names that are read beside those.
 READ_OF_TIME = 100
 
@@ -36,7 +37,7 @@ def read_passages(source: Source, query: Query, asked: Asked, vector: Floats | N
     spots = passage_spots(store, sorted(wide), query.project_id)
     cosines = index.scores_of(vector, [spot[0] for spot in spots]) if vector is not None and index is not None else {}
     pool = build_pool(spots, bm25, cosines)
-    chosen = choose(pool, READ_CLOSELY, frozenset(of_time), READ_OF_TIME)
+    chosen = choose(pool, min(READ_CLOSELY, _FEWEST_READ + _READ_A_HIT * query.limit), frozenset(of_time), READ_OF_TIME)
     near = {int(pool.ids[place]) + apart for place in chosen for apart in (-2, -1, 0, 1, 2)}
     rows = passage_rows(store, sorted(near))
     kept = np.array([place for place in chosen if int(pool.ids[place]) in rows], dtype=np.int64)
