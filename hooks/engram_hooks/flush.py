@@ -8,7 +8,7 @@ import os
 import time
 
 #: After this many seconds the hook is gone, whatever it waits for.
-SECONDS = 0.9
+SECONDS = 0.85
 
 
 def main() -> None:
