@@ -131,7 +131,7 @@ def status(access: Access) -> str:
             if worker
             else f"worker: {NO_WORKER}",
             f"socket: {home.recall_socket} ({'answers' if worker else 'no answer'})",
-            f"schema: {store.value('PRAGMA user_version')}",
+            f"schema: {store.schema_version()}",
             *_episode_lines(store),
             "notes: {} files, {} chunks".format(*notes.count_notes(store)),
             f"recollections waiting: {sum(1 for _ in home.recollections.glob('*.pending'))}",
