@@ -21,7 +21,7 @@ Similar = Callable[[float], Iterator[tuple[int, int, float]]]
 
 
 class TimeIsUp(Exception):
-    """The time budget of this run has ended; the next run goes on with the same step."""
+    """The time budget of this run has ended; what was done is committed, and the next run goes on with the same step."""
 
 
 @dataclass(slots=True)
@@ -47,13 +47,21 @@ class Context:
     #: Commits the report so far.
     save: Callable[[], None] = lambda: None
 
+    #: Lines that stood in the report when this run went on.
+    told_before: int = 0
+
     def tell(self, text: str) -> None:
         """Add a line to the report."""
         self.told.append(text)
 
+    @property
+    def is_over(self) -> bool:
+        """True once the time budget has ended."""
+        return self.until_seconds is not None and self.store.clock.steady_seconds() > self.until_seconds
+
     def check_time(self) -> None:
-        """Go on. Raises TimeIsUp where the budget has ended; what was done so far is committed."""
-        if self.until_seconds is not None and self.store.clock.steady_seconds() > self.until_seconds:
+        """Go on. Raises TimeIsUp where the budget has ended and something was done, so that every run gets further."""
+        if len(self.told) > self.told_before and self.is_over:
             raise TimeIsUp
 
     def current(self, *seen: Episode) -> list[Episode] | None:

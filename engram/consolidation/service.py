@@ -78,6 +78,7 @@ def _run(store: Store, settings: Settings, similar: Similar | None, cosine: floa
     run = runs.begin_run(store)
     context = Context(store, settings, run.id, similar, cosine)
     context.told += run.report.get("lines", [])
+    context.told_before = len(context.told)
     context.files_before |= run.report.get("files_before", {})
     context.files_after |= run.report.get("files_after", {})
     context.until_seconds = store.clock.steady_seconds() + settings.consolidate_budget_seconds

@@ -52,8 +52,12 @@ def mark_stale(context: Context) -> None:
     for episode in living(context.store):
         if episode.kind in _BOUND_KINDS and not episode.stale_reason and episode.project_id is not None:
             waiting.setdefault(episode.project_id, []).append(episode)
-    for project in list_projects(context.store):
-        context.check_time()
+    projects = list_projects(context.store)
+    # Where the time is not enough for all projects, every run begins with another one.
+    start = (context.run_id or 0) % max(1, len(projects))
+    for project in [*projects[start:], *projects[:start]]:
+        if context.is_over:
+            return
         root = Path(project.root)
         is_there = bool(project.root) and root.is_absolute() and (root / ".git").exists()
         if project.id in waiting and is_there and not is_excluded(project.root, context.settings.exclude):

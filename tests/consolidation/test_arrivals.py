@@ -1,0 +1,95 @@
+"""New memories are settled among the old ones as soon as they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.consolidation.arrivals import welcome
+from engram.embedding.embedder import Embedder
+from engram.embedding.hashed import HashedEmbedder
+from engram.models import episodes
+from engram.models.episodes import Episode
+from engram.models.store import Store
+from engram.search.embed import embed_missing
+from engram.search.service import Searcher
+from engram.settings import Settings
+
+Keep = Callable[..., Episode]
+
+
+def similar(*pairs: tuple[Episode, Episode, float]) -> Callable[..., list[tuple[int, int, float]]]:
+    return lambda row_ids, least: [(a.id, b.id, cosine) for a, b, cosine in pairs if cosine >= least]
+
+
+def test_a_decision_that_gives_up_an_older_one_replaces_it_at_once(
+    store: Store, settings: Settings, clock: FixedClock, keep: Keep
+) -> None:
+    old = keep("Decided: the cache lives in Redis")
+    clock.advance(3600)
+    new = keep("Decided: the cache lives in SQLite instead of Redis")
+
+    told = welcome(store, settings, "s1", [new.id], similar((new, old, 0.7)), duplicate_cosine=0.92)
+
+    found = episodes.find_episode(store, old.episode_id)
+    assert found is not None
+    assert (found.status, found.superseded_by) == ("superseded", new.episode_id)
+    assert len(told) == 1
+    assert episodes.history_of(store, old.episode_id)[-1].action == "supersede"
+
+
+def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
+    store: Store, settings: Settings, clock: FixedClock, keep: Keep
+) -> None:
+    old = keep("the queue is SQLite", kind="fact")
+    clock.advance(3600)
+    new = keep("SQLite holds the queue", kind="fact")
+
+    welcome(store, settings, "s1", [new.id], similar((new, old, 0.95)), duplicate_cosine=0.92)
+
+    found = episodes.find_episode(store, old.episode_id)
+    assert found is not None
+    assert found.summary == "the queue is SQLite | SQLite holds the queue"
+    assert episodes.history_of(store, old.episode_id)[-1].before["summary"] == "the queue is SQLite"
+    assert [e.episode_id for e in episodes.all_episodes(store) if e.status == "active"] == [old.episode_id]
+
+
+def test_memories_of_one_extraction_are_not_compared_with_each_other(
+    store: Store, settings: Settings, keep: Keep
+) -> None:
+    embedder = HashedEmbedder()
+    old = keep("the queue lives in the SQLite file")
+    new = [keep("the queue lives in a SQLite file"), keep("the queue lives in that SQLite file")]
+    while embed_missing(store, embedder):
+        pass
+    searcher = Searcher(store, settings, embedder=embedder)
+    searcher.refresh()
+
+    pairs = searcher.similar_episodes([one.id for one in new], 0.3)
+
+    assert {(one, other) for one, other, _ in pairs} == {(one.id, old.id) for one in new}
+    assert all(cosine >= 0.3 for _, _, cosine in pairs)
+    assert searcher.similar_episodes([], 0.3) == []
+    assert Searcher(store, settings).similar_episodes([new[0].id], 0.3) == []
+
+
+@pytest.mark.model
+def test_with_the_bundled_model_a_changed_mind_is_seen_at_once(
+    store: Store, settings: Settings, clock: FixedClock, keep: Keep, bundled: Embedder
+) -> None:
+    old = keep("We deploy with Jenkins pipelines", kind="decision")
+    keep("The parser is written by hand", kind="decision")
+    clock.advance(3600)
+    new = keep("We deploy with GitHub Actions from now on, no longer with Jenkins pipelines", kind="decision")
+    while embed_missing(store, bundled):
+        pass
+    searcher = Searcher(store, settings, embedder=bundled)
+    searcher.refresh()
+
+    told = welcome(
+        store, settings, "s1", [new.id], searcher.similar_episodes, duplicate_cosine=bundled.thresholds.duplicate
+    )
+
+    assert [line.split()[:2] for line in told] == [["supersede", old.episode_id]]

@@ -1,0 +1,214 @@
+"""A memory about a file says so when the file changed much since; git is only read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engram.consolidation import stale
+from engram.consolidation.service import consolidate
+from engram.consolidation.stale import changes_since, read_numstat
+from engram.ingest.service import ingest_file
+from engram.models import episodes
+from engram.models.episodes import Episode, Evidence
+from engram.models.sessions import find_session
+from engram.models.store import Store
+from engram.models.turns import turns_of_session
+from engram.redaction import redact
+from engram.settings import Settings
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+Keep = Callable[..., Episode]
+SESSION = "11111111-2222-3333-4444-555555555555"
+SAID_MS = 1_767_225_600_000
+
+
+class Repository:
+    """A repository whose commits have the times they are given."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True)
+        self.git("init", "-q")
+
+    def git(self, *arguments: str, at_seconds: int = SAID_MS // 1000) -> str:
+        environment = {
+            **os.environ, "GIT_AUTHOR_DATE": f"@{at_seconds} +0000", "GIT_COMMITTER_DATE": f"@{at_seconds} +0000",
+            "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a",
+            "GIT_COMMITTER_EMAIL": "a@b",
+        }  # fmt: skip
+        done = subprocess.run(["git", *arguments], cwd=self.root, env=environment, capture_output=True, check=True)
+        return done.stdout.decode()
+
+    def commit(self, name: str, text: str | None, *, days: float) -> None:
+        path = self.root / name
+        path.parent.mkdir(exist_ok=True)
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "m", at_seconds=int(SAID_MS / 1000 + days * 86_400))
+
+
+def lines(word: str, count: int = 60) -> str:
+    return "".join(f"{word} {n}\n" for n in range(count))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path / "demo")
+    made.commit("src/cache.py", lines("old"), days=-10)
+    return made
+
+
+@pytest.fixture
+def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) -> Callable[..., Episode]:
+    """Keeps a memory about ``src/cache.py``, made in a session of the repository."""
+    import json
+
+    path = settings.projects_folder / "-demo" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    common = {"sessionId": SESSION, "cwd": str(repository.root), "timestamp": "2026-01-01T00:00:00.000Z",
+              "isSidechain": False}  # fmt: skip
+    call = {"type": "tool_use", "id": "t1", "name": "Edit",
+            "input": {"file_path": str(repository.root / "src" / "cache.py"), "old_string": "a", "new_string": "b"}}  # fmt: skip
+    entries = [
+        {"type": "user", "uuid": "00000000-0000-4000-8000-000000000001", "message": {"role": "user", "content": "Fix it"}},
+        {"type": "assistant", "uuid": "00000000-0000-4000-8000-000000000002",
+         "message": {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "The lock was missing."}, call]}},
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(common | one) + "\n" for one in entries))
+    ingest_file(store, path, settings=settings, redact=redact)
+    session = find_session(store, SESSION)
+    assert session is not None
+    (turn,) = turns_of_session(store, session.id)
+
+    def make(summary: str = "cache.py holds the lock", **changes: object) -> Episode:
+        fields: dict[str, object] = {
+            "kind": "fact", "scope": "project", "project_id": session.project_id, "session_id": SESSION,
+            "entities": ("cache.py",), "created_at_ms": SAID_MS, "valid_from_ms": SAID_MS,
+        }  # fmt: skip
+        return keep(summary, evidence=[Evidence("", SESSION, turn.id)], **(fields | changes))
+
+    return make
+
+
+def reason(store: Store, episode: Episode) -> str:
+    found = episodes.find_episode(store, episode.episode_id)
+    assert found is not None
+    return found.stale_reason
+
+
+def test_much_change_since_marks_it_and_undo_takes_that_back(
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+) -> None:
+    from engram.consolidation.service import undo_run
+
+    episode = bound()
+    repository.commit("src/cache.py", lines("new"), days=5)
+
+    report = consolidate(store, settings, is_forced=True)
+
+    assert reason(store, episode).startswith("src/cache.py changed much: 120 lines in 1 commit, last 2026-01-0")
+    undo_run(store, settings, report.run_id)
+    assert reason(store, episode) == ""
+
+
+def test_a_file_that_went_marks_it(
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+) -> None:
+    episode = bound()
+    repository.commit("src/cache.py", None, days=5)
+
+    consolidate(store, settings, is_forced=True)
+
+    assert "is gone since" in reason(store, episode)
+
+
+def test_small_changes_changes_before_it_and_other_files_do_not(
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+) -> None:
+    episode = bound()
+    repository.commit("src/cache.py", lines("older still"), days=-1)
+    repository.commit("src/other.py", lines("new"), days=5)
+    repository.commit("src/cache.py", lines("older still", 62), days=6)
+
+    consolidate(store, settings, is_forced=True)
+
+    assert reason(store, episode) == ""
+
+
+def test_wishes_decisions_and_memories_that_name_no_file_do_not_go_stale(
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+) -> None:
+    spared = [bound(kind="decision"), bound(kind="preference"), bound("the lock matters", entities=())]
+    repository.commit("src/cache.py", lines("new"), days=5)
+
+    consolidate(store, settings, is_forced=True)
+
+    assert [reason(store, one) for one in spared] == ["", "", ""]
+
+
+def test_git_is_not_asked_about_excluded_or_vanished_folders(
+    store: Store,
+    settings: Settings,
+    repository: Repository,
+    bound: Callable[..., Episode],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import dataclasses
+
+    asked: list[str] = []
+    monkeypatch.setattr(stale, "changes_since", lambda root, since: asked.append(root) or {})
+    bound()
+    consolidate(store, dataclasses.replace(settings, exclude=(str(repository.root),)), is_forced=True)
+    shutil.rmtree(repository.root)
+
+    consolidate(store, settings, is_forced=True)
+
+    assert asked == []
+
+
+def test_nothing_that_a_repository_configures_is_run(repository: Repository, tmp_path: Path) -> None:
+    trap = tmp_path / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
+    trap.chmod(0o755)
+    for name in ("core.fsmonitor", "diff.external", "core.pager", "gpg.program", "diff.x.textconv"):
+        repository.git("config", name, str(trap))
+    repository.git("config", "log.showSignature", "true")
+    (repository.root / ".gitattributes").write_text("*.py diff=x\n")
+    before = sorted(path.name for path in (repository.root / ".git").rglob("*"))
+
+    found = changes_since(str(repository.root), SAID_MS - 20 * 86_400_000)
+
+    assert list(found) == ["src/cache.py"]
+    assert not (tmp_path / "sprung").exists()
+    assert sorted(path.name for path in (repository.root / ".git").rglob("*")) == before
+
+
+def test_where_git_is_missing_slow_or_unwilling_nothing_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Repository
+) -> None:
+    since = SAID_MS - 20 * 86_400_000
+    assert changes_since(str(tmp_path), since) == {}
+    assert changes_since(str(repository.root), since) != {}
+    monkeypatch.setattr(stale, "GIT_SECONDS", 0.0)
+    assert changes_since(str(repository.root), since) == {}
+    monkeypatch.setattr(stale, "GIT_SECONDS", 10.0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert changes_since(str(repository.root), since) == {}
+
+
+def test_what_git_prints_is_read_line_by_line() -> None:
+    text = "@1700000000\n\n3\t4\tsrc/a b.py\n-\t-\tlogo.png\n@1700000001\n\n1\t0\tsrc/a b.py\nnoise\n"
+
+    found = read_numstat(text)
+
+    assert [(one.at_ms, one.lines) for one in found["src/a b.py"]] == [(1_700_000_000_000, 7), (1_700_000_001_000, 1)]
+    assert list(found) == ["src/a b.py"]
