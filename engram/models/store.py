@@ -190,6 +190,10 @@ class Store:
         with contextlib.suppress(StoreError):
             self.row(f"PRAGMA wal_checkpoint({mode})")
 
+    def schema_version(self) -> int:
+        """Number of the migration that the file is at."""
+        return int(self.value("PRAGMA user_version"))
+
     def find_damage(self) -> str:
         """What SQLite finds wrong with the file or its text indexes; "" where all is well."""
         try:
