@@ -27,6 +27,7 @@ from engram.models.transcripts import (
     move_cursor,
     note_error,
     note_gone,
+    note_size,
     rename_transcript,
     transcript_of_session,
 )
@@ -193,6 +194,8 @@ class _Step:
             self._start_over(before)
             return result, True
         if chunk.position.offset == before.offset:
+            if before.transcript_id and chunk.size != before.size:
+                note_size(self.store, before, chunk.size)
             return result, False
         entries, bad_lines = self._parse(chunk)
         cwd = next((entry.cwd for entry in entries if entry.cwd), "")
@@ -246,7 +249,8 @@ class _Step:
             line_number=chunk.position.lines,
             fingerprint=chunk.position.fingerprint,
             reader_state=json.dumps(built.state, separators=(",", ":")),
-            size=chunk.size,
+            # Only a read that finds nothing more notes the file's size: killed before it, the next sweep goes on.
+            size=chunk.position.offset if chunk.has_more else chunk.size,
         )
         return Reading(
             self.file, before, after, updates, built.withdrawn, tuple(bad_lines), cleaner.new_known, self.agent.name
@@ -270,6 +274,7 @@ class _Step:
             fingerprint=b"",
             generation=before.generation + 1,
             reader_state=json.dumps(state),
+            size=0,
         )
         with self.store.writing():
             transcript_id = ensure_transcript(self.store, self.file.path, before.session_ref or None)

@@ -106,6 +106,15 @@ def note_gone(store: Store, path: Path, *, is_gone: bool) -> None:
         store.run("UPDATE transcript SET is_gone = ? WHERE path = ?", (int(is_gone), os.fsencode(path)))
 
 
+def note_size(store: Store, cursor: Cursor, size: int) -> None:
+    """Note that a file of ``size`` bytes has no whole line behind the cursor, unless the cursor moved meanwhile."""
+    with store.writing():
+        store.run(
+            "UPDATE transcript SET size = ? WHERE id = ? AND cursor = ? AND generation = ?",
+            (size, cursor.transcript_id, cursor.offset, cursor.generation),
+        )
+
+
 def rename_transcript(store: Store, old: Path, new: Path) -> None:
     """A transcript's file was moved: how far it was read goes with it, unless the new place is known already."""
     with store.writing():

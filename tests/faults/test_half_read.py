@@ -1,0 +1,81 @@
+"""P1: a long transcript whose reader was killed between two transactions is read on, though it never grows again."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.ingest import service as ingest
+from engram.ingest.service import ingest_file
+from engram.models.store import Store, open_store
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.tasks.worker import bind_queue
+from engram.watcher.watch import Watcher
+
+SESSION = "11111111-2222-3333-4444-555555555555"
+TURNS = 40
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    made.places.prepare()
+    return made
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    with open_store(settings.places.memory_db) as opened:
+        yield opened
+
+
+@pytest.fixture
+def transcript(settings: Settings) -> Path:
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = [
+        {
+            "type": "user", "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo",
+            "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": "user", "content": f"Explain importer {number}"},
+        }
+        for number in range(TURNS)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_the_next_sweep_reads_the_rest(
+    settings: Settings, store: Store, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = []
+    write = ingest.write_reading
+
+    def write_and_die(*arguments: object) -> object:
+        write(*arguments)  # type: ignore[arg-type]
+        commits.append(1)
+        raise Killed
+
+    monkeypatch.setattr(ingest, "write_reading", write_and_die)
+    with pytest.raises(Killed):
+        ingest_file(store, transcript, settings=settings, redact=redact, chunk_bytes=2000)
+    monkeypatch.undo()
+    assert 0 < int(store.value("SELECT count(*) FROM turn")) < TURNS
+    bind_queue(settings)
+    watcher = Watcher(settings, store)
+
+    hinted = watcher.sweep()
+    watcher.step()
+    watcher.close()
+
+    assert (hinted, len(commits)) == (1, 1)
+    assert int(store.value("SELECT count(*) FROM turn")) == TURNS
+    assert watcher.sweep() == 0
