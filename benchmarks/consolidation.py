@@ -1,0 +1,207 @@
+"""A year of consolidations over real sessions, in simulated time: ``python benchmarks/consolidation.py CORPUS``.
+
+CORPUS holds folders that each work as a Claude configuration folder. Everything is read, extracted and embedded, then
+the clock is moved on by ``--hours`` (24; what the worker does: 4) for ``--days`` (365) with a consolidation each time
+and a few memories used a day. After every run MEMORY.md must be within its limits; every ``--check`` runs everything
+that could be recovered before must still be recoverable and a second run must change nothing; in the end all runs are
+undone, and the content hash must be what it was. Exits 1 where a promise is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from engram.clock import FixedClock
+from engram.consolidation.service import Report, consolidate, undo_run
+from engram.ingest.service import ingest_all
+from engram.models import episodes, runs
+from engram.models.store import Store, open_store
+from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT
+from engram.redaction import redact
+from engram.search.pairs import similar_pairs
+from engram.settings import Settings
+from engram.tasks.drain import drain
+from engram.tasks.runtime import Runtime, make_runtime
+
+#: Memories that are expanded on a simulated day.
+USED_A_DAY = 6
+
+
+class Broken(Exception):
+    """A promise did not hold."""
+
+
+@dataclasses.dataclass
+class Year:
+    """The simulated memory."""
+
+    runtime: Runtime
+    clock: FixedClock
+    chance: random.Random = dataclasses.field(default_factory=lambda: random.Random(7))
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    did: Counter[str] = dataclasses.field(default_factory=Counter)
+    run_ids: list[int] = dataclasses.field(default_factory=list)
+    note_lines: int = 0
+    note_bytes: int = 0
+
+    @property
+    def store(self) -> Store:
+        return self.runtime.store
+
+    def consolidate(self) -> Report:
+        embedder = self.runtime.embedder
+        assert embedder is not None
+        started = time.perf_counter()
+        report = consolidate(
+            self.store, self.runtime.settings, similar=partial(similar_pairs, self.store, embedder.model_id),
+            duplicate_cosine=embedder.thresholds.duplicate, is_forced=True,
+        )  # fmt: skip
+        self.seconds.append(time.perf_counter() - started)
+        self.did.update(line.split()[0] for line in report.lines)
+        self.run_ids.append(report.run_id)
+        self._look_at_note()
+        return report
+
+    def use_some(self) -> None:
+        """A user expands memories: some rarely, some again and again."""
+        there = [e.episode_id for e in episodes.all_episodes(self.store) if e.status in ("active", "provisional")]
+        for _ in range(USED_A_DAY):
+            if there:
+                place = min(int(self.chance.expovariate(12 / len(there))), len(there) - 1)
+                episodes.note_access(self.store, there[place])
+
+    def embed(self) -> None:
+        drain(self.runtime)
+
+    def _look_at_note(self) -> None:
+        note = self.runtime.settings.places.memory_note
+        data = note.read_bytes() if note.exists() else b""
+        self.note_lines = max(self.note_lines, len(data.splitlines()))
+        self.note_bytes = max(self.note_bytes, len(data))
+        if len(data.splitlines()) > LINES_LIMIT or len(data) > BYTES_LIMIT:
+            raise Broken(f"MEMORY.md has {len(data.splitlines())} lines and {len(data)} bytes")
+
+
+def recoverable(store: Store) -> dict[str, set[tuple[str, str]]]:
+    """Episode → every (summary, content) that it has or had, as far as history tells; and its evidence."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for episode in episodes.all_episodes(store):
+        texts = {("summary", episode.summary), ("content", episode.content)}
+        for change in episodes.history_of(store, episode.episode_id):
+            texts |= {(name, str(change.before[name])) for name in ("summary", "content") if name in change.before}
+        texts |= {("evidence", one.uuid) for one in episodes.evidence_of(store, episode.id)}
+        found[episode.episode_id] = texts
+    return found
+
+
+def turns_digest(store: Store) -> str:
+    """SHA-256 over every word of every turn."""
+    digest = hashlib.sha256()
+    for row in store.rows("SELECT turn_id, seq, role, text FROM said ORDER BY turn_id, seq"):
+        digest.update(repr(row).encode())
+    return digest.hexdigest()
+
+
+def check_nothing_lost(year: Year, texts: dict[str, set[tuple[str, str]]], turns: str) -> None:
+    now = recoverable(year.store)
+    lost = [one for one, known in texts.items() if not known <= now.get(one, set())]
+    if lost:
+        raise Broken(f"{len(lost)} memories lost text or evidence, such as {lost[0]}")
+    if turns_digest(year.store) != turns:
+        raise Broken("turns changed")
+
+
+def check_second_run(year: Year) -> None:
+    before = runs.content_digest(year.store)
+    report = year.consolidate()
+    if report.lines or runs.content_digest(year.store) != before:
+        raise Broken(f"a second run changed something: {report.lines[:3]}")
+
+
+def live(year: Year, days: int, hours: int, every: int) -> None:
+    """Let the time pass."""
+    texts, turns = recoverable(year.store), turns_digest(year.store)
+    for number in range(1, days * 24 // hours + 1):
+        year.clock.advance(hours * 3600)
+        if number * hours % 24 == 0:
+            year.use_some()
+        year.consolidate()
+        year.embed()
+        if number % every == 0:
+            check_nothing_lost(year, texts, turns)
+            check_second_run(year)
+    check_nothing_lost(year, texts, turns)
+
+
+def undo_everything(year: Year) -> None:
+    for run_id in reversed(year.run_ids):
+        undo_run(year.store, year.runtime.settings, run_id)
+
+
+def fill(corpus: Path, home: Path, model: str, models: Path | None) -> Year:
+    """Read, extract and embed everything, as of a day after the last word."""
+    settings = Settings(home=home, embedding_model=model)
+    settings.places.prepare()
+    if models is not None:
+        settings.places.models.symlink_to(models)
+    clock = FixedClock(at_ms=int(time.time() * 1000))
+    store = open_store(settings.places.memory_db, clock=clock)
+    for folder in sorted(one for one in corpus.iterdir() if (one / "projects").is_dir()):
+        ingest_all(store, folder, settings=dataclasses.replace(settings, claude_folder=folder), redact=redact)
+    runtime = make_runtime(settings, store, compile_if_missing=models is None)
+    drain(runtime, with_waiting=True)
+    return Year(runtime, clock)
+
+
+def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    started = time.perf_counter()
+    year = fill(corpus, home, arguments.model, arguments.models)
+    filled = time.perf_counter()
+    before, counted = runs.content_digest(year.store), Counter(e.status for e in episodes.all_episodes(year.store))
+    live(year, arguments.days, arguments.hours, arguments.check)
+    after = Counter(e.status for e in episodes.all_episodes(year.store))
+    lived, database = time.perf_counter(), year.store.path.stat().st_size
+    undo_everything(year)
+    if runs.content_digest(year.store) != before:
+        raise Broken("undoing every run did not restore the content hash")
+    ordered = sorted(year.seconds)
+    return {
+        "memories": sum(counted.values()), "before": dict(counted), "after": dict(after), "runs": len(year.run_ids),
+        "changes": dict(year.did), "most_lines": year.note_lines, "most_bytes": year.note_bytes,
+        "run_ms_median": round(1000 * ordered[len(ordered) // 2]), "run_ms_worst": round(1000 * ordered[-1]),
+        "fill_seconds": round(filled - started), "year_seconds": round(lived - filled),
+        "undo_seconds": round(time.perf_counter() - lived), "database_mb": round(database / 1e6, 1), "damage": year.store.find_damage(),
+    }  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--days", type=int, default=365)
+    parser.add_argument("--hours", type=int, default=24, help="between two runs (default: 24)")
+    parser.add_argument("--check", type=int, default=30, help="runs between two full checks (default: 30)")
+    parser.add_argument("--model", default="hashed", help="hashed (default) or bundled")
+    parser.add_argument("--models", type=Path, help="folder with the compiled model (default: compile)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            print(json.dumps(measure(arguments.corpus, Path(folder) / "home", arguments), indent=1))
+        except Broken as broken:
+            print(f"broken: {broken}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
