@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -21,8 +23,12 @@ from engram.models import counts
 from engram.models.store import Store
 from engram.models.vectors import count_vectors
 from engram.redaction import redact
+from engram.settings import Settings
 from engram.tasks.drain import drain
 from engram.tasks.runtime import make_runtime
+
+#: Threads for the model at most, where nothing else runs.
+MOST_THREADS = 4
 
 
 def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
@@ -37,7 +43,7 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
     with workspace.store() as store, _bars(is_quiet) as bars:
         report = _read(workspace, store, bars)
         _compile(workspace, bars)
-        runtime = make_runtime(settings, store, compile_if_missing=True)
+        runtime = make_runtime(_in_a_hurry(settings), store, compile_if_missing=True)
         steps: dict[str, TaskID] = {}
         before = _count_vectors(store)
 
@@ -62,6 +68,11 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
     if not is_quiet:
         _print(report)
     return report
+
+
+def _in_a_hurry(settings: Settings) -> Settings:
+    """The settings with more threads for the model: somebody waits, and no recall does."""
+    return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MOST_THREADS)))
 
 
 def _count_vectors(store: Store) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ class OnnxEmbedder:
             folder: Where the compiled model is.
             card: What stands in its engram-model.json.
             prompts: What to put before texts; None takes the model's own.
-            threads: Threads for one call.
+            threads: Batches of one call that are computed at the same time, a thread each.
 
         Raises:
             EmbeddingError: the model cannot be loaded.
@@ -63,10 +64,11 @@ class OnnxEmbedder:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER_NAME))
             self._session = onnxruntime.InferenceSession(
-                str(folder / MODEL_NAME), _options(threads), providers=["CPUExecutionProvider"]
+                str(folder / MODEL_NAME), _options(), providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # both libraries raise bare Exception for a damaged file
             raise EmbeddingError(f"the compiled model in {folder} cannot be loaded: {error}") from error
+        self._threads = threads
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
@@ -99,8 +101,18 @@ class OnnxEmbedder:
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         tokens = [self._ids(text) for text in texts]
-        for batch in batches([len(ids) for ids in tokens], BATCH_TOKENS):
+
+        def fill(batch: list[int]) -> None:
             rows[batch] = self._run([tokens[index] for index in batch])
+
+        todo = list(batches([len(ids) for ids in tokens], BATCH_TOKENS))
+        if self._threads > 1 and len(todo) > 1:
+            # Whole batches side by side keep two cores busier than two threads inside one small batch.
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(fill, todo))
+        else:
+            for batch in todo:
+                fill(batch)
         return unit_rows(rows)
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
@@ -131,10 +143,10 @@ def batches(lengths: Sequence[int], limit_tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _options(threads: int) -> onnxruntime.SessionOptions:
+def _options() -> onnxruntime.SessionOptions:
     """Little memory before speed: without an arena, what a batch needed goes back to the system."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.enable_cpu_mem_arena = False

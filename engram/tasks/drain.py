@@ -15,6 +15,9 @@ from engram.tasks.extract import extract_now
 from engram.tasks.index_notes import index_now
 from engram.tasks.runtime import Runtime
 
+#: Rows that are embedded in one call: nobody else waits here.
+DRAIN_ROWS = 128
+
 Progress = Callable[[str, int, int], None]
 
 
@@ -74,5 +77,5 @@ def _embed_all(runtime: Runtime, done: Drained, progress: Progress) -> None:
 def _embed_slice(runtime: Runtime) -> int:
     """Embed a slice; 0 where nothing is left or it failed."""
     counts: list[int] = []
-    attempt(runtime, "embed", "", lambda: counts.append(embed_slice(runtime)))
+    attempt(runtime, "embed", "", lambda: counts.append(embed_slice(runtime, DRAIN_ROWS)))
     return counts[0] if counts else 0

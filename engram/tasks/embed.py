@@ -36,8 +36,12 @@ def run_embed(runtime: Runtime) -> None:
     runtime.lane.run("embed", slice_and_again)
 
 
-def embed_slice(runtime: Runtime) -> int:
-    """Embed up to a slice of rows; returns how many are known to be left over (0: none). Raises EmbeddingError."""
+def embed_slice(runtime: Runtime, rows: int = BATCH_ROWS) -> int:
+    """Embed a slice; returns how many rows were embedded, or 0 where none is left. Raises EmbeddingError.
+
+    Args:
+        rows: rows of one call; more waste less on texts of unlike length, and keep others waiting longer.
+    """
     from engram.models.work import note_success
     from engram.search.embed import embed_missing
 
@@ -45,11 +49,11 @@ def embed_slice(runtime: Runtime) -> int:
         return 0
     total, until = 0, time.monotonic() + SLICE_SECONDS
     while True:
-        done = 0 if runtime.is_stopping else embed_missing(runtime.store, runtime.embedder, BATCH_ROWS)
+        done = 0 if runtime.is_stopping else embed_missing(runtime.store, runtime.embedder, rows)
         total += done
-        if done < BATCH_ROWS or time.monotonic() > until:
+        if done < rows or time.monotonic() > until:
             break
     if total:
         note_success(runtime.store, "embed", seen=total, done=total)
         runtime.refresh_index()
-    return total if done == BATCH_ROWS else 0
+    return total if done == rows else 0
