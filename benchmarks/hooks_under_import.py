@@ -1,0 +1,105 @@
+"""How long UserPromptSubmit takes, from start to end of its process, while transcripts are being imported.
+
+    python benchmarks/hooks_under_import.py --corpus DIR [--prompts 200] [--models DIR] [--json]
+
+Worker and watcher run with the real model over a home with 10,000 memories; the watcher reads DIR (100 MB and more)
+and the worker extracts and embeds it, while the hook is run with one prompt after the other. Goal: p99 at most
+250 ms. The same prompts once more after the import tell what the import costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from memory import PROJECT, REPO, fill, is_imported, running
+from whole import join
+
+from engram.embedding.compile import ensure_compiled
+from engram.models.store import open_store
+from engram.paths import Home
+from engram_hooks.block import link_interpreter, settings_block
+
+#: What is aimed at, in milliseconds.
+MOST_MS = 250
+#: Pause between two prompts, in seconds.
+PAUSE_SECONDS = 0.2
+
+
+def ask(command: list[str], environment: dict[str, str], number: int) -> tuple[float, bool]:
+    """Milliseconds of one run of the hook, and whether it said something."""
+    payload = {
+        "session_id": f"00000000-0000-4000-8000-{number:012d}", "cwd": PROJECT,
+        "hook_event_name": "UserPromptSubmit", "transcript_path": "/nowhere.jsonl",
+        "prompt": f"Where does part {number} keep its budget of retries, and since which outage?",
+    }  # fmt: skip
+    start = time.perf_counter()
+    done = subprocess.run(command, input=json.dumps(payload).encode(), capture_output=True, env=environment, check=True)
+    return (time.perf_counter() - start) * 1000, bool(done.stdout)
+
+
+def summary(found: list[tuple[float, bool]]) -> dict[str, float]:
+    """Median, p99 and the share that was answered."""
+    times = sorted(one for one, _ in found)
+    return {
+        "prompts": len(times), "p50_ms": round(statistics.median(times), 1),
+        "p99_ms": round(times[min(len(times) - 1, int(len(times) * 0.99))], 1), "most_ms": round(times[-1], 1),
+        "answered_percent": round(100 * sum(said for _, said in found) / len(found), 1),
+    }  # fmt: skip
+
+
+def measure(corpus: Path, models: Path, prompts: int) -> dict[str, Any]:
+    """All figures, from one run."""
+    with tempfile.TemporaryDirectory() as name:
+        home = Home(Path(name) / "home").prepare()
+        home.models.symlink_to(models.absolute())
+        link_interpreter(home)
+        claude = join(corpus, Path(name) / "claude")
+        hook = settings_block(interpreter=sys.executable)["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
+        environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(claude)}
+        command = ["/bin/sh", "-c", hook]
+        with open_store(home.memory_db) as store:
+            fill(store, models, 10_000)
+            with running("work", home, claude):
+                ask(command, environment, 0)
+                with running("watch", home, claude):
+                    load, during, number = os.getloadavg()[0], [], 0
+                    while number < prompts and not is_imported(store, claude):
+                        number += 1
+                        during.append(ask(command, environment, number))
+                        time.sleep(PAUSE_SECONDS)
+                    is_over = is_imported(store, claude)
+                rest = [ask(command, environment, 5000 + one) for one in range(30)]
+    return {
+        "during": summary(during), "after": summary(rest), "was_import_over": is_over, "load_before": round(load, 1),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
+    parser.add_argument("--prompts", type=int, default=200, help="prompts during the import at most (200)")
+    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    ensure_compiled("bundled", given.models)
+    found = measure(given.corpus, given.models, given.prompts)
+    if given.json:
+        print(json.dumps(found))
+        return
+    for when in ("during", "after"):
+        print(f"{when:8} " + "   ".join(f"{key} {value}" for key, value in found[when].items()))
+    print(f"load before {found['load_before']}; goal: p99 at most {MOST_MS} ms during the import")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Resident memory of worker and watcher, with 10,000 episodes and while and after transcripts are imported.
+
+    python benchmarks/memory.py --corpus DIR [--episodes 10000] [--models DIR] [--json]
+
+Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room as
+others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from whole import join
+
+from engram.embedding.compile import ensure_compiled
+from engram.embedding.load import load_embedder
+from engram.models import counts
+from engram.models.episodes import Episode, add_episode, new_episode_id
+from engram.models.sessions import ensure_project
+from engram.models.store import Store, open_store
+from engram.models.vectors import missing_vectors, put_vectors
+from engram.models.work import due_work
+from engram.paths import Home
+from engram.recollection.client import ask_worker
+from engram.transcripts.project import identify_project
+
+REPO = Path(__file__).resolve().parent.parent
+#: What is aimed at, in MB (10^6 bytes).
+WORKER_MB, WATCHER_MB = 300, 50
+#: Longest wait for a process to start, and for an import, in seconds.
+START_SECONDS, IMPORT_SECONDS = 120.0, 3600.0
+PROJECT = "/work/made-up"
+
+
+def fill(store: Store, models: Path, count: int) -> None:
+    """Keep ``count`` memories of one project, with vectors drawn by chance."""
+    model = load_embedder("bundled", models, compile_if_missing=False)
+    found = identify_project(PROJECT, known_roots=[], root_folders=())
+    with store.writing():
+        project = ensure_project(store, found.identity, found.name, found.root)
+        for number in range(count):
+            text = f"Part {number} keeps its budget of retries in store {number % 97}, decided after outage {number}."
+            episode = Episode(
+                new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
+                status="active", confidence=0.9, quality=0.9, importance="high",
+            )  # fmt: skip
+            add_episode(store, episode, [])
+    chance = np.random.default_rng(1)
+    while waiting := missing_vectors(store, model.model_id, 1000):
+        rows = chance.standard_normal((len(waiting), model.dimension)).astype(np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        with store.writing():
+            put_vectors(
+                store, model.model_id,
+                [(one.owner, one.owner_id, 0, row.astype(np.float16).tobytes()) for one, row in zip(waiting, rows, strict=True)],
+            )  # fmt: skip
+    store.checkpoint("TRUNCATE")
+
+
+@contextlib.contextmanager
+def running(command: str, home: Home, claude: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """``engram work`` or ``engram watch`` as a process of its own; ended at the end."""
+    environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(claude)}
+    process = subprocess.Popen([sys.executable, "-m", "engram.cli.main", command], env=environment)
+    try:
+        until = time.monotonic() + START_SECONDS
+        while command == "work" and ask_worker(home, {"op": "status"}) is None:
+            if process.poll() is not None or time.monotonic() > until:
+                raise SystemExit(f"engram {command} did not start")
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def rss_mb(pid: int) -> float:
+    """Resident memory of a process in MB; 0 where it is gone."""
+    found = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return int(found or 0) * 1024 / 1e6
+
+
+def is_imported(store: Store, claude: Path) -> bool:
+    """True once every transcript was read to its end, and all that was due is done."""
+    size = sum(path.stat().st_size for path in claude.glob("projects/*/*.jsonl"))
+    read = int(store.value("SELECT sum(cursor) FROM transcript") or 0)
+    is_due = any(work.kind in ("extract", "embed") for work in due_work(store, 1000))
+    return read >= 0.99 * size and not is_due and not counts.count_without_vector(store)
+
+
+def measure(corpus: Path, models: Path, episodes: int) -> dict[str, Any]:
+    """All figures, from one run."""
+    with tempfile.TemporaryDirectory() as name:
+        home = Home(Path(name) / "home").prepare()
+        home.models.symlink_to(models.absolute())
+        claude = join(corpus, Path(name) / "claude")
+        with open_store(home.memory_db) as store:
+            fill(store, models, episodes)
+            with running("work", home, claude) as worker:
+                for number in range(20):
+                    ask_worker(home, {"op": "recall", "query": f"where does part {number} keep its budget"})
+                time.sleep(5)
+                seen = {"worker_at_rest_mb": rss_mb(worker.pid)}
+                with running("watch", home, claude) as watcher:
+                    seen |= follow(store, claude, worker.pid, watcher.pid)
+    return {key: round(value, 1) for key, value in seen.items()} | {"episodes_before": episodes}
+
+
+def follow(store: Store, claude: Path, worker: int, watcher: int) -> dict[str, float]:
+    """Peaks while the import goes on, and what is left some seconds after it."""
+    started, peak, peak_watcher = time.monotonic(), 0.0, 0.0
+    while not is_imported(store, claude):
+        if time.monotonic() - started > IMPORT_SECONDS:
+            raise SystemExit("the import did not end")
+        peak, peak_watcher = max(peak, rss_mb(worker)), max(peak_watcher, rss_mb(watcher))
+        time.sleep(1)
+    taken = time.monotonic() - started
+    time.sleep(15)
+    return {
+        "import_seconds": taken, "worker_peak_mb": peak, "worker_after_mb": rss_mb(worker),
+        "watcher_peak_mb": peak_watcher, "watcher_after_mb": rss_mb(watcher),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
+    parser.add_argument("--episodes", type=int, default=10_000, help="memories before the import (10000)")
+    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    ensure_compiled("bundled", given.models)
+    found = measure(given.corpus, given.models, given.episodes)
+    if given.json:
+        print(json.dumps(found))
+        return
+    for key, value in found.items():
+        goal = WORKER_MB if key.startswith("worker") else WATCHER_MB if key.startswith("watcher") else ""
+        print(f"{key:20} {value:>9}   {f'goal: at most {goal}' if goal else ''}")
+
+
+if __name__ == "__main__":
+    main()
