@@ -82,6 +82,10 @@ class Block:
         """The rows at ``places`` as float32."""
         raise NotImplementedError
 
+    def cosines_at(self, places: Places, query: Floats) -> Floats:
+        """The dot product of ``query`` with each of the rows at ``places``."""
+        raise NotImplementedError
+
     @property
     def row_bytes(self) -> int:
         """Memory that one row takes."""
@@ -111,6 +115,11 @@ class ExactBlock(Block):
     def rows_at(self, places: Places) -> Floats:
         """See ``Block.rows_at``."""
         return self._rows[places]
+
+    def cosines_at(self, places: Places, query: Floats) -> Floats:
+        """See ``Block.cosines_at``."""
+        answer: Floats = self._rows[places] @ query
+        return answer
 
     def _store(self, start: int, rows: NDArray[np.floating]) -> None:
         self._rows[start : start + len(rows)] = rows
@@ -170,6 +179,12 @@ class QuantisedBlock(Block):
     def rest_at(self, places: Places, turned: Floats) -> Floats:
         """What the guesses for the rows at ``places`` lack to the dot product."""
         answer: Floats = self._tail.at(places) @ turned[self.turn.head :]
+        return answer
+
+    def cosines_at(self, places: Places, query: Floats) -> Floats:
+        """See ``Block.cosines_at``; turns the query once instead of every row back."""
+        turned = self.turned(query)
+        answer: Floats = self._head.at(places) @ turned[: self.turn.head] + self.rest_at(places, turned)
         return answer
 
     def rows_at(self, places: Places) -> Floats:

@@ -141,9 +141,12 @@ class VectorIndex:
     def scores_of(self, query: ArrayLike, ids: ArrayLike) -> Floats:
         """The best cosine of each of ``ids``, in their order; NaN where there is no row."""
         wanted, places = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
-        found, rows = self.get(wanted)
+        vector = self._checked(query)
         best: Floats = np.full(len(wanted), -np.inf, dtype=np.float32)
-        np.maximum.at(best, np.searchsorted(wanted, found), rows @ self._checked(query))
+        for block, count in self._view:
+            here = np.flatnonzero(np.isin(block.ids[:count], wanted) & block.alive[:count])
+            if len(here):
+                np.maximum.at(best, np.searchsorted(wanted, block.ids[here]), block.cosines_at(here, vector))
         best[np.isneginf(best)] = np.nan
         return best[places]
 
