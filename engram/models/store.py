@@ -24,6 +24,12 @@ from engram.models.schema import APPLICATION_ID
 _looked_at: set[tuple[int, int]] = set()
 _looking = threading.Lock()
 
+#: A write-ahead log that is larger is emptied after a commit, in bytes.
+LOG_LIMIT_BYTES = 8_000_000
+#: How long that waits for readers, in milliseconds, and when it is tried again where one stays, in seconds.
+LOG_WAIT_MS = 400
+LOG_AGAIN_SECONDS = 1.0
+
 #: What a statement may be given.
 Value = str | int | float | bytes | None
 Row = tuple[Any, ...]
@@ -38,6 +44,9 @@ class Store:
         self.clock = clock
         self.driver = choose_driver(driver)
         self._busy_ms = busy_ms
+        self._busy_ms = busy_ms
+        self._log_path = f"{path}-wal"
+        self._log_kept_seconds = -LOG_AGAIN_SECONDS
         self._database = open_database(path, self.driver, busy_ms=busy_ms)
         # peewee maps what happens when a statement begins; what happens while its rows are fetched comes as it is.
         self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(self.driver))
@@ -153,6 +162,7 @@ class Store:
                 return
             with self._database.atomic("IMMEDIATE"):
                 yield
+        self._bound_log()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -193,6 +203,24 @@ class Store:
     def schema_version(self) -> int:
         """Number of the migration that the file is at."""
         return int(self.value("PRAGMA user_version"))
+
+    def _bound_log(self) -> None:
+        """Empty a write-ahead log that has grown large because there was always some reader; wait for those a moment."""
+        try:
+            if os.stat(self._log_path).st_size < LOG_LIMIT_BYTES:
+                return
+        except OSError:
+            return
+        steady = self.clock.steady_seconds()
+        if 0 <= steady - self._log_kept_seconds < LOG_AGAIN_SECONDS:
+            return
+        with contextlib.suppress(StoreError):
+            self.rows(f"PRAGMA busy_timeout = {LOG_WAIT_MS}")
+            try:
+                was_busy = bool(self.value("PRAGMA wal_checkpoint(TRUNCATE)"))
+                self._log_kept_seconds = steady if was_busy else -LOG_AGAIN_SECONDS
+            finally:
+                self.rows(f"PRAGMA busy_timeout = {self._busy_ms}")
 
     def find_damage(self) -> str:
         """What SQLite finds wrong with the file or its text indexes; "" where all is well."""
