@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,7 +29,11 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    # Without what a make around these tests hands down.
+    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "ARGS"}
+    return subprocess.run(
+        ["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
 
 
 def test_run_starts_up_with_samples_where_no_folder_is_named(checkout: Path) -> None:

@@ -35,7 +35,9 @@ class Office:
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    # This very process may be large: other tests load the original model in it.
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: 150.0)
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
     settings.places.prepare()
     with open_store(settings.places.memory_db) as store:
