@@ -28,7 +28,7 @@ def test_it_shrinks_after_the_reader_that_kept_it_has_gone(
     with open_store(path, driver=driver, clock=clock) as store, Store(path, driver=driver) as reader:
         with reader.reading():
             reader.value("SELECT count(*) FROM meta")
-            write(store, 12)
+            write(store, 30)
             assert log.stat().st_size > LOG_LIMIT_BYTES
         clock.advance(LOG_AGAIN_SECONDS)
 
