@@ -15,8 +15,8 @@ from engram.search.query import Query
 from engram.search.source import Source
 from engram.search.terms import informative
 
-#: Passages that text and vectors bring, each.
-CANDIDATES = 200
+#: Passages that the text index brings, and that the vectors bring: a longer list costs more time than it finds.
+CANDIDATES, NEAREST = 200, 100
 #: Passages that are read closely at most; fewer where few hits are asked for (the first ten stay the same).
 READ_CLOSELY = 150
 _FEWEST_READ, _READ_A_HIT = 60, 4
@@ -31,7 +31,7 @@ def read_passages(source: Source, query: Query, asked: Asked, vector: Floats | N
     bm25 = dict(search_passages(store, informative(asked.terms, known, total), CANDIDATES, project_id=query.project_id))
     found = set(bm25)
     if vector is not None and index is not None:
-        found |= set(index.search(vector, CANDIDATES, query.project_id, with_global=query.with_global))
+        found |= set(index.search(vector, NEAREST, query.project_id, with_global=query.with_global))
     of_time = _of_time(store, query, asked)
     wide = {one + apart for one in found | of_time for apart in (-1, 0, 1)}
     spots = passage_spots(store, sorted(wide), query.project_id)

@@ -31,8 +31,8 @@ __all__ = ["Hit", "Query", "Searcher"]
 
 #: Vectors of questions that are remembered.
 _REMEMBERED = 16
-#: Candidates that text and vectors bring, each.
-CANDIDATES = 200
+#: Episodes that text and vectors bring, each.
+CANDIDATES = 100
 #: Memories that a new one is compared with, at most.
 NEIGHBOURS = 40
 
@@ -88,7 +88,7 @@ class Searcher:
         """The newest memories in force, for the older formula."""
         newest = latest_episodes(self._store, project_id=query.project_id, with_global=query.with_global, limit=NEWEST)
         rows = episode_rows(self._store, [episode.id for episode in newest])
-        bm25 = dict(search_episodes(self._store, self._terms(asked, "episode_fts"), 100 * CANDIDATES))
+        bm25 = dict(search_episodes(self._store, self._terms(asked, "episode_fts"), 1000 * CANDIDATES))
         return pool_of_episodes(rows, bm25, self._cosines("e", vector, sorted(rows)))
 
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
