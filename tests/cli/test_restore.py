@@ -1,0 +1,79 @@
+"""``engram restore``: shows the backups, puts one back, refuses while Engram runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from engram.cli.main import engram
+from engram.extraction.saving import save_memory
+from engram.models import episodes
+from engram.models.backup import make_backup
+from engram.models.store import open_store
+from engram.paths import Home, default_home
+from engram.tasks.lock import ProcessLock
+
+
+@pytest.fixture
+def home() -> Home:
+    """A memory with one backup, and something taken since that only a restore takes back."""
+    places = Home(default_home()).prepare()
+    with open_store(places.memory_db) as store:
+        save_memory(store, "The mast is brown", str, scope="global")
+        make_backup(store, places.backups)
+        with store.writing():
+            episodes.add_episode(store, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
+    return places
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(engram, ["restore", *arguments])
+    return result.exit_code, result.output
+
+
+def test_the_backups_are_listed(home: Home) -> None:
+    code, output = run("--list", "--json")
+
+    assert code == 0
+    (one,) = json.loads(output)["backups"]
+    assert Path(one["path"]).parent == home.backups
+
+
+def test_without_backups_it_says_so(tmp_path: Path) -> None:
+    assert "no backups yet" in run("--list")[1]
+    code, output = run("--yes")
+    assert (code, "there is no backup" in output) == (1, True)
+
+
+def test_the_newest_is_put_back(home: Home) -> None:
+    code, output = run("--json")
+
+    assert code == 0
+    assert json.loads(output)["episodes"] == 1
+    with open_store(home.memory_db) as store:
+        assert [one.summary for one in episodes.all_episodes(store)] == ["The mast is brown"]
+    assert (home.root / "memory.replaced.db").exists()
+
+
+def test_a_file_that_is_no_backup_is_refused(home: Home, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    other.write_text("nothing")
+
+    code, output = run("--yes", str(other))
+
+    assert code == 1
+    assert "no backup of memory.db" in output
+    assert run("--yes", "missing.db")[0] == 1
+
+
+def test_while_engram_runs_it_is_refused(home: Home) -> None:
+    lock = ProcessLock(home.worker_lock)
+    code, output = run("--yes")
+    lock.release()
+
+    assert code == 1
+    assert "stop it first" in output
+    assert not (home.root / "memory.replaced.db").exists()
