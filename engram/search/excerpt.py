@@ -8,6 +8,8 @@ from engram.search.coverage import Coverage
 
 #: Words that a hit shows at most, unless one sentence alone is longer.
 SHOWN_WORDS = 40
+#: Shorter than this, in characters, a hit is shown with its neighbours: "Done." tells nobody what was done.
+LEAST_CHARS = 80
 _BREAK = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
 
 
@@ -31,7 +33,29 @@ def excerpt(text: str, coverage: Coverage, limit: int = SHOWN_WORDS) -> str:
             said += coverage.share(found[last])
             if said > best + 1e-9:
                 best, chosen = said, (first, last)
-    return text[spans[chosen[0]][0] : spans[chosen[1]][1]]
+    first, last = _readable(spans, *chosen)
+    return text[spans[first][0] : spans[last][1]]
+
+
+def _readable(spans: list[tuple[int, int]], first: int, last: int) -> tuple[int, int]:
+    """The run with its neighbours, until it is long enough to be understood."""
+    while spans[last][1] - spans[first][0] < LEAST_CHARS and (first > 0 or last + 1 < len(spans)):
+        if last + 1 < len(spans):
+            last += 1
+        else:
+            first -= 1
+    return first, last
+
+
+def widened(shown: str, before: str, after: str) -> str:
+    """A hit too short to be understood with what stands before or behind it in the same text, a sentence at a time."""
+    for beside, is_before in ((before, True), (after, False)):
+        spans = _sentences(beside)
+        while spans and len(shown) < LEAST_CHARS:
+            start, stop = spans.pop() if is_before else spans.pop(0)
+            sentence = beside[start:stop]
+            shown = f"{sentence}\n{shown}" if is_before else f"{shown}\n{sentence}"
+    return shown
 
 
 def _sentences(text: str) -> list[tuple[int, int]]:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from engram.models.search_rows import passage_places
+from engram.models.search_rows import PassageRow, passage_places
 from engram.models.store import Store
 from engram.search.asked import Asked
 from engram.search.candidates import read_passages
 from engram.search.coverage import Coverage
-from engram.search.excerpt import excerpt
+from engram.search.excerpt import excerpt, widened
 from engram.search.floor import is_silent
 from engram.search.learned import learned_weights
 from engram.search.loaded import Floats
@@ -61,6 +61,16 @@ def _has_reason(read: Read, index: int) -> bool:
     return bool(read.pool.base[place] > 0 or read.pool.best_of(read.pool.turn, read.pool.base)[place] > 0)
 
 
+def _shown(read: Read, row: PassageRow, coverage: Coverage) -> str:
+    """The telling sentences of a passage; a short one with what was said right before or behind it in its entry."""
+    before, after = read.rows.get(row.id - 1), read.rows.get(row.id + 1)
+    return widened(
+        excerpt(row.text, coverage),
+        before.text if before is not None and before.said_id == row.said_id else "",
+        after.text if after is not None and after.said_id == row.said_id else "",
+    )
+
+
 def _hits(store: Store, read: Read, coverage: Coverage, ranked: Ranked, best: list[int]) -> list[Hit]:
     rows = [read.row(int(read.chosen[index])) for index in best]
     places = passage_places(store, [row.id for row in rows])
@@ -72,7 +82,7 @@ def _hits(store: Store, read: Read, coverage: Coverage, ranked: Ranked, best: li
         cosine = float(read.pool.cosine[read.chosen[index]])
         hits.append(
             Hit(
-                f"turn_{where.turn_stable_id}#{row.id}", "turn", excerpt(row.text, coverage),
+                f"turn_{where.turn_stable_id}#{row.id}", "turn", _shown(read, row, coverage),
                 float(ranked.score[index]), ranked.parts_of(index), where.project, row.at_ms, (where.place,),
                 session_id=where.place.session_id, role=row.role, turn_id=row.turn_id, row_id=row.id,
                 cosine=cosine or None,

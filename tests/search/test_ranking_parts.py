@@ -10,7 +10,7 @@ from engram.models.search_rows import EpisodeRow
 from engram.search.asked import take_apart
 from engram.search.classic import rank_classic
 from engram.search.coverage import Coverage
-from engram.search.excerpt import excerpt
+from engram.search.excerpt import excerpt, widened
 from engram.search.floor import is_silent
 from engram.search.learned import learned_weights
 from engram.search.pool import pool_of_episodes
@@ -117,3 +117,11 @@ def test_a_single_text_hit_counts_half_in_the_older_formula() -> None:
     ranked = rank_classic(pool_of_episodes({1: row(1), 2: row(2)}, {1: 7.0}, {}), NOW)
 
     assert np.allclose(ranked.parts["relevance"], [0.25, 0.0])
+
+
+def test_a_hit_too_short_to_be_understood_is_shown_with_what_stands_beside_it() -> None:
+    before = "We looked at the log. The lock was held by the loader while the queue was being drained."
+
+    assert widened("Fixed.", before, "") == "The lock was held by the loader while the queue was being drained.\nFixed."
+    assert widened("Fixed.", "", "") == "Fixed."
+    assert widened("x" * 90, before, before) == "x" * 90
