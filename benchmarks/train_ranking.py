@@ -28,8 +28,8 @@ from engram.search.bench.datasets import Question, read_code_questions, read_loc
 from engram.search.bench.measure import Asked, Shown, summarise
 from engram.search.bench.memories import last_said_ms, write_chat
 from engram.search.candidates import read_passages
-from engram.search.excerpt import excerpt
 from engram.search.loaded import LoadedVectors
+from engram.search.passage_search import shown_text
 from engram.search.query import Query
 from engram.search.signs import GROUPS, STEP_NAMES, signs_of
 from engram.search.source import Source
@@ -118,7 +118,7 @@ def rows_of(
             Row(
                 question, group, is_code, np.stack([signs[one] for one in GROUPS], axis=1),
                 np.array([float(one in question.wanted) for one in evidence]), evidence,
-                [excerpt(row.text, coverage) for row in passages],
+                [shown_text(read, row, coverage) for row in passages],
             )
         )  # fmt: skip
     return rows

@@ -61,7 +61,7 @@ def _has_reason(read: Read, index: int) -> bool:
     return bool(read.pool.base[place] > 0 or read.pool.best_of(read.pool.turn, read.pool.base)[place] > 0)
 
 
-def _shown(read: Read, row: PassageRow, coverage: Coverage) -> str:
+def shown_text(read: Read, row: PassageRow, coverage: Coverage) -> str:
     """The telling sentences of a passage; a short one with what was said right before or behind it in its entry."""
     before, after = read.rows.get(row.id - 1), read.rows.get(row.id + 1)
     return widened(
@@ -82,7 +82,7 @@ def _hits(store: Store, read: Read, coverage: Coverage, ranked: Ranked, best: li
         cosine = float(read.pool.cosine[read.chosen[index]])
         hits.append(
             Hit(
-                f"turn_{where.turn_stable_id}#{row.id}", "turn", _shown(read, row, coverage),
+                f"turn_{where.turn_stable_id}#{row.id}", "turn", shown_text(read, row, coverage),
                 float(ranked.score[index]), ranked.parts_of(index), where.project, row.at_ms, (where.place,),
                 session_id=where.place.session_id, role=row.role, turn_id=row.turn_id, row_id=row.id,
                 cosine=cosine or None,

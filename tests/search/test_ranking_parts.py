@@ -120,8 +120,9 @@ def test_a_single_text_hit_counts_half_in_the_older_formula() -> None:
 
 
 def test_a_hit_too_short_to_be_understood_is_shown_with_what_stands_beside_it() -> None:
-    before = "We looked at the log. The lock was held by the loader while the queue was being drained."
+    told = "The lock was held by the loader while the queue of the worker was being drained to the end."
+    before = f"We looked at the log. {told}"
 
-    assert widened("Fixed.", before, "") == "The lock was held by the loader while the queue was being drained.\nFixed."
+    assert widened("Fixed.", before, "") == f"{told}\nFixed."
     assert widened("Fixed.", "", "") == "Fixed."
     assert widened("x" * 90, before, before) == "x" * 90
