@@ -20,6 +20,9 @@ class WorkState(StrEnum):
 #: Seconds until the next try after the first, second, third and every further failure.
 BACK_OFF_SECONDS = (15, 30, 60, 120)
 
+#: Nothing is put off for longer, in milliseconds: what is due later than that was written before the clock went back.
+FARTHEST_MS = 86_400_000
+
 #: Scope of a pause of the work itself: transcripts are read on, but nothing that is due is begun.
 TASKS_SCOPE = "tasks"
 
@@ -91,7 +94,8 @@ def due_work(store: Store, limit: int = 1000) -> list[Work]:
     if is_work_paused(store):
         return []
     rows = store.rows(
-        f"{_WORK} WHERE state = 'due' AND due_at_ms <= ? ORDER BY due_at_ms LIMIT ?", (store.now_ms(), limit)
+        f"{_WORK} WHERE state = 'due' AND (due_at_ms <= ? OR due_at_ms > ?) ORDER BY due_at_ms LIMIT ?",
+        (store.now_ms(), store.now_ms() + FARTHEST_MS, limit),
     )
     return [_work(row) for row in rows]
 

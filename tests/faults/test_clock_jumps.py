@@ -1,0 +1,122 @@
+"""A clock that jumps a day back or a year ahead loses nothing, repeats nothing and keeps nothing away for long."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.consolidation.service import consolidate
+from engram.embedding.hashed import HashedEmbedder
+from engram.extraction.local import LocalExtractor
+from engram.extraction.service import extract_session
+from engram.ingest.service import ingest_file
+from engram.models import episodes
+from engram.models.store import Store, open_store
+from engram.models.work import due_work, make_due, release_lease, take_lease
+from engram.recollection.service import RecollectionService
+from engram.redaction import redact
+from engram.search.service import Searcher
+from engram.settings import Settings
+
+SESSION = "11111111-2222-3333-4444-555555555555"
+DAY_MS = 86_400_000
+JUMPS = {
+    "a day back": -DAY_MS,
+    "a year ahead": 365 * DAY_MS,
+    "ten years back": -3650 * DAY_MS,
+    "an hour back": -3_600_000,
+}
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    made.places.prepare()
+    return made
+
+
+@pytest.fixture
+def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
+    with open_store(settings.places.memory_db, clock=clock) as opened:
+        yield opened
+
+
+def say(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = {
+        "type": "user", "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo",
+        "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": text},
+    }  # fmt: skip
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+@pytest.mark.parametrize("jump_ms", JUMPS.values(), ids=JUMPS)
+def test_a_whole_life_goes_on(settings: Settings, store: Store, clock: FixedClock, jump_ms: int) -> None:
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    searcher = Searcher(store, settings, embedder=HashedEmbedder())
+    service = RecollectionService(store, searcher, settings, embedder=HashedEmbedder())
+    say(path, "Always run make lantern before you push.")
+    ingest_file(store, path, settings=settings, redact=redact, close=True)
+    clock.at_ms += jump_ms
+    say(path, "Always use the copper cache instead of the walnut one.")
+    ingest_file(store, path, settings=settings, redact=redact, close=True)
+
+    extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
+    consolidate(store, settings, is_forced=True)
+    searcher.refresh()
+    payload = {
+        "session_id": str(uuid.uuid4()),
+        "cwd": "/work/demo",
+        "prompt": "Shall I run make lantern before I push?",
+    }
+    answer = service.answer_hook(payload | {"hook_event_name": "UserPromptSubmit"})
+
+    kept = [one for one in episodes.all_episodes(store) if one.status == "active"]
+    assert len(kept) == 2
+    assert all(one.weight >= 0 and one.created_at_ms <= max(clock.at_ms, clock.at_ms - jump_ms) for one in kept)
+    assert b"make lantern" in answer
+
+
+@pytest.mark.parametrize("jump_ms", JUMPS.values(), ids=JUMPS)
+def test_a_lease_of_a_dead_holder_is_never_kept_longer_than_it_lasts(
+    store: Store, clock: FixedClock, jump_ms: int
+) -> None:
+    assert take_lease(store, "scan", "dead", 60)
+    clock.at_ms += jump_ms
+    clock.advance(61)
+
+    assert take_lease(store, "scan", "living", 60)
+
+
+@pytest.mark.parametrize("jump_ms", JUMPS.values(), ids=JUMPS)
+def test_periodic_work_runs_once_and_then_waits_again(store: Store, clock: FixedClock, jump_ms: int) -> None:
+    assert take_lease(store, "consolidate", "one", 60, every_seconds=600)
+    release_lease(store, "consolidate", "one")
+    clock.at_ms += jump_ms
+
+    runs = 0
+    for _ in range(10):
+        if take_lease(store, "consolidate", "one", 60, every_seconds=600):
+            release_lease(store, "consolidate", "one")
+            runs += 1
+
+    assert runs == 1
+
+
+def test_work_that_was_due_soon_is_not_put_off_for_years(store: Store, clock: FixedClock) -> None:
+    with store.writing():
+        make_due(store, "extract", "s1", clock.now_ms() + 20 * 60_000)
+    clock.at_ms -= 3650 * DAY_MS
+
+    assert [work.key for work in due_work(store)] == ["s1"]

@@ -1,0 +1,214 @@
+"""P12: nobody else reads the memory, and no path or link leads out of its folders."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engram.atomic import drop_leftovers, read_regular, write_atomic
+from engram.errors import HomeError, StoreError
+from engram.ingest.service import ingest_file
+from engram.models.store import open_store
+from engram.paths import Home
+from engram.redaction import redact
+from engram.settings import Settings
+
+SESSION = "11111111-2222-3333-4444-555555555555"
+#: A user that is not root, for what root may do anyway.
+NOBODY = 65534
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python code under the widest umask, as another user where one is named."""
+    return subprocess.run(
+        [sys.executable, "-c", f"import os; os.umask(0)\n{code}"], capture_output=True, text=True, check=False,
+        timeout=60, env=os.environ | environment,
+    )  # fmt: skip
+
+
+def open_to_others(folder: Path) -> list[str]:
+    return [
+        str(path.relative_to(folder))
+        for path in [folder, *folder.rglob("*")]
+        if not path.is_symlink() and stat.S_IMODE(path.lstat().st_mode) & 0o077
+    ]
+
+
+def test_whatever_the_umask_everything_made_is_for_the_owner_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    code = (
+        "from engram.cli.main import main\n"
+        "import sys\n"
+        f"main(['--home', {str(home)!r}, '--set', 'embedding_model=hashed', 'up', '--once', '--json'])"
+    )
+
+    done = run_python(code, CLAUDE_CONFIG_DIR=str(tmp_path / "claude"))
+
+    assert done.returncode == 0, done.stderr
+    assert (home / "memory.db").exists()
+    assert open_to_others(home) == []
+
+
+def test_a_memory_folder_that_was_open_is_closed_at_the_start(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o777)
+
+    Home(home).prepare()
+
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+@needs_root
+def test_a_memory_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+
+    with pytest.raises(HomeError, match="another user"):
+        Home(home).prepare()
+
+
+@needs_root
+def test_a_read_only_memory_folder_is_one_clear_line(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    home.chmod(0o500)
+    code = (
+        "from engram.paths import Home\n"
+        "from engram.errors import HomeError\n"
+        "from pathlib import Path\n"
+        f"os.setuid({NOBODY})\n"
+        "try:\n"
+        f"    Home(Path({str(home)!r})).prepare()\n"
+        "except HomeError as error:\n"
+        "    print(error)\n"
+    )
+
+    done = run_python(code)
+
+    assert done.stdout.count("\n") == 1, done.stderr
+    assert "cannot use the memory folder" in done.stdout
+
+
+def test_a_full_disk_keeps_the_old_file_and_leaves_no_half_one(tmp_path: Path) -> None:
+    path = tmp_path / "note.md"
+    write_atomic(path, b"old")
+    code = (
+        "import resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "from engram.atomic import write_atomic\n"
+        "from pathlib import Path\n"
+        "try:\n"
+        f"    write_atomic(Path({str(path)!r}), b'x' * 5000)\n"
+        "except OSError as error:\n"
+        "    print(error.errno)\n"
+    )
+
+    done = run_python(code)
+
+    assert done.stdout.strip().isdigit(), done.stderr
+    assert path.read_bytes() == b"old"
+    assert [one.name for one in tmp_path.iterdir()] == ["note.md"]
+
+
+@pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
+def test_a_file_size_limit_stops_writing_and_loses_nothing_that_was_committed(tmp_path: Path, driver: str) -> None:
+    code = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from engram.errors import StoreError\n"
+        "from engram.models.store import open_store\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"store = open_store(Path({str(tmp_path / 'memory.db')!r}), driver={driver!r})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))\n"
+        "done = 0\n"
+        "try:\n"
+        "    while True:\n"
+        "        with store.writing():\n"
+        "            store.run('INSERT INTO meta VALUES (?, ?)', (f'k{done}', 'x' * 9000))\n"
+        "        done += 1\n"
+        "except StoreError:\n"
+        "    print(done)\n"
+    )
+
+    done = run_python(code)
+
+    assert done.stdout.strip().isdigit(), done.stderr
+    with open_store(tmp_path / "memory.db", driver=driver) as store:
+        assert store.value("SELECT count(*) FROM meta WHERE key LIKE 'k%'") == int(done.stdout)
+        assert store.find_damage() == ""
+
+
+def test_links_and_devices_are_never_followed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("root:x:0")
+    link = tmp_path / "link"
+    link.symlink_to(secret)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    assert [read_regular(path, 100) for path in (link, pipe, tmp_path, Path("/dev/zero"), tmp_path / "none")] == [
+        None
+    ] * 5
+
+
+def test_a_transcript_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    settings.places.prepare()
+    folder = settings.projects_folder / "-work"
+    folder.mkdir(parents=True)
+    (tmp_path / "other.jsonl").write_text('{"type": "user", "uuid": "x", "message": {"content": "secret"}}\n')
+    (folder / f"{SESSION}.jsonl").symlink_to(tmp_path / "other.jsonl")
+
+    with open_store(settings.places.memory_db) as store:
+        result = ingest_file(store, folder / f"{SESSION}.jsonl", settings=settings, redact=redact)
+
+    assert result.skipped
+    assert result.bytes_read == 0
+
+
+def test_a_thousand_transcripts_need_few_descriptors(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    settings.places.prepare()
+    folder = settings.projects_folder / "-work"
+    folder.mkdir(parents=True)
+    for number in range(1000):
+        (folder / f"session-{number}.jsonl").write_text('{"type": "user"}\n')
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 40, hard))
+    try:
+        with open_store(settings.places.memory_db) as store:
+            results = [ingest_file(store, path, settings=settings, redact=redact) for path in sorted(folder.iterdir())]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert sum(result.bytes_read for result in results) == 17_000
+
+
+def test_leftovers_of_killed_writers_go_and_young_ones_stay(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    old, young = tmp_path / "deep" / ".a.1.tmp", tmp_path / ".b.2.tmp"
+    old.write_text("x")
+    young.write_text("x")
+    os.utime(old, (1, 1))
+
+    assert drop_leftovers(tmp_path, 600) == 1
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_database_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises((StoreError, OSError)):
+        open_store(tmp_path / "file" / "memory.db")
