@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from engram.models.episodes import Episode, select_episodes
 from engram.models.store import Store
-from engram.models.turns import StoredTurn, load_turn_row
+from engram.models.turns import StoredTurn, load_turn_row, unpack_facts
 
 
 def latest_turn(store: Store, session_id: str) -> StoredTurn | None:
@@ -26,7 +24,7 @@ def recent_files(store: Store, project_id: int, turns: int = 12) -> list[str]:
     )
     files: dict[str, None] = {}
     for (actions,) in rows:
-        for action in json.loads(actions):
+        for action in unpack_facts(actions):
             if action.get("is_edit"):
                 files.update(dict.fromkeys(str(one) for one in action.get("files", ())))
     return list(files)

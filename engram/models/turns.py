@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import secrets
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,13 +105,15 @@ def _write_row(store: Store, turn: Turn, session: SessionRow, transcript_id: int
 
 
 def _turn_values(turn: Turn) -> tuple[Any, ...]:
-    actions = json.dumps([_action_to_json(action) for action in turn.actions], ensure_ascii=False)
+    actions = pack_facts([_action_to_json(action) for action in turn.actions])
     return (
         turn.cwd, turn.branch, turn.started_at_ms, turn.ended_at_ms, turn.start_offset, turn.end_offset,
         int(turn.is_closed), int(turn.is_interrupted), turn.message_count, actions, json.dumps(turn.extra),
     )  # fmt: skip
 
 
+#: Facts of fewer characters are not compressed.
+_SHORT_FACTS = 200
 _ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 
@@ -118,6 +121,21 @@ _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 def _action_to_json(action: Action) -> dict[str, Any]:
     """Only what differs from the defaults: most calls have few facts."""
     return {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
+
+
+def pack_facts(facts: list[dict[str, Any]]) -> str | bytes:
+    """The facts of tool calls as they are stored: JSON, compressed where that saves something."""
+    text = json.dumps(facts, ensure_ascii=False)
+    if len(text) < _SHORT_FACTS:
+        return text
+    return zlib.compress(text.encode("utf-8", "replace"), 6)
+
+
+def unpack_facts(stored: str | bytes) -> Any:
+    """The facts of tool calls out of their column."""
+    if isinstance(stored, str):
+        return json.loads(stored)
+    return json.loads(zlib.decompress(bytes(stored)))
 
 
 def _action_from_json(facts: dict[str, Any]) -> Action:
@@ -227,7 +245,7 @@ def _stored(store: Store, row: tuple[Any, ...]) -> StoredTurn:
         key=row[1], session_id=row[2], opening=Opening(row[3]), cwd=row[4], branch=row[5], started_at_ms=row[6],
         ended_at_ms=row[7], start_offset=row[8], end_offset=row[9], is_closed=bool(row[10]), message_count=row[11],
         is_interrupted=bool(row[12]), agent=row[13], extra=json.loads(row[15]),
-        actions=tuple(_action_from_json(facts) for facts in json.loads(row[14])),
+        actions=tuple(_action_from_json(facts) for facts in unpack_facts(row[14])),
         said=tuple(Said(unpack_uuid(s[0]), Role(s[1]), *s[2:]) for s in said),
         entries=tuple(EntryRef(unpack_uuid(e[0]), e[1], e[2], e[3]) for e in entries),
     )  # fmt: skip

@@ -1,10 +1,11 @@
-"""Vectors as float16 in memory.db: of passages (p), episodes (e) and note chunks (n). Each names its model."""
+"""Vectors in memory.db: of passages (p), episodes (e) and note chunks (n). Each names its model; float16 outside."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engram.embedding.stored import pack_vector, unpack_vectors
 from engram.models.store import Store
 
 
@@ -77,7 +78,7 @@ def put_vectors(store: Store, model: str, vectors: Sequence[tuple[str, int, int,
         store.run_many(
             f"INSERT OR REPLACE INTO vector (owner, owner_id, piece, model, data) SELECT ?, id, ?, ?, ? FROM {table} "
             "WHERE id = ?",
-            [(owner, piece, model, data, owner_id) for _, owner_id, piece, data in some],
+            [(owner, piece, model, pack_vector(data), owner_id) for _, owner_id, piece, data in some],
         )
 
 
@@ -87,7 +88,7 @@ def load_vectors(store: Store, owner: str, model: str, after_id: int = 0) -> lis
         "SELECT owner_id, piece, data FROM vector WHERE owner = ? AND owner_id > ? AND model = ? ORDER BY owner_id, piece",
         (owner, after_id, model),
     )
-    return [(row[0], row[1], bytes(row[2])) for row in rows]
+    return [(row[0], row[1], data) for row, data in zip(rows, unpack_vectors([row[2] for row in rows]), strict=True)]
 
 
 def vectors_since(
@@ -107,7 +108,9 @@ def vectors_since(
         "ORDER BY v.seq LIMIT ?",
         (seq, owner, model, limit),
     )
-    return [(row[0], row[1], row[2], bytes(row[3])) for row in rows]
+    return [
+        (row[0], row[1], row[2], data) for row, data in zip(rows, unpack_vectors([row[3] for row in rows]), strict=True)
+    ]
 
 
 def vector_owner_ids(store: Store, owner: str) -> list[int]:
@@ -132,5 +135,7 @@ def vectors_of(store: Store, owner: str, model: str, owner_ids: Sequence[int]) -
             f"SELECT owner_id, piece, data FROM vector WHERE owner = ? AND model = ? AND owner_id IN ({marks})",
             (owner, model, *some),
         )
-        found += [(row[0], row[1], bytes(row[2])) for row in rows]
+        found += [
+            (row[0], row[1], data) for row, data in zip(rows, unpack_vectors([row[2] for row in rows]), strict=True)
+        ]
     return found

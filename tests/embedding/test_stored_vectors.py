@@ -1,0 +1,50 @@
+"""Vectors as they lie in memory.db."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.embedding.stored import pack_vector, unpack_vectors
+
+
+def unit(dimension: int, seed: int) -> bytes:
+    row = np.random.default_rng(seed).standard_normal(dimension).astype(np.float32)
+    return bytes((row / np.linalg.norm(row)).astype(np.float16).tobytes())
+
+
+@pytest.mark.parametrize("dimension", [384, 383, 768])
+def test_a_vector_comes_back_nearly_as_it_was_from_half_the_room(dimension: int) -> None:
+    data = unit(dimension, 1)
+
+    stored = pack_vector(data)
+    (found,) = unpack_vectors([stored])
+
+    first, second = (np.frombuffer(one, dtype=np.float16).astype(np.float64) for one in (data, found))
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert cosine > 0.9998
+    assert len(stored) <= len(data) / 2 + 4
+
+
+@pytest.mark.parametrize("data", [b"", bytes(8), np.array([1, np.inf], dtype=np.float16).tobytes()])
+def test_what_no_byte_can_stand_for_stays_as_it_is(data: bytes) -> None:
+    assert unpack_vectors([pack_vector(data)]) == [data]
+
+
+def test_older_rows_and_others_of_unlike_length_come_back_in_order() -> None:
+    old, new, other = unit(16, 1), unit(16, 2), unit(15, 3)
+
+    found = unpack_vectors([old, pack_vector(other), pack_vector(new)])
+
+    assert found[0] == old
+    assert [len(one) for one in found] == [32, 30, 32]
+
+
+@given(st.binary(max_size=64).filter(lambda data: len(data) % 2 == 0))
+@settings(max_examples=60, deadline=None)
+def test_packing_what_was_unpacked_changes_no_length(data: bytes) -> None:
+    (found,) = unpack_vectors([pack_vector(data)])
+
+    assert len(found) == len(data)
