@@ -1,0 +1,161 @@
+"""A worker with a language model: keys, the work table's back-off, what the session is about, and the way back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import runpy
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.extraction.local import LocalExtractor
+from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.ingest.service import ingest_file
+from engram.models.episodes import all_episodes
+from engram.models.sessions import find_session
+from engram.models.store import Store, open_store
+from engram.models.work import WorkState, find_work, list_stages
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.tasks.extract import run_extract
+from engram.tasks.runtime import Runtime, lay_on, make_runtime
+
+FAKE = runpy.run_path(str(Path(__file__).parents[1] / "extraction" / "fake_llm.py"))
+SESSION = "11111111-2222-3333-4444-555555555555"
+
+
+class Bench:
+    """A runtime whose extractor asks a fake server, and one growing session."""
+
+    def __init__(self, tmp_path: Path, clock: FixedClock, store: Store) -> None:
+        self.store, self.clock = store, clock
+        self.server = FAKE["FakeLanguageModel"](lambda body: FAKE["chat"](FAKE["answer"]()))
+        self.settings = Settings(
+            home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed", extractor="openai",
+            llm_base_url=self.server.base_url,
+        )  # fmt: skip
+        self.runtime = make_runtime(self.settings, store)
+        self.path = self.settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+        self.path.parent.mkdir(parents=True)
+
+    def say(self, role: str, text: str) -> None:
+        entry = str(uuid.uuid4())
+        content: Any = text if role == "user" else [{"type": "text", "text": text}]
+        line = {
+            "type": role, "uuid": entry, "sessionId": SESSION, "cwd": "/work/demo", "isSidechain": False,
+            "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": role, "content": content, "id": entry},
+        }  # fmt: skip
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        ingest_file(self.store, self.path, settings=self.settings, redact=redact)
+
+    def extract(self) -> None:
+        run_extract(self.runtime, SESSION)
+
+    def attempts(self) -> tuple[WorkState, int]:
+        work = find_work(self.store, "extract", SESSION)
+        assert work is not None
+        return work.state, work.attempts
+
+    def sent(self) -> list[str]:
+        bodies = [json.loads(one.partition(b"\r\n\r\n")[2]) for one in self.server.received]
+        return [str(body["messages"][1]["content"]) for body in bodies]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    (tmp_path / "home").mkdir(mode=0o700)
+    clock = FixedClock()
+    with open_store(tmp_path / "home" / "memory.db", clock=clock) as store:
+        made = Bench(tmp_path, clock, store)
+        yield made
+        made.server.close()
+        lay_on(None)
+
+
+def test_what_the_session_is_about_is_kept_and_told_the_next_time(bench: Bench) -> None:
+    memory = FAKE["memory"]("keep the cache in sqlite", "e1")
+    bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"](memory, rolling_summary="a cache in sqlite"))
+    bench.say("user", "Let us keep the cache in sqlite")
+    bench.say("assistant", "Done.")
+    bench.extract()
+    bench.say("user", "And the queue?")
+    bench.extract()
+
+    session = find_session(bench.store, SESSION)
+    assert session is not None
+    assert session.rolling_summary == "a cache in sqlite"
+    assert "so far: nothing" in bench.sent()[0]
+    assert "so far: a cache in sqlite" in bench.sent()[1]
+    assert [e.extractor for e in all_episodes(bench.store)] == ["openai-1"]
+    assert bench.store.value("SELECT project_id FROM spend LIMIT 1") == session.project_id
+
+
+def test_while_the_server_is_down_everything_stays_due_and_nothing_is_lost(bench: Bench) -> None:
+    bench.server.reply = lambda body: FAKE["http"]("{}", "503 Down")
+    bench.say("user", "Let us keep the cache in sqlite")
+    for number in range(1, 6):
+        bench.extract()
+        assert bench.attempts() == (WorkState.DUE, number)
+        bench.clock.advance(300)
+    bench.say("user", "And the queue in sqlite too")
+    memory = FAKE["memory"]("keep the cache in sqlite", "e1")
+    bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"](memory))
+
+    bench.extract()
+
+    assert bench.attempts() == (WorkState.DONE, 0)
+    assert "keep the cache in sqlite" in bench.sent()[-1]
+    assert "And the queue in sqlite too" in bench.sent()[-1]
+    assert len(all_episodes(bench.store)) == 1
+
+
+def test_at_the_cap_the_local_extractor_keeps_and_is_named(bench: Bench) -> None:
+    bench.settings = dataclasses.replace(bench.settings, llm_calls_per_hour=0)
+    bench.runtime = make_runtime(bench.settings, bench.store)
+    bench.say("user", "From now on always use pnpm instead of npm in this repository, never npm.")
+    bench.say("assistant", "Understood.")
+
+    bench.extract()
+
+    assert bench.server.received == []
+    assert {e.extractor for e in all_episodes(bench.store)} == {LocalExtractor.name}
+    assert "cap of 0 calls an hour" in next(s.last_error for s in list_stages(bench.store) if s.name == "llm")
+
+
+def made_by(settings: Settings, store: Store) -> Runtime:
+    return make_runtime(settings, store)
+
+
+def test_without_a_key_openai_is_not_asked_and_status_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    settings = dataclasses.replace(bench.settings, llm_base_url="")
+
+    assert isinstance(made_by(settings, bench.store).extractor, LocalExtractor)
+    assert any("OPENAI_API_KEY" in stage.last_error for stage in list_stages(bench.store))
+    env = settings.places.env_file
+    env.touch(0o600)
+    env.write_text("OPENAI_API_KEY=sk-test\n")
+    assert isinstance(made_by(settings, bench.store).extractor, OpenAIExtractor)
+
+
+def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import sys; from pathlib import Path; from engram.models.store import open_store; "
+        "from engram.settings import Settings; from engram.tasks.runtime import make_runtime; import engram.tasks.extract, "
+        "engram.extraction.service, engram.consolidation.arrivals; "
+        f"s = Settings(home=Path({str(tmp_path)!r}), embedding_model='hashed'); "
+        "make_runtime(s, open_store(s.places.memory_db)); "
+        "print([n for n in ('openai', 'httpx2', 'pydantic') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
