@@ -65,14 +65,14 @@ class Cleaner:
     def _clean_action(self, action: Action) -> Action:
         if not (action.files or action.command or action.error_line or action.commit or action.refusal):
             return action
-        return replace(
-            action,
-            files=tuple(self._short(file) for file in action.files),
-            command=self._short(action.command),
-            error_line=self._short(action.error_line),
-            commit=self._short(action.commit),
-            refusal=self._short(action.refusal),
-        )
+        files = tuple(self._short(file) for file in action.files)
+        command, error_line = self._short(action.command), self._short(action.error_line)
+        commit, refusal = self._short(action.commit), self._short(action.refusal)
+        if (files, command, error_line, commit, refusal) == (
+            action.files, action.command, action.error_line, action.commit, action.refusal,
+        ):  # fmt: skip
+            return action
+        return replace(action, files=files, command=command, error_line=error_line, commit=commit, refusal=refusal)
 
     def _short(self, text: str) -> str:
         if not text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Role(StrEnum):
@@ -71,9 +72,8 @@ class Action:
     result_uuid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRef:
-    """One entry that belongs to a turn, by its place."""
+class EntryRef(NamedTuple):
+    """One entry that belongs to a turn, by its place. A named tuple, since there is one for nearly every line."""
 
     uuid: str
     offset: int
