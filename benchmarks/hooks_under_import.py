@@ -4,7 +4,8 @@
 
 Worker and watcher run with the real model over a home with 10,000 memories; the watcher reads DIR (100 MB and more)
 and the worker extracts and embeds it, while the hook is run with one prompt after the other. Goal: p99 at most
-250 ms. The same prompts once more after the import tell what the import costs.
+250 ms. A bare Python runs in turn with the hook, and the same prompts once more after the import: on a machine that
+others use too, these tell what is theirs.
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ def ask(command: list[str], environment: dict[str, str], number: int) -> tuple[f
     return (time.perf_counter() - start) * 1000, bool(done.stdout)
 
 
+def start_bare(home: Home) -> tuple[float, bool]:
+    """Milliseconds of an interpreter that starts and does nothing."""
+    start = time.perf_counter()
+    subprocess.run([str(home.python_link), "-I", "-S", "-c", "pass"], check=True)
+    return (time.perf_counter() - start) * 1000, False
+
+
 def summary(found: list[tuple[float, bool]]) -> dict[str, float]:
     """Median, p99 and the share that was answered."""
     times = sorted(one for one, _ in found)
@@ -71,15 +79,16 @@ def measure(corpus: Path, models: Path, prompts: int) -> dict[str, Any]:
             with running("work", home, claude):
                 ask(command, environment, 0)
                 with running("watch", home, claude):
-                    load, during, number = os.getloadavg()[0], [], 0
+                    load, during, bare, number = os.getloadavg()[0], [], [], 0
                     while number < prompts and not is_imported(store, claude):
                         number += 1
                         during.append(ask(command, environment, number))
+                        bare.append(start_bare(home))
                         time.sleep(PAUSE_SECONDS)
                     is_over = is_imported(store, claude)
                 rest = [ask(command, environment, 5000 + one) for one in range(30)]
     return {
-        "during": summary(during), "after": summary(rest), "was_import_over": is_over, "load_before": round(load, 1),
+        "during": summary(during), "bare": summary(bare), "after": summary(rest), "was_import_over": is_over, "load_before": round(load, 1),
     }  # fmt: skip
 
 
@@ -96,7 +105,7 @@ def main() -> None:
     if given.json:
         print(json.dumps(found))
         return
-    for when in ("during", "after"):
+    for when in ("during", "bare", "after"):
         print(f"{when:8} " + "   ".join(f"{key} {value}" for key, value in found[when].items()))
     print(f"load before {found['load_before']}; goal: p99 at most {MOST_MS} ms during the import")
 
