@@ -245,7 +245,7 @@ def add_episode(
     add_evidence(store, row_id, evidence)
     _index(store, row_id)
     _link_entities(store, made)
-    add_history(store, made.episode_id, action, reason, {}, snapshot(made), run_id=run_id)
+    add_history(store, made.episode_id, action, reason, {}, _beginning(made), run_id=run_id)
     return made
 
 
@@ -395,6 +395,12 @@ def snapshot(episode: Episode) -> dict[str, Any]:
     left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
     facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
     return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}
+
+
+def _beginning(episode: Episode) -> dict[str, Any]:
+    """What history keeps of a new episode. The rest stands in the episode, or in what a later change replaced."""
+    facts = snapshot(episode)
+    return {key: facts[key] for key in ("kind", "summary", "status", "importance", "confidence", "source", "extractor")}
 
 
 def _index(store: Store, row_id: int) -> None:
