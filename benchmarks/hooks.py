@@ -35,6 +35,9 @@ PAYLOAD = json.dumps(
 ).encode()
 ANSWER = hook_output("UserPromptSubmit", "A note of about the usual length. " * 15)
 
+#: What is aimed at, beside the figure.
+GOALS = {"PreToolUse": "   (goal: 0.25)", "UserPromptSubmit": "   (goal: 1.30)"}
+
 
 def main() -> None:
     """Measure and print."""
@@ -51,7 +54,7 @@ def main() -> None:
         print(json.dumps(figures))
         return
     for name, figure in figures.items():
-        print(f"{name:<28} {figure['ms']:>7.1f} ms   {figure['ratio']:>5.2f}")
+        print(f"{name:<28} {figure['ms']:>7.1f} ms   {figure['ratio']:>5.2f}{GOALS.get(name, '')}")
 
 
 def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -24,6 +25,9 @@ from engram.settings import Settings
 from engram.transcripts.agent import CLAUDE_CODE
 from engram.transcripts.entry import Entry
 from engram.transcripts.tail import Position, read_chunk
+
+#: What is aimed at, beside the figure.
+GOALS = {"ingest": "   (goal: 4)"}
 
 
 def main() -> None:
@@ -57,9 +61,9 @@ def main() -> None:
     if given.json:
         print(json.dumps(table))
         return
-    print(f"{table['files']} files, {table['megabytes']} MB")
+    print(f"{table['files']} files, {table['megabytes']} MB; load {os.getloadavg()[0]:.1f}")
     for name, value in medians.items():
-        print(f"{name:12} {value:7.3f} s CPU   {value / medians['json.loads']:5.2f} x")
+        print(f"{name:12} {value:7.3f} s CPU   {value / medians['json.loads']:5.2f} x{GOALS.get(name, '')}")
 
 
 def parse(files: list[Path]) -> None:
