@@ -29,6 +29,14 @@ _LAG_SECONDS = 600
 _DISK_BYTES = 500_000_000
 
 
+#: Beginnings of the names of databases that were set aside.
+_SET_ASIDE = {
+    "memory.v2": "another program's database",
+    "memory.broken": "a damaged database",
+    "memory.replaced": "the database from before a restore",
+}
+
+
 class State(StrEnum):
     """How a check came out."""
 
@@ -95,12 +103,10 @@ def _home(settings: Settings) -> Iterator[Check]:
         yield Check(
             "disk", State.WARN, f"{free / 1e6:.0f} MB are free", "make room: nothing is read while the disk is full"
         )
-    for name in ("memory.v2.db", "memory.broken.db"):
-        if (places.root / name).exists():
-            what = "another program's database" if "v2" in name else "a damaged database"
-            yield Check(
-                "set aside", State.WARN, f"{what} was moved to {places.root / name}", "keep it or delete it by hand"
-            )
+    for path in sorted(places.root.glob("memory.*.db")):
+        what = next((what for part, what in _SET_ASIDE.items() if path.name.startswith(part)), "")
+        if what:
+            yield Check("set aside", State.WARN, f"{what} was moved to {path}", "keep it or delete it by hand")
 
 
 def _is_open(path: Path) -> bool:
