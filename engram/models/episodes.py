@@ -429,12 +429,12 @@ def _link_entities(store: Store, episode: Episode) -> None:
 
 
 def related_episodes(store: Store, episode: Episode, limit: int = 5) -> list[Episode]:
-    """Episodes that share the most, and the rarest, entities with this one; never of another project."""
+    """Episodes that share the most, and the rarest, entities with this one; never of another project, never suspect."""
     rows = store.rows(
         "SELECT o.episode_ref, sum(1.0 / (SELECT count(*) FROM episode_entity x WHERE x.entity_id = o.entity_id)) AS weight "
         "FROM episode_entity m JOIN episode_entity o ON o.entity_id = m.entity_id AND o.episode_ref <> m.episode_ref "
         "JOIN episode e ON e.id = o.episode_ref WHERE m.episode_ref = ? AND e.status IN ('active', 'provisional') "
-        "AND (e.scope = 'global' OR e.project_id IS ?) GROUP BY o.episode_ref ORDER BY weight DESC, o.episode_ref LIMIT ?",
+        "AND e.suspect = '' AND e.is_lowered = 0 AND (e.scope = 'global' OR e.project_id IS ?) GROUP BY o.episode_ref ORDER BY weight DESC, o.episode_ref LIMIT ?",
         (episode.id, episode.project_id, limit),
     )
     by_row = episodes_by_row(store, [int(row[0]) for row in rows])

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from engram.atomic import read_regular
 from engram.clock import day_of
-from engram.models.episodes import Episode, latest_episodes
+from engram.models.episodes import Episode, latest_episodes, related_episodes
 from engram.models.recent import count_active, pinned_episodes, recent_files
 from engram.models.sessions import project_by_id
 from engram.models.store import Store
@@ -25,6 +25,8 @@ USED_SHARE = 0.9
 LOOKED_AT = 200
 #: So many memories come with their facts, the others as titles.
 DETAILED = 3
+#: Ids of related memories that come with each of those.
+RELATED = 2
 #: Days over which recency falls from 1 to 0.
 RECENT_DAYS = 30
 #: Added for a memory about a file that is being changed.
@@ -68,7 +70,7 @@ def build_briefing(store: Store, settings: Settings, *, project_id: int | None =
     files = {PurePath(name).name.lower() for name in recent_files(store, seen)}
     latest = latest_episodes(store, project_id=seen, limit=LOOKED_AT)
     ranked = rank_for_briefing([one for one in latest if not one.is_pinned and _is_firm(one)], files, store.now_ms())
-    told = _add_episodes(lines, without_repeats(ranked[:RANKED]), _note_lines(settings))
+    told = _add_episodes(store, lines, without_repeats(ranked[:RANKED]), _note_lines(settings))
     hidden = count_active(store, seen) - len(pinned) - told
     if hidden > 0 and len(lines.kept) > empty:
         lines.add(f"{hidden} more via memory_search", whatever=True)
@@ -116,10 +118,11 @@ def _is_firm(episode: Episode) -> bool:
     return episode.status == "active" and not (episode.suspect or episode.superseded_by or episode.is_lowered)
 
 
-def _add_episodes(lines: Lines, ranked: Sequence[Episode], notes: Sequence[str]) -> int:
+def _add_episodes(store: Store, lines: Lines, ranked: Sequence[Episode], notes: Sequence[str]) -> int:
     told = 0
     for episode in ranked[:DETAILED]:
-        told += lines.add(title_line(episode), *detail_lines(episode)) or lines.add(title_line(episode))
+        details = [*detail_lines(episode), *related_line(store, episode)]
+        told += lines.add(title_line(episode), *details) or lines.add(title_line(episode))
     if notes:
         lines.add("From MEMORY.md:", *notes)
     for episode in ranked[DETAILED:]:
@@ -144,6 +147,12 @@ def detail_lines(episode: Episode) -> list[str]:
     if not beginning or beginning.rstrip("…")[:40] in shown_text(episode.summary, 1000):
         return []
     return [f"  {beginning}"]
+
+
+def related_line(store: Store, episode: Episode) -> list[str]:
+    """Ids of memories about the same files, symbols and commands, to be expanded."""
+    found = [one.episode_id for one in related_episodes(store, episode, RELATED) if _is_firm(one)]
+    return [f"  related: {', '.join(found)}"] if found else []
 
 
 def told_facts(episode: Episode) -> list[str]:
