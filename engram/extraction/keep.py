@@ -125,7 +125,7 @@ class Keeper:
             if episode.slot is None or episode.slot in slots or episode.status not in ("active", "provisional"):
                 continue
             history = history_of(self._store, episode.episode_id)
-            is_decided = _is_settled(episode) or any(c.reason == "by hand" for c in history)
+            is_decided = _is_settled(episode) or any(c.reason == "by hand" or c.action == "merge" for c in history)
             if is_decided or self._lead_turn(episode) != turn.id:
                 continue
             change_episode(self._store, episode, "archive", WENT_ON, status="archived")

@@ -16,7 +16,7 @@ from engram.clock import FixedClock
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.ingest.service import ingest_file
-from engram.models.episodes import all_episodes
+from engram.models.episodes import all_episodes, change_episode
 from engram.models.sessions import find_session
 from engram.models.store import Store, open_store
 from engram.models.work import WorkState, find_work, list_stages
@@ -94,6 +94,26 @@ def test_what_the_session_is_about_is_kept_and_told_the_next_time(bench: Bench) 
     assert "so far: a cache in sqlite" in bench.sent()[1]
     assert [e.extractor for e in all_episodes(bench.store)] == ["openai-1"]
     assert bench.store.value("SELECT project_id FROM spend LIMIT 1") == session.project_id
+
+
+def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Bench) -> None:
+    memory = FAKE["memory"]("keep the cache in sqlite", "e1")
+    bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"](memory))
+    bench.say("user", "Let us keep the cache in sqlite")
+    bench.extract()
+    (kept,) = all_episodes(bench.store)
+    with bench.store.writing():
+        change_episode(
+            bench.store, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really"
+        )
+    bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"]())
+    bench.say("assistant", "Done.")
+
+    bench.extract()
+
+    assert [(e.summary, e.status) for e in all_episodes(bench.store)] == [
+        ("keep the cache in sqlite | really", "active")
+    ]
 
 
 def test_while_the_server_is_down_everything_stays_due_and_nothing_is_lost(bench: Bench) -> None:
