@@ -60,6 +60,7 @@ class QueueStorage(SqliteStorage):
         self.home: Home | None = None
         self._driver = "sqlite3"
         self._opened: tuple[int, int] | None = None
+        self._index: tuple[int, int] | None = None
         self._listener: socket.socket | None = None
         self._stop_pipe: tuple[int, int] | None = None
         self._sender: socket.socket | None = None
@@ -87,7 +88,7 @@ class QueueStorage(SqliteStorage):
     @property
     def conn(self) -> Any:
         """The open connection; opened anew where the file is another one by now. Only with ``lock`` held."""
-        if self._conn is not None and self._opened != _identity(self.filename):
+        if self._conn is not None and (self._opened, self._index) != self._identities():
             self._drop_connection()
         if self._conn is None:
             self._conn = self._create_connection()
@@ -110,7 +111,12 @@ class QueueStorage(SqliteStorage):
         except self._errors:
             connection.close()
             raise
+        self._index = self._identities()[1]
         return connection
+
+    def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        """The file and the index of its log as they are now; another index is one that other processes write to."""
+        return _identity(self.filename), _identity(f"{self.filename}-shm")
 
     def _connect(self) -> Any:
         if self._driver == "cysqlite":
