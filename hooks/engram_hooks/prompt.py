@@ -1,4 +1,4 @@
-"""UserPromptSubmit: bytes of stdin to engram.sock, the answer to stdout: complete, or nothing after 250 ms.
+"""UserPromptSubmit: bytes of stdin to engram.sock, the answer to stdout: complete, or nothing within 250 ms.
 
 Run as ``python -I -S prompt.py``. It imports only what is built into the interpreter and ``_socket``: anything more
 costs as much as the whole rest. Whatever is broken, it is silent and exits 0.
@@ -12,8 +12,9 @@ import time
 #: Longest payload and longest answer, in bytes; anything longer is answered by silence.
 PAYLOAD_BYTES = 1_048_576
 ANSWER_BYTES = 65_536
-#: After this many seconds the hook is gone, whatever it waits for.
-SECONDS = 0.25
+#: After this many seconds the hook is gone, whatever it waits for; the interpreter's start and end take the rest of
+#: the 250 ms that a prompt may wait.
+SECONDS = 0.2
 #: How the one object that may be printed begins and ends, and keys that no output may hold.
 BEGIN, END = b'{"hookSpecificOutput"', b"}}"
 REFUSED_KEYS = (b'"permission', b'"decision', b'"updated', b'"continue', b'"stop', b'"suppress')
