@@ -79,7 +79,7 @@ class Day:
 
     def grow(self, lines: int) -> None:
         """Turns at the end of random sessions."""
-        for _ in range(lines // TURN_LINES):
+        for _ in range(-(-lines // TURN_LINES)):
             file = self.chance.choice(self.files)
             with file.open("a", encoding="utf-8") as out:
                 out.write("".join(json.dumps(line) + "\n" for line in self._turn(file)))
@@ -144,7 +144,7 @@ class Day:
         for _ in range(HOURS):
             self.start()
             for _ in range(10):
-                self.grow(lines // HOURS // 10)
+                self.grow(-(-lines // (HOURS * 10)))
                 time.sleep(0.4)
                 self.look()
             self.rss_by_hour.append(self.largest.get("work_rss_mb", 0))
