@@ -45,7 +45,7 @@ from engram.transcripts.turn import is_queued_key, restarted
 logger = logging.getLogger(__name__)
 
 #: Bytes of one transaction: bounds memory and how long the write lock is held.
-CHUNK_BYTES = 2 * 1024 * 1024
+CHUNK_BYTES = 4 * 1024 * 1024
 #: So often a read begins anew because another reader was faster.
 MAX_TRIES = 100
 
