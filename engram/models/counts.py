@@ -80,14 +80,6 @@ def count_projects(store: Store) -> list[ProjectTotals]:
     return [*found, ProjectTotals("", *rest)] if any(rest) else found
 
 
-def count_importance(store: Store) -> Mapping[str, int]:
-    """Importance → memories that are not archived."""
-    rows = store.rows(
-        "SELECT importance, count(*) FROM episode WHERE status IN ('active', 'provisional') GROUP BY importance"
-    )
-    return {str(row[0]): int(row[1]) for row in rows}
-
-
 @dataclass(frozen=True, slots=True)
 class SessionTotals:
     """How much there is of one session."""

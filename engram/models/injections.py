@@ -52,12 +52,6 @@ def injected_ids(store: Store, session_id: str) -> set[str]:
     return {str(row[0]) for row in rows}
 
 
-def injections_of_prompt(store: Store, session_id: str, prompt_key: str) -> list[Injection]:
-    """Bites for one prompt, over all channels."""
-    rows = store.rows(f"{_INJECTION} WHERE session_id = ? AND prompt_key = ? ORDER BY id", (session_id, prompt_key))
-    return [Injection(*row) for row in rows]
-
-
 def injections_of_session(store: Store, session_id: str) -> list[Injection]:
     """Everything a session was shown, in order."""
     return [Injection(*row) for row in store.rows(f"{_INJECTION} WHERE session_id = ? ORDER BY id", (session_id,))]

@@ -42,12 +42,6 @@ def list_notes(store: Store) -> list[NoteRow]:
     return [NoteRow(row[0], row[1], row[2], row[3], row[4], bytes(row[5])) for row in rows]
 
 
-def find_note(store: Store, source: str) -> NoteRow | None:
-    """A note by the name that search prints."""
-    rows = store.rows("SELECT id, source, path, size, changed_at_ns, digest FROM note WHERE source = ?", (source,))
-    return NoteRow(rows[0][0], rows[0][1], rows[0][2], rows[0][3], rows[0][4], bytes(rows[0][5])) if rows else None
-
-
 def put_note(store: Store, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
     """Store a note's chunks in place of the old ones; vectors follow later. Inside ``writing``."""
     drop_note(store, note.source)
@@ -77,22 +71,6 @@ def drop_note(store: Store, source: str) -> None:
         )
         store.run("DELETE FROM note_chunk WHERE note_id = ?", (note_id,))
         store.run("DELETE FROM note WHERE id = ?", (note_id,))
-
-
-def note_chunks(store: Store, chunk_ids: Sequence[int]) -> dict[int, NoteChunk]:
-    """Chunk id → chunk with the name of its note."""
-    found: dict[int, NoteChunk] = {}
-    for start in range(0, len(chunk_ids), 500):
-        some = list(chunk_ids[start : start + 500])
-        marks = ",".join("?" * len(some))
-        for row in store.rows(
-            "SELECT c.heading, c.text, c.start_line, c.stop_line, c.id, n.source FROM note_chunk c "
-            f"JOIN note n ON n.id = c.note_id WHERE c.id IN ({marks})",
-            some,
-        ):
-            chunk = NoteChunk(*row)
-            found[chunk.id] = chunk
-    return found
 
 
 def count_notes(store: Store) -> tuple[int, int]:

@@ -119,20 +119,6 @@ def episode_rows(store: Store, ids: Sequence[int]) -> dict[int, EpisodeRow]:
     }  # fmt: skip
 
 
-def newest_episode_ids(store: Store, limit: int) -> list[int]:
-    """Row ids of the newest episodes that are in force."""
-    rows = store.rows(
-        "SELECT id FROM episode WHERE status IN ('active', 'provisional') ORDER BY created_at_ms DESC, id DESC LIMIT ?",
-        (limit,),
-    )
-    return [int(row[0]) for row in rows]
-
-
-def most_accesses(store: Store) -> int:
-    """The highest access count of any episode."""
-    return int(store.value("SELECT coalesce(max(access_count), 0) FROM episode"))
-
-
 def note_rows(store: Store, ids: Sequence[int]) -> dict[int, NoteRowText]:
     """Row id → chunk of a note."""
     sql = (

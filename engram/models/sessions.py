@@ -84,12 +84,6 @@ def find_session(store: Store, session_id: str) -> SessionRow | None:
     return None if found is None else _session(found)
 
 
-def session_by_row(store: Store, row_id: int) -> SessionRow | None:
-    """A session by its row id."""
-    found = store.row(f"{_SESSION} WHERE id = ?", (row_id,))
-    return None if found is None else _session(found)
-
-
 def list_sessions(store: Store, limit: int = 1_000_000) -> list[SessionRow]:
     """Sessions, the latest first."""
     return [_session(row) for row in store.rows(f"{_SESSION} ORDER BY last_at_ms DESC LIMIT ?", (limit,))]
@@ -129,12 +123,6 @@ def touch_session(store: Store, row_id: int, *, at_ms: int, branch: str, new_mes
         "message_count = message_count + ? WHERE id = ?",
         (at_ms, branch, branch, new_messages, row_id),
     )
-
-
-def end_session(store: Store, session_id: str) -> None:
-    """Note that Claude Code ended a session."""
-    with store.writing():
-        store.run("UPDATE session SET ended_at_ms = ? WHERE session_id = ?", (store.now_ms(), session_id))
 
 
 def known_values(store: Store, session_id: str) -> frozenset[bytes]:
