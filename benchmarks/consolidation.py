@@ -1,10 +1,11 @@
 """A year of consolidations over real sessions, in simulated time: ``python benchmarks/consolidation.py CORPUS``.
 
 CORPUS holds folders that each work as a Claude configuration folder. Everything is read, extracted and embedded, then
-the clock is moved on by ``--hours`` (24; what the worker does: 4) for ``--days`` (365) with a consolidation each time
-and a few memories used a day. After every run MEMORY.md must be within its limits; every ``--check`` runs everything
-that could be recovered before must still be recoverable and a second run must change nothing; in the end all runs are
-undone, and the content hash must be what it was. Exits 1 where a promise is broken.
+the clock is moved on by ``--hours`` (24; what the worker does: 4) for ``--days`` (365) with a periodic consolidation
+each time and a few memories used a day. After every run MEMORY.md must be within its limits; every ``--check`` runs
+everything that could be recovered before must still be recoverable, and a second run, which looks at all memories
+again, must change nothing; in the end all runs are undone, and the content hash must be what it was. Exits 1 where a
+promise is broken.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Year:
     clock: FixedClock
     chance: random.Random = dataclasses.field(default_factory=lambda: random.Random(7))
     seconds: list[float] = dataclasses.field(default_factory=list)
+    #: Processor time of the periodic and full runs that had nothing to do, in seconds.
+    idle_cpu: list[float] = dataclasses.field(default_factory=list)
     did: Counter[str] = dataclasses.field(default_factory=Counter)
     run_ids: list[int] = dataclasses.field(default_factory=list)
     note_lines: int = 0
@@ -59,15 +62,19 @@ class Year:
     def store(self) -> Store:
         return self.runtime.store
 
-    def consolidate(self) -> Report:
+    def consolidate(self, *, is_full: bool = False) -> Report:
+        """What the worker does when the time has come; ``is_full``: what a person may ask for at any time."""
         embedder = self.runtime.embedder
         assert embedder is not None
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), time.process_time()
         report = consolidate(
             self.store, self.runtime.settings, similar=partial(similar_pairs, self.store, embedder.model_id),
-            duplicate_cosine=embedder.thresholds.duplicate, is_forced=True,
+            duplicate_cosine=embedder.thresholds.duplicate, is_forced=is_full,
         )  # fmt: skip
+        if not report.has_run:
+            raise Broken("a consolidation did not run although its time had come")
         self.seconds.append(time.perf_counter() - started)
+        self.idle_cpu += [] if report.lines else [time.process_time() - cpu]
         self.did.update(line.split()[0] for line in report.lines)
         self.run_ids.append(report.run_id)
         self._look_at_note()
@@ -124,7 +131,7 @@ def check_nothing_lost(year: Year, texts: dict[str, set[tuple[str, str]]], turns
 
 def check_second_run(year: Year) -> None:
     before = runs.content_digest(year.store)
-    report = year.consolidate()
+    report = year.consolidate(is_full=True)
     if report.lines or runs.content_digest(year.store) != before:
         raise Broken(f"a second run changed something: {report.lines[:3]}")
 
@@ -149,9 +156,9 @@ def undo_everything(year: Year) -> None:
         undo_run(year.store, year.runtime.settings, run_id)
 
 
-def fill(corpus: Path, home: Path, model: str, models: Path | None) -> Year:
+def fill(corpus: Path, home: Path, model: str, models: Path | None, hours: int) -> Year:
     """Read, extract and embed everything, as of a day after the last word."""
-    settings = Settings(home=home, embedding_model=model)
+    settings = Settings(home=home, embedding_model=model, consolidate_seconds=hours * 3600)
     settings.places.prepare()
     if models is not None:
         settings.places.models.symlink_to(models)
@@ -166,7 +173,7 @@ def fill(corpus: Path, home: Path, model: str, models: Path | None) -> Year:
 
 def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     started = time.perf_counter()
-    year = fill(corpus, home, arguments.model, arguments.models)
+    year = fill(corpus, home, arguments.model, arguments.models, arguments.hours)
     filled = time.perf_counter()
     before, counted = runs.content_digest(year.store), Counter(e.status for e in episodes.all_episodes(year.store))
     live(year, arguments.days, arguments.hours, arguments.check)
@@ -175,11 +182,12 @@ def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str
     undo_everything(year)
     if runs.content_digest(year.store) != before:
         raise Broken("undoing every run did not restore the content hash")
-    ordered = sorted(year.seconds)
+    ordered, idle = sorted(year.seconds), sorted(year.idle_cpu)
     return {
         "memories": sum(counted.values()), "before": dict(counted), "after": dict(after), "runs": len(year.run_ids),
         "changes": dict(year.did), "most_lines": year.note_lines, "most_bytes": year.note_bytes,
         "run_ms_median": round(1000 * ordered[len(ordered) // 2]), "run_ms_worst": round(1000 * ordered[-1]),
+        "idle_runs": len(idle), "idle_cpu_ms_median": round(1000 * idle[len(idle) // 2]) if idle else None,
         "fill_seconds": round(filled - started), "year_seconds": round(lived - filled),
         "undo_seconds": round(time.perf_counter() - lived), "database_mb": round(database / 1e6, 1), "damage": year.store.find_damage(),
     }  # fmt: skip

@@ -36,7 +36,7 @@ def welcome(
     context = Context(store, settings, duplicate_cosine=duplicate_cosine)
     pairs = similar_to(row_ids, NAMED_COSINE) if row_ids else []
     supersede_pairs(store, pairs, told=context.told)
-    context.similar = lambda least: iter([pair for pair in pairs if pair[2] >= least])
+    context.similar = lambda least, _: iter([pair for pair in pairs if pair[2] >= least])
     merge_near_duplicates(context)
     confirm_session(context, session_id)
     return context.told

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from engram.atomic import read_regular, write_atomic
 from engram.models import episodes
 from engram.models.episodes import Episode
+from engram.models.marks import Mark, latest_change
 from engram.models.store import Store
 from engram.settings import Settings
 
 #: Notes are read up to this many bytes, so that a user's larger file is left alone.
 NOTE_BYTES = 20_000_000
 
-#: Pairs ``(row id, row id, cosine)`` of similar memories, the most similar first.
-Similar = Callable[[float], Iterator[tuple[int, int, float]]]
+#: ``(least cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories, the most similar first:
+#: those that hold one of the row ids, or all.
+Similar = Callable[[float, Collection[int] | None], Iterator[tuple[int, int, float]]]
 
 
 class TimeIsUp(Exception):
@@ -35,6 +37,8 @@ class Context:
     #: None where no vectors are at hand.
     similar: Similar | None = None
     duplicate_cosine: float = 0.92
+    #: Row ids of memories that came or changed since the last complete run; None to look at all.
+    changed: Collection[int] | None = None
     is_dry: bool = False
     #: Steady time at which the budget ends, in seconds; None for no end.
     until_seconds: float | None = None
@@ -49,6 +53,10 @@ class Context:
 
     #: Lines that stood in the report when this run went on.
     told_before: int = 0
+    #: The latest change that ``living`` knew of, and what it found.
+    _living: tuple[int, list[Episode]] | None = None
+    #: Where the memories were when the run began; up to there the next one need not look again.
+    begins_at: Mark | None = None
 
     def tell(self, text: str) -> None:
         """Add a line to the report."""
@@ -63,6 +71,20 @@ class Context:
         """Go on. Raises TimeIsUp where the budget has ended and something was done, so that every run gets further."""
         if len(self.told) > self.told_before and self.is_over:
             raise TimeIsUp
+
+    def living(self) -> list[Episode]:
+        """Memories that are neither archived nor superseded: the most trusted first, then the oldest.
+
+        Read again only where one came or changed; uses that are counted meanwhile may be missing.
+        """
+        latest = latest_change(self.store)
+        if self._living is None or self._living[0] != latest:
+            self._living = (latest, living(self.store))
+        return self._living[1]
+
+    def pairs(self, least_cosine: float) -> Iterator[tuple[int, int, float]]:
+        """Similar memories, of which one came or changed; none where no vectors are at hand."""
+        return iter(()) if self.similar is None else self.similar(least_cosine, self.changed)
 
     def current(self, *seen: Episode) -> list[Episode] | None:
         """The memories as they are now; None where one of them changed since it was read. Inside ``writing``."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from engram.clock import day_of
 from engram.consolidation.ageing import graduates
-from engram.consolidation.context import Context, living
+from engram.consolidation.context import Context
 from engram.models import episodes
 from engram.models.episodes import Episode
 from engram.notes.memory_note import add_lines, within_limits
@@ -24,7 +24,7 @@ _MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 def graduate(context: Context) -> None:
     """Write the memories that have earned it into MEMORY.md, at most ``graduate_limit`` a run."""
     now = context.store.now_ms()
-    chosen = [e for e in living(context.store) if graduates(e, now)][: context.settings.graduate_limit]
+    chosen = [e for e in context.living() if graduates(e, now)][: context.settings.graduate_limit]
     if not chosen:
         return
     text = _editable(context)

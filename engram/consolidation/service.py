@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 
 from engram.atomic import read_regular, write_atomic
@@ -15,7 +15,7 @@ from engram.consolidation.graduation import NOTE, graduate, retire, without_line
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.truth import supersede_outdated
 from engram.errors import BadRequest, NotFound
-from engram.models import episodes, runs
+from engram.models import episodes, marks, runs
 from engram.models.episodes import Change
 from engram.models.store import Store
 from engram.models.work import last_run_ms, release_lease, take_lease
@@ -53,7 +53,8 @@ def consolidate(
         similar: pairs of memories whose vectors agree; without it only exact duplicates are found.
         duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
         is_dry: change nothing, say what would be done.
-        is_forced: run also where the last run is younger than the interval.
+        is_forced: run also where the last run is younger than the interval, and look at everything: a run that is
+            not forced compares only what came or changed since the last complete one.
     """
     if is_dry:
         context = Context(store, settings, None, similar, duplicate_cosine, is_dry=True)
@@ -67,16 +68,21 @@ def consolidate(
         return Report(0, (), has_run=False)
     has_finished = False
     try:
-        report = _run(store, settings, similar, duplicate_cosine, since)
+        report = _run(store, settings, similar, duplicate_cosine, since, is_full=is_forced)
         has_finished = report.is_complete
         return report
     finally:
         release_lease(store, LEASE, owner, has_run=has_finished)
 
 
-def _run(store: Store, settings: Settings, similar: Similar | None, cosine: float, since_ms: int) -> Report:
+def _run(
+    store: Store, settings: Settings, similar: Similar | None, cosine: float, since_ms: int, *, is_full: bool
+) -> Report:
     run = runs.begin_run(store)
     context = Context(store, settings, run.id, similar, cosine)
+    known = None if is_full else marks.kept_mark(store)
+    context.changed = None if known is None else marks.changed_since(store, known)
+    context.begins_at = marks.Mark(*run.report["begins_at"]) if run.report.get("begins_at") else marks.mark_now(store)
     context.told += run.report.get("lines", [])
     context.told_before = len(context.told)
     context.files_before |= run.report.get("files_before", {})
@@ -94,6 +100,8 @@ def _run(store: Store, settings: Settings, similar: Similar | None, cosine: floa
             return Report(run.id, tuple(context.told), is_complete=False)
         context.save()
     runs.update_run(store, run, position="", report=_report(context), state="done")
+    if similar is not None:
+        marks.keep_mark(store, context.begins_at)
     return Report(run.id, tuple(context.told))
 
 
@@ -122,6 +130,7 @@ def _report(context: Context) -> dict[str, object]:
         "lines": context.told[:_REPORT_LINES],
         "files_before": context.files_before,
         "files_after": context.files_after,
+        "begins_at": None if context.begins_at is None else astuple(context.begins_at),
     }
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from engram.clock import day_of
-from engram.consolidation.context import Context, living
+from engram.consolidation.context import Context
 from engram.ingest.scope import why_not
-from engram.models import episodes
+from engram.models import episodes, marks
 from engram.models.episodes import Episode
 from engram.models.sessions import ProjectRow, find_session, list_projects
 from engram.models.turns import load_turn_row
@@ -47,21 +47,28 @@ class FileChange:
 
 
 def mark_stale(context: Context) -> None:
-    """Look at every project whose folder is there and may be read; one question to git for each."""
+    """Look at every project whose folder is there and may be read; where git stands as it did, that is all it is asked."""
     waiting: dict[int, list[Episode]] = {}
-    for episode in living(context.store):
+    for episode in context.living():
         if episode.kind in _BOUND_KINDS and not episode.stale_reason and episode.project_id is not None:
             waiting.setdefault(episode.project_id, []).append(episode)
     projects = list_projects(context.store)
     # Where the time is not enough for all projects, every run begins with another one.
     start = (context.run_id or 0) % max(1, len(projects))
+    heads = marks.kept_heads(context.store)
     for project in [*projects[start:], *projects[:start]]:
         if context.is_over:
             return
         root = Path(project.root)
         is_there = bool(project.root) and root.is_absolute() and (root / ".git").exists()
         if project.id in waiting and is_there and not is_excluded(project.root, context.settings.exclude):
+            state = f"{head_of(project.root)} {max(one.id for one in waiting[project.id])}"
+            if context.changed is not None and heads.get(str(project.id)) == state:
+                continue
             _mark_project(context, project, waiting[project.id])
+            heads[str(project.id)] = state
+            if not context.is_dry:
+                marks.keep_heads(context.store, heads)
 
 
 def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episode]) -> None:
@@ -130,19 +137,30 @@ def _count_lines(path: Path) -> int | None:
 
 def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
     """File, relative to the root → what commits since a time did to it; {} where git is missing, slow or unwilling."""
-    command = [
-        "git", "-C", root, *_QUIET, "log", f"--since=@{since_ms // 1000}", f"--max-count={_COMMITS}", "--format=@%ct",
+    answer = _ask_git(root, [
+        "log", f"--since=@{since_ms // 1000}", f"--max-count={_COMMITS}", "--format=@%ct",
         "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-merges",
-    ]  # fmt: skip
+    ])  # fmt: skip
+    return {} if answer is None else read_numstat(answer)
+
+
+def head_of(root: str) -> str:
+    """The commit that a repository is at; "" where git is missing, slow or unwilling, or nothing is committed."""
+    return (_ask_git(root, ["rev-parse", "--verify", "HEAD"]) or "").strip()
+
+
+def _ask_git(root: str, arguments: Sequence[str]) -> str | None:
+    """What git prints; None where it is missing, slow or unwilling."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=GIT_SECONDS, check=False, env=environment
-        )
+            ["git", "-C", root, *_QUIET, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=GIT_SECONDS, check=False, env=environment,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
-        return {}
-    return {} if done.returncode else read_numstat(done.stdout[:_ANSWER_BYTES].decode("utf-8", "replace"))
+        return None
+    return None if done.returncode else done.stdout[:_ANSWER_BYTES].decode("utf-8", "replace")
 
 
 def read_numstat(text: str) -> dict[str, list[FileChange]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engram.consolidation.ageing import aged
-from engram.consolidation.context import Context, living
+from engram.consolidation.context import Context
 from engram.consolidation.merging import merged_content, merged_summary, plain
 from engram.consolidation.truth import says_otherwise
 from engram.failpoint import reach
@@ -17,8 +17,10 @@ _MERGED_KINDS = ("decision", "preference", "fix", "fact", "dead-end")
 
 def archive_exact_duplicates(context: Context) -> None:
     """Of memories that say the same in the same place, the most trusted stays and the others are archived."""
+    if context.changed is not None and not context.changed:
+        return
     first: dict[tuple[str, int | None, str, str], Episode] = {}
-    for episode in living(context.store):
+    for episode in context.living():
         context.check_time()
         key = (plain(episode.summary), episode.project_id, episode.scope, plain(episode.content))
         kept = first.setdefault(key, episode)
@@ -56,10 +58,8 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
 
 def merge_near_duplicates(context: Context) -> None:
     """Merge memories of one kind and place whose vectors nearly agree: the older takes up the newer's words."""
-    if context.similar is None:
-        return
     gone: set[int] = set()
-    for one, other, cosine in context.similar(context.duplicate_cosine):
+    for one, other, cosine in context.pairs(context.duplicate_cosine):
         context.check_time()
         if one in gone or other in gone:
             continue
@@ -121,7 +121,7 @@ def _merged_fields(older: Episode, newer: Episode) -> dict[str, object]:
 def age(context: Context) -> None:
     """Lower the weight of old memories and archive those that nobody used."""
     now = context.store.now_ms()
-    for episode in living(context.store):
+    for episode in context.living():
         context.check_time()
         wanted = aged(episode, now, context.settings.archive_days)
         if (wanted.weight, wanted.status) == (episode.weight, episode.status):

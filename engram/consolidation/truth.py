@@ -147,12 +147,10 @@ def _values(words: frozenset[str]) -> frozenset[str]:
 
 def supersede_outdated(context: Context) -> None:
     """Mark decisions and preferences that a later one of the same place replaces."""
-    if context.similar is not None:
-        pairs = context.similar(NAMED_COSINE)
-        supersede_pairs(
-            context.store, pairs, run_id=context.run_id, is_dry=context.is_dry, told=context.told,
-            check_time=context.check_time,
-        )  # fmt: skip
+    supersede_pairs(
+        context.store, context.pairs(NAMED_COSINE), run_id=context.run_id, is_dry=context.is_dry, told=context.told,
+        check_time=context.check_time,
+    )  # fmt: skip
 
 
 def supersede_pairs(

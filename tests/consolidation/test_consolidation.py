@@ -68,7 +68,7 @@ def test_near_duplicates_are_joined_with_both_wordings(store: Store, settings: S
     first = keep(store, "the queue is SQLite")
     second = keep(store, "SQLite holds the queue")
 
-    consolidate(store, settings, similar=lambda _: iter([(first.id, second.id, 0.95)]))
+    consolidate(store, settings, similar=lambda *_: iter([(first.id, second.id, 0.95)]))
 
     merged = episodes.find_episode(store, first.episode_id)
     assert merged is not None
@@ -84,7 +84,7 @@ def test_a_newer_decision_replaces_the_older_one_and_names_it(
     clock.advance(DAY)
     new = keep(store, "Decided: the cache lives in SQLite instead of Redis")
 
-    consolidate(store, settings, similar=lambda floor: iter([(old.id, new.id, 0.8)] if floor < 0.8 else []))
+    consolidate(store, settings, similar=lambda floor, _: iter([(old.id, new.id, 0.8)] if floor < 0.8 else []))
 
     found = episodes.find_episode(store, old.episode_id)
     assert found is not None
@@ -247,7 +247,7 @@ def test_no_run_reduces_what_can_be_recovered(data: st.DataObject, tmp_path_fact
         pairs = [(a.id, b.id, 0.95) for a in made for b in made if a.id < b.id]
         for _ in range(data.draw(st.integers(1, 3))):
             clock.advance(data.draw(st.integers(0, 120)) * DAY)
-            consolidate(store, settings, similar=lambda _: iter(pairs), is_forced=True)
+            consolidate(store, settings, similar=lambda *_: iter(pairs), is_forced=True)
 
         for episode_id, (summary, content) in texts.items():
             found = episodes.find_episode(store, episode_id)

@@ -44,7 +44,7 @@ def test_likes_with_other_values_or_the_opposite_are_not_joined(store: Store, se
     ]
     made = [(keep(one, kind=kind), keep(other, kind=kind)) for one, other, kind in pairs]
 
-    consolidate(store, settings, similar=lambda _: iter([(a.id, b.id, 0.97) for a, b in made]))
+    consolidate(store, settings, similar=lambda *_: iter([(a.id, b.id, 0.97) for a, b in made]))
 
     assert {now(store, one).status for pair in made for one in pair} == {"active"}
 
@@ -83,7 +83,7 @@ def test_a_merge_of_two_sessions_confirms_what_both_say(store: Store, settings: 
     one = keep("the queue is SQLite", status="provisional", session_id="s1", entities=("queue",))
     other = keep("SQLite holds the queue", status="provisional", session_id="s2", entities=("SQLite",))
 
-    consolidate(store, settings, similar=lambda _: iter([(one.id, other.id, 0.95)]))
+    consolidate(store, settings, similar=lambda *_: iter([(one.id, other.id, 0.95)]))
 
     merged = now(store, one)
     assert (merged.status, merged.confirmations, merged.entities) == ("active", 1, ("queue", "SQLite"))
@@ -100,7 +100,7 @@ def test_of_three_statements_each_replaces_the_one_before_it(
         clock.advance(DAY)
     pairs = [(made[1].id, made[2].id, 0.9), (made[0].id, made[1].id, 0.85)]
 
-    consolidate(store, settings, similar=lambda floor: iter([p for p in pairs if floor < 0.9]))
+    consolidate(store, settings, similar=lambda floor, _: iter([p for p in pairs if floor < 0.9]))
 
     assert [now(store, one).superseded_by for one in made] == [made[1].episode_id, made[2].episode_id, ""]
 

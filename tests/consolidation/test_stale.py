@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from engram.clock import FixedClock
 from engram.consolidation import stale
 from engram.consolidation.service import consolidate
 from engram.consolidation.stale import changes_since, read_numstat
@@ -212,3 +213,30 @@ def test_what_git_prints_is_read_line_by_line() -> None:
 
     assert [(one.at_ms, one.lines) for one in found["src/a b.py"]] == [(1_700_000_000_000, 7), (1_700_000_001_000, 1)]
     assert list(found) == ["src/a b.py"]
+
+
+def test_git_tells_the_history_again_only_after_a_commit_or_for_a_new_memory(
+    store: Store,
+    settings: Settings,
+    clock: FixedClock,
+    repository: Repository,
+    bound: Callable[..., Episode],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(stale, "changes_since", lambda root, since: asked.append(root) or changes_since(root, since))
+
+    def runs_that_ask() -> int:
+        asked.clear()
+        for _ in range(2):
+            clock.advance(settings.consolidate_seconds + 1)
+            consolidate(store, settings, similar=lambda *_: iter(()))
+        return len(asked)
+
+    first = bound()
+    assert (runs_that_ask(), runs_that_ask()) == (1, 0)
+    bound("cache.py has a lock of its own")
+    assert runs_that_ask() == 1
+    repository.commit("src/cache.py", lines("new"), days=5)
+    assert runs_that_ask() == 1
+    assert "changed much" in reason(store, first)

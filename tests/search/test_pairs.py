@@ -64,3 +64,17 @@ def test_of_very_many_pairs_the_most_alike_are_named(tmp_path: Path, monkeypatch
 def test_without_vectors_there_are_no_pairs(tmp_path: Path) -> None:
     with open_store(tmp_path / "memory.db") as store:
         assert list(similar_pairs(store, "test", 0.5)) == []
+
+
+def test_asked_for_some_only_pairs_with_one_of_them_come(tmp_path: Path) -> None:
+    rows = np.random.default_rng(5).normal(size=(150, 8))
+    with open_store(tmp_path / "memory.db") as store:
+        ids = keep(store, rows)
+        some = set(ids[::7])
+        wanted = [pair for pair in similar_pairs(store, "test", 0.7) if some & set(pair[:2])]
+
+        found = list(similar_pairs(store, "test", 0.7, some))
+        none = list(similar_pairs(store, "test", 0.7, set()))
+
+    assert [pair[:2] for pair in found] == [pair[:2] for pair in wanted]
+    assert none == []
