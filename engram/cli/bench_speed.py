@@ -38,7 +38,7 @@ def _time_all(store: Store, homes: Homes, writer: MadeUp, queries: int) -> dict[
     searcher = Searcher(store, homes.settings, embedder=homes.embedder)
     searcher.refresh()
     cold = (time.perf_counter() - start) * 1000
-    asked = [writer.text(writer.random.randint(5, 12)) for _ in range(queries)]
+    asked = [writer.question() for _ in range(queries)]
     found: dict[str, Any] = {"cold_start_ms": round(cold)}
     found["embed_ms"] = _timed(lambda text: homes.embedder.embed_query(text) if homes.embedder else None, asked)
     found["recall_ms"] = _timed(lambda text: searcher.recall(Query(text)), asked)

@@ -104,13 +104,19 @@ def vectors_since(
         "n": "NULL",
     }[owner]
     rows = store.rows(
-        f"SELECT v.seq, v.owner_id, {project}, v.data FROM vector v WHERE v.seq > ? AND v.owner = ? AND v.model = ? "
+        # The + keeps SQLite from walking through all rows of the owner for the few that are new.
+        f"SELECT v.seq, v.owner_id, {project}, v.data FROM vector v WHERE v.seq > ? AND +v.owner = ? AND v.model = ? "
         "ORDER BY v.seq LIMIT ?",
         (seq, owner, model, limit),
     )
     return [
         (row[0], row[1], row[2], data) for row, data in zip(rows, unpack_vectors([row[3] for row in rows]), strict=True)
     ]
+
+
+def last_vector_seq(store: Store) -> int:
+    """What was given to the newest vector; while it stays the same no vector has come. Cheap at any size."""
+    return int(store.value("SELECT coalesce(max(seq), 0) FROM vector"))
 
 
 def vector_owner_ids(store: Store, owner: str) -> list[int]:

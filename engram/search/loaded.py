@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.models.store import Store
-from engram.models.vectors import count_vectors, vector_owner_ids, vectors_since
+from engram.models.vectors import count_vectors, last_vector_seq, vector_owner_ids, vectors_since
 from engram.search.vectors import VectorIndex, rows_from_blobs
 
 Floats = NDArray[np.float32]
@@ -30,13 +30,29 @@ class LoadedVectors:
         self._dimension = dimension
         self._index = VectorIndex(dimension)
         self._seq = 0
+        #: What the newest vector of all owners was when this was last brought up to date.
+        self._newest = -1
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._index)
 
     def refresh(self, store: Store) -> int:
-        """Read what was written since the last time and drop what was forgotten; returns how many rows were read."""
+        """Read what was written since the last time and drop what was forgotten; returns how many rows were read.
+
+        The forgotten are found by counting, which takes 60 ms for a million vectors.
+        """
+        total = self.catch_up(store)
+        with self._lock:
+            if count_vectors(store, self._owner) != len(self._index):
+                self._drop_forgotten(store)
+        return total
+
+    def catch_up(self, store: Store) -> int:
+        """Read what was written since the last time; returns how many rows. At once where nothing was."""
+        newest = last_vector_seq(store)
+        if newest == self._newest:
+            return 0
         with self._lock:
             total = 0
             while rows := vectors_since(store, self._owner, self._model, self._seq, _SLICE):
@@ -47,8 +63,8 @@ class LoadedVectors:
                 self._index.add(ids, rows_from_blobs([row[3] for row in rows], self._dimension), groups)
                 self._seq = rows[-1][0]
                 total += len(rows)
-            if count_vectors(store, self._owner) != len(self._index):
-                self._drop_forgotten(store)
+            # Whatever was there when the newest was asked for has been read, of other owners too.
+            self._seq, self._newest = max(self._seq, newest), newest
             return total
 
     def search(self, query: Floats, limit: int, project: int | None, *, with_global: bool = True) -> dict[int, float]:

@@ -62,6 +62,13 @@ class Searcher:
         """Bring the vectors in memory up to date; returns how many rows were read."""
         return sum(vectors.refresh(self._store) for vectors in self._index.values())
 
+    def catch_up(self) -> int:
+        """Read the vectors that are new, in no time where none are; what was forgotten goes with the next ``refresh``.
+
+        Nothing forgotten is ever shown: every hit is read from memory.db.
+        """
+        return sum(vectors.catch_up(self._store) for vectors in self._index.values())
+
     def recall(self, query: Query) -> list[Hit]:
         """The best episodes, best first; own project and global ones only where a project is named."""
         asked, vector = self._take_apart(query), self._vector_of(query)

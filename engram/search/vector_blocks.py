@@ -24,6 +24,8 @@ _LARGEST = 127.0
 _SMALLEST_SCALE = np.float32(1e-30)
 #: Share of a turned row that is looked at first; of MiniLM's rows it holds four fifths of the length.
 _HEAD_SHARE = 1 / 3
+#: Rows behind the sorted ones of a block that are looked through one by one, before all are sorted anew.
+_UNSORTED_ROWS = 1_024
 #: Groups that are compared one by one, which is faster than looking each row's group up.
 _FEW_GROUPS = 6
 
@@ -41,6 +43,8 @@ class Block:
         self.alive: Flags = np.zeros(BLOCK_ROWS, dtype=np.bool_)
         self.count = 0
         self.dead = 0
+        #: How many rows are sorted by their ids, and their places in that order; made when ids are looked for.
+        self._sorted: tuple[int, NDArray[np.uint16]] = (0, np.zeros(0, dtype=np.uint16))
 
     def append(self, ids: Ids, groups: Groups, rows: NDArray[np.floating]) -> None:
         """Put ``rows`` behind the last one; there must be room."""
@@ -62,6 +66,21 @@ class Block:
     def living(self, count: int) -> Places:
         """Places of the rows alive among the first ``count``."""
         return np.flatnonzero(self.alive[:count])
+
+    def find(self, count: int, wanted: Ids) -> Places:
+        """Places of the living among the first ``count`` rows whose id is in ``wanted`` (ascending, each once)."""
+        if count - self._sorted[0] > _UNSORTED_ROWS:
+            self._sorted = (count, np.argsort(self.ids[:count], kind="stable").astype(np.uint16))
+        known, order = self._sorted
+        first, last = (np.searchsorted(wanted, self.ids[order[end]]) for end in (0, -1)) if known else (0, 0)
+        # Only those that may be there: ids of one time stand together.
+        some = wanted[first : last + 1]
+        sorter = order.astype(np.intp)
+        starts = np.searchsorted(self.ids[:known], some, "left", sorter)
+        sizes = np.searchsorted(self.ids[:known], some, "right", sorter) - starts
+        at = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        places = np.concatenate([sorter[at], known + np.flatnonzero(np.isin(self.ids[known:count], wanted))])
+        return np.sort(places[(places < count) & self.alive[places]])
 
     def seen(self, count: int, groups: ArrayLike | None, allowed: Ids | None) -> Flags | None:
         """Which of the first ``count`` rows are alive, in ``groups`` and ``allowed``; None for all of them."""

@@ -97,11 +97,11 @@ class VectorIndex:
 
     def remove(self, ids: ArrayLike) -> int:
         """Take all rows of ``ids`` out; returns how many rows there were."""
-        wanted = np.asarray(ids, dtype=np.int64)
+        wanted = np.unique(np.asarray(ids, dtype=np.int64))
         removed = 0
         with self._writing:
             for block, count in self._view:
-                gone = np.flatnonzero(np.isin(block.ids[:count], wanted) & block.alive[:count])
+                gone = block.find(count, wanted)
                 # The count first: whoever sees it looks at the flags.
                 block.dead += len(gone)
                 block.alive[gone] = False
@@ -144,7 +144,7 @@ class VectorIndex:
         vector = self._checked(query)
         best: Floats = np.full(len(wanted), -np.inf, dtype=np.float32)
         for block, count in self._view:
-            here = np.flatnonzero(np.isin(block.ids[:count], wanted) & block.alive[:count])
+            here = block.find(count, wanted)
             if len(here):
                 np.maximum.at(best, np.searchsorted(wanted, block.ids[here]), block.cosines_at(here, vector))
         best[np.isneginf(best)] = np.nan
@@ -152,10 +152,10 @@ class VectorIndex:
 
     def get(self, ids: ArrayLike) -> tuple[Ids, Floats]:
         """The rows of ``ids`` that there are, each with its id, in the order in which they came."""
-        wanted = np.asarray(ids, dtype=np.int64)
+        wanted = np.unique(np.asarray(ids, dtype=np.int64))
         found, rows = [], []
         for block, count in self._view:
-            places = np.flatnonzero(np.isin(block.ids[:count], wanted) & block.alive[:count])
+            places = block.find(count, wanted)
             if len(places):
                 found.append(block.ids[places])
                 rows.append(block.rows_at(places))

@@ -55,5 +55,5 @@ def embed_slice(runtime: Runtime, rows: int = BATCH_ROWS) -> int:
             break
     if total:
         note_success(runtime.store, "embed", seen=total, done=total)
-        runtime.refresh_index()
+        runtime.catch_up()
     return total if done == rows else 0

@@ -184,11 +184,11 @@ class RecallServer:
         return {"model": embedder.model_id, "vectors": [[round(float(x), 7) for x in row] for row in rows]}
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        self._runtime.refresh_index()
+        self._runtime.catch_up()
         return {"hits": [hit_to_json(hit) for hit in self._runtime.searcher.recall(_query(request))]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        self._runtime.refresh_index()
+        self._runtime.catch_up()
         return {"hits": [hit_to_json(hit) for hit in self._runtime.searcher.search(_query(request))]}
 
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,8 +60,12 @@ class Runtime:
         return round(rows * self.embedder.dimension * 4 / 1e6, 1)
 
     def refresh_index(self) -> None:
-        """Bring the vectors in memory up to date."""
+        """Bring the vectors in memory up to date, and drop what was forgotten."""
         self.searcher.refresh()
+
+    def catch_up(self) -> None:
+        """Read the vectors that are new; costs nothing where none are."""
+        self.searcher.catch_up()
 
 
 _current: Runtime | None = None

@@ -1,0 +1,302 @@
+"""How the cost of a memory grows: ``python benchmarks/growth.py --turns 1000 10000 100000 [--json FILE] [--plot FILE]``.
+
+One temporary memory grows from size to size. At each a real worker (``engram work``) is started over it and asked through
+engram.sock, as hooks and the MCP server do: memories and passages, with and without a project, and whole prompts.
+Texts are words of the model's own vocabulary and made-up ones, as often as in real text (Zipf), a quarter of them of the
+session's topic; ``--corpus DIR`` takes sentences of real transcripts instead;
+vectors are noise around those of some texts, since a million texts cannot be embedded here. The question's own vector
+comes from the real model, and its time counts. A turn has one prompt and one reply, each a passage with a vector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from plots import Chart, Line, draw
+
+from engram.embedding.compile import ensure_compiled
+from engram.embedding.embedder import Embedder
+from engram.embedding.load import load_embedder
+from engram.models.sessions import find_project
+from engram.models.store import Store, open_store
+from engram.models.work import release_lease, take_lease
+from engram.paths import Home
+from engram.recollection.client import ask_worker
+from engram.search.bench.madeup import PROJECTS, MadeUp
+from engram.search.bench.measure import latency
+from engram.search.bench.wording import Wording, sentences_of
+from engram.socketpath import socket_address
+
+REPO = Path(__file__).resolve().parent.parent
+#: Longest wait for a worker to start, in seconds.
+START_SECONDS = 300.0
+#: Turns that are added one by one while the worker runs, each with a question right behind it.
+ADDED = 50
+#: Questions of each kind that are asked first and not counted.
+WARMING = 5
+#: Most texts of a corpus that are read.
+CORPUS_TEXTS = 20_000
+#: What is aimed at: turns → figure → the most it may be.
+GOALS: dict[int, dict[str, float]] = {
+    100_000: {"recall p50": 25, "recall p99": 80, "add a turn p50": 5, "worker MB": 450},
+    1_000_000: {"recall p99": 250, "add a turn p50": 5, "worker MB": 900},
+}
+_WORD = re.compile(r"[a-z]{3,}")
+Ask = Callable[[str, int], dict[str, Any]]
+
+
+def real_sentences(folder: Path) -> list[str]:
+    """Sentences that assistants wrote in the transcripts below a folder."""
+    texts: list[str] = []
+    for path in sorted(folder.rglob("*.jsonl")):
+        for raw in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with contextlib.suppress(ValueError, AttributeError, TypeError):
+                blocks = json.loads(raw)["message"]["content"] if '"assistant"' in raw else []
+                texts += [block["text"] for block in blocks if block.get("type") == "text"]
+        if len(texts) > CORPUS_TEXTS:
+            break
+    return sentences_of(texts)
+
+
+def words_of_model(models: Path) -> list[str]:
+    """Whole words that the bundled model knows, the commonest first."""
+    file = next(models.glob("*/tokenizer.json"))
+    vocabulary: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))["model"]["vocab"]
+    return [word for word in sorted(vocabulary, key=lambda one: vocabulary[one]) if _WORD.fullmatch(word)]
+
+
+def grow(home: Home, made: MadeUp, turns: int, model: Embedder) -> float:
+    """Fill the memory up to so many turns; returns the seconds it took. Nothing periodic is due afterwards."""
+    start = time.monotonic()
+    with open_store(home.memory_db) as store:
+        for pragma in ("cache_size = -400000", "synchronous = 0", "wal_autocheckpoint = 20000"):
+            store.rows(f"PRAGMA {pragma}")
+        made.fill(store, turns, model)
+        for name in ("consolidate", "backup"):
+            take_lease(store, name, "growth", 60)
+            release_lease(store, name, "growth")
+        store.checkpoint("TRUNCATE")
+    home.backups.mkdir(mode=0o700, exist_ok=True)
+    (home.backups / "memory-none.db").touch(mode=0o600)
+    return time.monotonic() - start
+
+
+@contextlib.contextmanager
+def working(home: Home) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
+    """``engram work`` as a process of its own, and the seconds from its start to its first answer."""
+    environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.root / "claude")}
+    start = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-m", "engram.cli.main", "work"], env=environment)
+    try:
+        while ask_worker(home, {"op": "recall", "query": "first"}, timeout_seconds=START_SECONDS) is None:
+            if process.poll() is not None or time.monotonic() - start > START_SECONDS:
+                raise SystemExit("the worker did not start")
+            time.sleep(0.01)
+        yield process, time.monotonic() - start
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(120)
+
+
+def time_of_model(home: Home, models: Path) -> float:
+    """Seconds from the start of a worker over an empty memory to its first answer: Python, imports and the model."""
+    empty = Home(home.root.parent / "empty").prepare()
+    if not empty.models.exists():
+        empty.models.symlink_to(models.absolute())
+    with working(empty) as (_, seconds):
+        return seconds
+
+
+def kinds_of(home: Home, projects: list[int]) -> dict[str, Ask]:
+    """What is asked: name → a question with its number."""
+
+    def asking(operation: str, with_project: bool) -> Ask:
+        def ask(text: str, number: int) -> dict[str, Any]:
+            project = {"project_id": projects[number % len(projects)]} if with_project else {}
+            return _answered(ask_worker(home, {"op": operation, "query": text, **project}, timeout_seconds=60))
+
+        return ask
+
+    return {
+        "recall": asking("recall", False),
+        "recall in a project": asking("recall", True),
+        "search": asking("search", False),
+        "search in a project": asking("search", True),
+        "prompt": lambda text, _: {"bytes": len(_ask_as_hook(home, text))},
+    }
+
+
+def _answered(found: dict[str, Any] | None) -> dict[str, Any]:
+    if found is None or "error" in found:
+        raise SystemExit(f"the worker failed: {found}")
+    return found
+
+
+def _ask_as_hook(home: Home, text: str) -> bytes:
+    """The bytes that UserPromptSubmit would print."""
+    import socket
+
+    payload = {
+        "hook_event_name": "UserPromptSubmit", "session_id": str(uuid.uuid4()), "cwd": "/", "prompt": text,
+        "prompt_id": str(uuid.uuid4()),
+    }  # fmt: skip
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        with socket_address(home.recall_socket) as address:
+            connection.connect(address)
+        connection.sendall(json.dumps(payload).encode())
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def ask_all(home: Home, made: MadeUp, store: Store, count: int) -> dict[str, Any]:
+    """Milliseconds of every kind of question, in turns, so that what disturbs one disturbs all."""
+    found = [find_project(store, f"project-{number}") for number in range(PROJECTS)]
+    kinds = kinds_of(home, [project.id for project in found if project is not None])
+    took: dict[str, list[float]] = {name: [] for name in kinds}
+    hits = dict.fromkeys(kinds, 0)
+    for number in range(WARMING + count):
+        for name, ask in kinds.items():
+            question = made.question()
+            start = time.perf_counter()
+            answer = ask(question, number)
+            if number >= WARMING:
+                took[name].append((time.perf_counter() - start) * 1000)
+                hits[name] += bool(answer.get("hits") or answer.get("bytes"))
+    return {name: latency(took[name]) | {"answered": round(hits[name] / count, 2)} for name in kinds}
+
+
+def add_some(home: Home, made: MadeUp, store: Store, model: Embedder) -> dict[str, Any]:
+    """Milliseconds to write one turn with its memory beside the worker, and of the first recall that sees it."""
+    added, seen = [], []
+    for _ in range(ADDED):
+        question = made.question()
+        start = time.perf_counter()
+        made.add(store, 1)
+        added.append((time.perf_counter() - start) * 1000)
+        made.fill_vectors(store, model)
+        start = time.perf_counter()
+        _answered(ask_worker(home, {"op": "recall", "query": question}))
+        seen.append((time.perf_counter() - start) * 1000)
+    return {"add a turn": latency(added), "recall after a change": latency(seen)}
+
+
+def memory_mb(pid: int, field: str) -> float:
+    """``VmRSS`` or ``VmHWM`` of a process in MB; 0 where the system does not tell."""
+    status = Path(f"/proc/{pid}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(one.split()[1]) * 1024 / 1e6 for one in lines if one.startswith(f"{field}:")), 0.0)
+
+
+def measure(home: Home, made: MadeUp, turns: int, model: Embedder, questions: int) -> dict[str, Any]:
+    """All figures of one size."""
+    filled = grow(home, made, turns, model)
+    size = home.memory_db.stat().st_size
+    with open_store(home.memory_db) as store, working(home) as (process, seconds):
+        found: dict[str, Any] = {
+            "turns": turns,
+            "episodes": made.kept,
+            "vectors": made.embedded,
+            "filled_s": round(filled),
+            "bytes a turn": size // turns,
+            "cold start s": round(seconds, 2),
+            "worker MB at start": round(memory_mb(process.pid, "VmRSS")),
+        }
+        found |= ask_all(home, made, store, questions)
+        found |= add_some(home, made, store, model)
+        found["worker MB"] = round(memory_mb(process.pid, "VmRSS"))
+        found["worker MB at its peak"] = round(memory_mb(process.pid, "VmHWM"))
+        return found | {"load": round(os.getloadavg()[0], 1)}
+
+
+def plot(table: list[dict[str, Any]]) -> str:
+    """Times, memory and disk over the number of turns, as SVG."""
+
+    def line(name: str, key: str, share: str = "") -> Line:
+        return Line(name, [(one["turns"], max(0.01, one[key][share] if share else one[key])) for one in table])
+
+    def goals(name: str) -> list[tuple[float, float]]:
+        return [(turns, wanted[name]) for turns, wanted in GOALS.items() if name in wanted]
+
+    times = [
+        line("recall p99", "recall", "p99"), line("recall p50", "recall", "p50"), line("search p99", "search", "p99"),
+        line("search p50", "search", "p50"), line("prompt p50", "prompt", "p50"), line("add a turn", "add a turn", "p50"),
+    ]  # fmt: skip
+    room = [line("worker", "worker MB"), line("at its peak", "worker MB at its peak")]
+    return draw(
+        [
+            Chart("Milliseconds (goals: bars)", times, goals("recall p99") + goals("recall p50")),
+            Chart("Megabytes", room, goals("worker MB")),
+            Chart("Seconds to the first answer", [line("cold start", "cold start s")]),
+        ]
+    )
+
+
+def show(table: list[dict[str, Any]]) -> None:
+    """Print a column a size, and what was aimed at."""
+    for name in table[0]:
+        cells = []
+        for one in table:
+            value = one[name]
+            cells.append(
+                "/".join(f"{value[p]:.0f}" for p in ("p50", "p95", "p99")) if isinstance(value, dict) else value
+            )
+        print(f"{name:24}" + "".join(f"{cell!s:>16}" for cell in cells))
+    for turns, goals in GOALS.items():
+        print(f"goals at {turns}: " + ", ".join(f"{name} <= {most:g}" for name, most in goals.items()))
+
+
+def main() -> None:
+    """Measure and print; p50/p95/p99 are milliseconds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--turns", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="sizes (1000 10000 100000)"
+    )
+    parser.add_argument("--memories", type=int, help="most memories (one a turn)")
+    parser.add_argument("--questions", type=int, default=200, help="questions of each kind (200)")
+    parser.add_argument("--corpus", type=Path, help="folder of transcripts whose sentences are taken")
+    parser.add_argument("--folder", type=Path, help="where the temporary memory lies (the system's own place)")
+    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--plot", type=Path, help="write an SVG drawing here")
+    given = parser.parse_args()
+    ensure_compiled("bundled", given.models)
+    model = load_embedder("bundled", given.models, compile_if_missing=False)
+    sentences = real_sentences(given.corpus) if given.corpus else ()
+    wording = Wording(known=words_of_model(given.models), sentences=sentences)
+    made = MadeUp(wording=wording, memories=given.memories)
+    folder = Path(tempfile.mkdtemp(prefix="engram-growth-", dir=given.folder))
+    table: list[dict[str, Any]] = []
+    try:
+        home = Home(folder / "home").prepare()
+        home.models.symlink_to(given.models.absolute())
+        alone = time_of_model(home, given.models)
+        for turns in sorted(given.turns):
+            table.append(
+                measure(home, made, turns, model, given.questions) | {"of it without a memory s": round(alone, 2)}
+            )
+            print(f"{turns} turns measured", file=sys.stderr)
+            if given.json:
+                given.json.write_text(json.dumps(table, indent=1) + "\n")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    show(table)
+    if given.plot:
+        given.plot.write_text(plot(table))
+
+
+if __name__ == "__main__":
+    main()
