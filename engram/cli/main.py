@@ -40,6 +40,7 @@ COMMANDS = {
     "cost": "engram.cli.cost_command",
     "pause": "engram.cli.pause_command",
     "consolidate": "engram.cli.consolidate_command",
+    "purge": "engram.cli.purge_command",
     "export": "engram.cli.export_command",
     "import": "engram.cli.export_command",
     "restore": "engram.cli.restore_command",

@@ -12,6 +12,7 @@ from engram.consolidation import steps
 from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import NOTE_BYTES, Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
+from engram.consolidation.purge import check_unpurged
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.truth import supersede_outdated
 from engram.errors import BadRequest, NotFound
@@ -139,13 +140,14 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
 
     Raises:
         NotFound: there is no such run.
-        BadRequest: it is undone already, or a later run changed the same memories.
+        BadRequest: it is undone already, a later run changed the same memories, or some of them were purged.
     """
     run = runs.find_run(store, run_id)
     if run is None:
         raise NotFound(f"there is no consolidation {run_id}; 'engram consolidate --list' shows them")
     if run.state == "undone":
         raise BadRequest(f"consolidation {run_id} is undone already")
+    check_unpurged(store, run_id)
     changes = runs.changes_of_run(store, run_id)
     _check_untouched(store, changes)
     told = []

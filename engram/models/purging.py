@@ -1,0 +1,92 @@
+"""SQL of purging: which archived memories could go, what they take up, and the log of what went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engram.models.episodes import Episode, delete_episode, select_episodes
+from engram.models.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeRun:
+    """One purge, as it is logged."""
+
+    id: int
+    at_ms: int
+    #: Ids of the memories that went.
+    episode_ids: tuple[str, ...]
+    #: Consolidations that had changed one of them.
+    touched_runs: tuple[int, ...]
+
+
+def untouched_since(store: Store, status: str, before_ms: int, project_id: int | None = None) -> list[Episode]:
+    """Memories of a status that were neither changed nor used since a time, the oldest first."""
+    where = "e.status = ? AND max(e.updated_at_ms, e.kept_at_ms, coalesce(e.accessed_at_ms, 0)) < ?"
+    parameters: list[str | int] = [status, before_ms]
+    if project_id is not None:
+        where += " AND e.project_id = ?"
+        parameters.append(project_id)
+    return select_episodes(store, where, parameters)
+
+
+def bytes_of(store: Store, episode: Episode) -> int:
+    """What a memory takes up in the database: its words, packed or not, its vectors and its history; without indexes."""
+    return int(
+        store.value(
+            "SELECT length(CAST(summary AS BLOB)) + length(CAST(content AS BLOB)) + coalesce(length(packed_content), 0) "
+            "+ length(CAST(facts AS BLOB)) + length(CAST(entities AS BLOB)) "
+            "+ (SELECT total(length(data)) FROM vector WHERE owner = 'e' AND owner_id = episode.id) "
+            "+ (SELECT total(length(before) + length(after) + length(reason)) FROM history h "
+            "WHERE h.episode_id = episode.episode_id) FROM episode WHERE id = ?",
+            (episode.id,),
+        )
+        or 0
+    )
+
+
+def begin_purge(store: Store) -> int:
+    """Begin to log a purge; returns its number. Inside ``writing``."""
+    return store.insert(
+        "INSERT INTO run (kind, started_at_ms, ended_at_ms, state) VALUES ('purge', ?, ?, 'done')",
+        (store.now_ms(), store.now_ms()),
+    )
+
+
+def purge_episodes(store: Store, run_id: int, some: Sequence[Episode]) -> None:
+    """Delete memories with index, vectors, evidence and history, and log that; turns stay. Inside ``writing``.
+
+    Tombstones keep the extractor and an import from making them again.
+    """
+    row = store.row("SELECT report FROM run WHERE id = ?", (run_id,))
+    report = json.loads(row[0]) if row else {}
+    runs = set(report.get("touched_runs", []))
+    for one in some:
+        touched = store.rows(
+            "SELECT DISTINCT run_id FROM history WHERE episode_id = ? AND run_id IS NOT NULL", (one.episode_id,)
+        )
+        runs |= {int(found[0]) for found in touched}
+        delete_episode(store, one)
+    report = {
+        "episodes": [*report.get("episodes", []), *(one.episode_id for one in some)],
+        "touched_runs": sorted(runs),
+    }
+    store.run("UPDATE run SET report = ?, ended_at_ms = ? WHERE id = ?", (json.dumps(report), store.now_ms(), run_id))
+
+
+def list_purges(store: Store) -> list[PurgeRun]:
+    """Every purge, the latest first."""
+    found = []
+    for run_id, at_ms, text in store.rows(
+        "SELECT id, started_at_ms, report FROM run WHERE kind = 'purge' ORDER BY id DESC"
+    ):
+        report = json.loads(text)
+        found.append(PurgeRun(run_id, at_ms, tuple(report.get("episodes", ())), tuple(report.get("touched_runs", ()))))
+    return found
+
+
+def purge_that_ended(store: Store, run_id: int) -> PurgeRun | None:
+    """The latest purge that took memories which a consolidation had changed; None where none did."""
+    return next((one for one in list_purges(store) if run_id in one.touched_runs), None)
