@@ -125,6 +125,8 @@ class Settings:
         "gpt-5-nano=0.05/0.40",
         "gpt-5-mini=0.25/2.00",
     )
+    #: Most memories of the local extractor that one consolidation lets the model reword; 0 for none.
+    llm_rewrite_limit: int = 10
     #: Seconds one call may take.
     llm_timeout_seconds: float = 30.0
 

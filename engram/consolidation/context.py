@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engram.atomic import read_regular, write_atomic
 from engram.models import episodes
@@ -13,6 +13,9 @@ from engram.models.episodes import Episode
 from engram.models.marks import Mark, latest_change
 from engram.models.store import Store
 from engram.settings import Settings
+
+if TYPE_CHECKING:
+    from engram.consolidation.rewording import Rewording
 
 #: Notes are read up to this many bytes, so that a user's larger file is left alone.
 NOTE_BYTES = 20_000_000
@@ -37,6 +40,8 @@ class Context:
     #: None where no vectors are at hand.
     similar: Similar | None = None
     duplicate_cosine: float = 0.92
+    #: None where no language model is chosen.
+    rewording: Rewording | None = None
     #: Row ids of memories that came or changed since the last complete run; None to look at all.
     changed: Collection[int] | None = None
     is_dry: bool = False

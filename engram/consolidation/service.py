@@ -13,6 +13,7 @@ from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import NOTE_BYTES, Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
 from engram.consolidation.purge import check_unpurged
+from engram.consolidation.rewording import Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.truth import supersede_outdated
 from engram.errors import BadRequest, NotFound
@@ -44,7 +45,7 @@ class Report:
 
 def consolidate(
     store: Store, settings: Settings, *, similar: Similar | None = None, duplicate_cosine: float = 0.92,
-    is_dry: bool = False, is_forced: bool = False,
+    rewording: Rewording | None = None, is_dry: bool = False, is_forced: bool = False,
 ) -> Report:  # fmt: skip
     """Tidy up: duplicates, outdated decisions, what was confirmed or went stale, age, packing, MEMORY.md, daily log.
 
@@ -53,12 +54,13 @@ def consolidate(
         settings: intervals, limits and places.
         similar: pairs of memories whose vectors agree; without it only exact duplicates are found.
         duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
+        rewording: finds better words for what was extracted without a language model; None where none is chosen.
         is_dry: change nothing, say what would be done.
         is_forced: run also where the last run is younger than the interval, and look at everything: a run that is
             not forced compares only what came or changed since the last complete one.
     """
     if is_dry:
-        context = Context(store, settings, None, similar, duplicate_cosine, is_dry=True)
+        context = Context(store, settings, None, similar, duplicate_cosine, rewording, is_dry=True)
         for _, step in _steps(context, 0):
             step()
         return Report(0, tuple(context.told))
@@ -69,18 +71,17 @@ def consolidate(
         return Report(0, (), has_run=False)
     has_finished = False
     try:
-        report = _run(store, settings, similar, duplicate_cosine, since, is_full=is_forced)
+        begun = runs.begin_run(store)
+        context = Context(store, settings, begun.id, similar, duplicate_cosine, rewording)
+        report = _run(context, begun, since, is_full=is_forced)
         has_finished = report.is_complete
         return report
     finally:
         release_lease(store, LEASE, owner, has_run=has_finished)
 
 
-def _run(
-    store: Store, settings: Settings, similar: Similar | None, cosine: float, since_ms: int, *, is_full: bool
-) -> Report:
-    run = runs.begin_run(store)
-    context = Context(store, settings, run.id, similar, cosine)
+def _run(context: Context, run: runs.Run, since_ms: int, *, is_full: bool) -> Report:
+    store, settings = context.store, context.settings
     known = None if is_full else marks.kept_mark(store)
     context.changed = None if known is None else marks.changed_since(store, known)
     context.begins_at = marks.Mark(*run.report["begins_at"]) if run.report.get("begins_at") else marks.mark_now(store)
@@ -101,7 +102,7 @@ def _run(
             return Report(run.id, tuple(context.told), is_complete=False)
         context.save()
     runs.update_run(store, run, position="", report=_report(context), state="done")
-    if similar is not None:
+    if context.similar is not None:
         marks.keep_mark(store, context.begins_at)
     return Report(run.id, tuple(context.told))
 
@@ -122,6 +123,7 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
         ("pack", lambda: steps.pack_old(context)),
         ("retire", lambda: retire(context)),
         ("graduate", lambda: graduate(context)),
+        ("reword", lambda: reword_local(context)),
         ("digest", lambda: steps.write_digests(context, since_ms)),
     ]
 

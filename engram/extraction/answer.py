@@ -69,6 +69,21 @@ def read_answer(text: str) -> Answer:
     Raises:
         ValueError: there is no answer, or none of its memories can be read.
     """
+    found = _object_in(text)
+    proposed = found["memories"][:MOST_MEMORIES]
+    memories = [one for one in map(_memory, proposed) if one is not None]
+    if proposed and not memories:
+        raise ValueError("no memory of the answer has the right shape")
+    summary = found.get("rolling_summary")
+    return Answer(memories=memories, rolling_summary=summary if isinstance(summary, str) else "")
+
+
+def read_object(text: str) -> list[Any]:
+    """What stands under ``memories`` in the answer of a server that holds to no shape. Raises ValueError."""
+    return list(_object_in(text)["memories"][:MOST_MEMORIES])
+
+
+def _object_in(text: str) -> dict[str, Any]:
     text = text.rpartition("</think>")[2]
     start, stop = text.find("{"), text.rfind("}")
     try:
@@ -77,12 +92,7 @@ def read_answer(text: str) -> Answer:
         raise ValueError("the answer is no JSON") from error
     if not isinstance(found, dict) or not isinstance(found.get("memories"), list):
         raise ValueError("the answer has another shape")
-    proposed = found["memories"][:MOST_MEMORIES]
-    memories = [one for one in map(_memory, proposed) if one is not None]
-    if proposed and not memories:
-        raise ValueError("no memory of the answer has the right shape")
-    summary = found.get("rolling_summary")
-    return Answer(memories=memories, rolling_summary=summary if isinstance(summary, str) else "")
+    return found
 
 
 def _memory(found: Any) -> ProposedMemory | None:
@@ -97,7 +107,7 @@ def _memory(found: Any) -> ProposedMemory | None:
 
 def rolling_summary_of(answer: Answer) -> str:
     """What the session is about so far, fit to be stored; "" where the model did not say."""
-    return " ".join(_clean(answer.rolling_summary).split())[:ROLLING_CHARS]
+    return " ".join(cleaned(answer.rolling_summary).split())[:ROLLING_CHARS]
 
 
 def candidates_of(answer: Answer, ids: Ids, context: ExtractionContext) -> list[Candidate]:
@@ -110,7 +120,7 @@ def candidates_of(answer: Answer, ids: Ids, context: ExtractionContext) -> list[
     found = []
     for proposed in answer.memories[:MOST_MEMORIES]:
         real = list(dict.fromkeys(one for raw in proposed.evidence if (one := raw.strip("[] \n")) in ids))
-        summary = " ".join(_clean(proposed.summary).split()[:SUMMARY_WORDS])[:SUMMARY_CHARS]
+        summary = " ".join(cleaned(proposed.summary).split()[:SUMMARY_WORDS])[:SUMMARY_CHARS]
         rests_on = [ids[one] for one in real]
         if not rests_on or not summary or repeats(summary, known) or not _is_grounded(summary, rests_on):
             continue
@@ -124,7 +134,7 @@ def candidates_of(answer: Answer, ids: Ids, context: ExtractionContext) -> list[
 def _candidate(
     proposed: ProposedMemory, summary: str, rests_on: Sequence[tuple[Turn, Said]], context: ExtractionContext
 ) -> Candidate:
-    content = (_verbatim(_clean(proposed.content), rests_on) or "\n\n".join(said.text for _, said in rests_on)).strip()
+    content = (_verbatim(cleaned(proposed.content), rests_on) or "\n\n".join(said.text for _, said in rests_on)).strip()
     is_user = all(said.role is Role.USER for _, said in rests_on)
     is_typed = is_user and all(_plain(content) in _plain(said.text) for _, said in rests_on[:1]) and _is_typed(rests_on)
     is_everywhere = context.is_global or not context.project
@@ -134,7 +144,7 @@ def _candidate(
         content=content[:CONTENT_CHARS],
         evidence=tuple(dict.fromkeys(said.uuid for _, said in rests_on if said.uuid)),
         turn_keys=tuple(dict.fromkeys(turn.key for turn, _ in rests_on)),
-        entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := _clean(raw).strip()))),
+        entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := cleaned(raw).strip()))),
         importance=Importance(proposed.importance),
         scope=Scope.GLOBAL if is_everywhere else Scope(proposed.scope),
         voice=Voice.USER_SAID if is_user else Voice.ASSISTANT_SAID,
@@ -173,6 +183,6 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _clean(text: str) -> str:
+def cleaned(text: str) -> str:
     """A text without what no database takes: NULs and halves of surrogate pairs."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -18,6 +18,7 @@ from engram.tasks.api_key import find_api_key
 from engram.tasks.lane import HeavyLane
 
 if TYPE_CHECKING:
+    from engram.consolidation.rewording import Rewording
     from engram.embedding.embedder import Embedder
     from engram.extraction.protocol import Extractor
     from engram.recollection.service import RecollectionService
@@ -38,6 +39,8 @@ class Runtime:
     embedder: Embedder | None = None
     #: None where extraction is switched off.
     extractor: Extractor | None = None
+    #: None where no language model is chosen.
+    rewording: Rewording | None = None
     redact: Callable[..., str] = redact
     lane: HeavyLane = field(default_factory=HeavyLane)
     #: Steady time at which it was laid on, in seconds.
@@ -100,8 +103,9 @@ def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool =
     searcher = Searcher(store, settings, embedder=embedder)
     searcher.refresh()
     recollection = RecollectionService(store, searcher, settings, embedder=embedder)
+    extractor = _make_extractor(settings, store)
     return Runtime(
-        settings, store, searcher, recollection, embedder, _make_extractor(settings, store),
+        settings, store, searcher, recollection, embedder, extractor, rewording_by(extractor),
         started_seconds=store.clock.steady_seconds(),
     )  # fmt: skip
 
@@ -145,3 +149,18 @@ def _make_extractor(settings: Settings, store: Store) -> Extractor | None:
         note_failure(store, "extract", "extractor = openai, but there is no OPENAI_API_KEY: the local one serves")
         return local
     return OpenAIExtractor(settings, Budget(store, settings), local, api_key=key)
+
+
+def rewording_by(extractor: Extractor | None) -> Rewording | None:
+    """What finds better words for local memories: the language model of the extractor; None where it has none."""
+    model = getattr(extractor, "model", None)
+    if model is None:
+        return None
+    from engram.extraction.rewording import Rewriter
+
+    return Rewriter(model)
+
+
+def find_rewording(settings: Settings, store: Store) -> Rewording | None:
+    """The same for a process that is no worker."""
+    return rewording_by(_make_extractor(settings, store)) if settings.extractor == "openai" else None

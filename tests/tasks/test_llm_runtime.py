@@ -20,8 +20,10 @@ from engram.models.episodes import all_episodes, change_episode
 from engram.models.sessions import find_session
 from engram.models.store import Store, open_store
 from engram.models.work import WorkState, find_work, list_stages
+from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.tasks.consolidate import tidy
 from engram.tasks.extract import run_extract
 from engram.tasks.runtime import Runtime, lay_on, make_runtime
 
@@ -69,7 +71,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    (tmp_path / "home").mkdir(mode=0o700)
+    Home(tmp_path / "home").prepare()
     clock = FixedClock()
     with open_store(tmp_path / "home" / "memory.db", clock=clock) as store:
         made = Bench(tmp_path, clock, store)
@@ -146,6 +148,26 @@ def test_at_the_cap_the_local_extractor_keeps_and_is_named(bench: Bench) -> None
     assert bench.server.received == []
     assert {e.extractor for e in all_episodes(bench.store)} == {LocalExtractor.name}
     assert "cap of 0 calls an hour" in next(s.last_error for s in list_stages(bench.store) if s.name == "llm")
+
+
+def test_what_was_kept_at_the_cap_is_reworded_once_there_is_room_again(bench: Bench) -> None:
+    bench.settings = dataclasses.replace(bench.settings, llm_calls_per_hour=0)
+    bench.runtime = make_runtime(bench.settings, bench.store)
+    bench.say("user", "From now on always use pnpm instead of npm in this repository, never npm.")
+    bench.say("assistant", "Understood.")
+    bench.extract()
+    (kept,) = all_episodes(bench.store)
+    better = {"id": "m1", "summary": "always use pnpm in this repository, never npm", "kind": "preference",
+              "entities": ["pnpm"]}  # fmt: skip
+    bench.server.reply = lambda body: FAKE["chat"]({"memories": [better]})
+    bench.runtime = make_runtime(dataclasses.replace(bench.settings, llm_calls_per_hour=5), bench.store)
+
+    tidy(bench.runtime)
+
+    (found,) = all_episodes(bench.store)
+    assert (found.episode_id, found.summary) == (kept.episode_id, "always use pnpm in this repository, never npm")
+    assert (found.content, found.slot) == (kept.content, kept.slot)
+    assert bench.store.value("SELECT count(*) FROM spend WHERE task = 'reword'") == 1
 
 
 def made_by(settings: Settings, store: Store) -> Runtime:

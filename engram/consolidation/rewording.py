@@ -1,0 +1,113 @@
+"""Where a language model is chosen, it may find better words for what the local extractor kept; the verbatim text stays."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from engram.consolidation.context import Context
+from engram.errors import ExtractionError
+from engram.models import episodes
+from engram.models.episodes import Episode
+
+logger = logging.getLogger(__name__)
+
+#: The action in a memory's history.
+REWRITTEN = "rewritten"
+#: Put behind the extractor of a memory that the model has seen, so that it is asked about it once.
+SEEN = "+llm"
+#: Least quality of a memory that nobody used yet, for the model to be asked about it.
+LEAST_QUALITY = 0.4
+
+
+class Wording(Protocol):
+    """Better words for one memory."""
+
+    @property
+    def summary(self) -> str:
+        """The line that is shown."""
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """What it names."""
+
+
+class Rewording(Protocol):
+    """Finds better words for memories; what it is asked counts against the caps of the extractor."""
+
+    @property
+    def model_name(self) -> str:
+        """Whose words they are."""
+
+    def reword(self, memories: Sequence[Episode]) -> Mapping[str, Wording]:
+        """Better words by the memory's id. Raises ExtractionError where nobody can be asked now."""
+
+
+def reword_local(context: Context) -> None:
+    """Reword the most used and best memories of the local extractor, a few of one project a run, with one call.
+
+    Summary, kind and entities may change; content and evidence stay, and history keeps the old words. A memory that
+    the model has seen is not asked about again. Where the model cannot be asked, the next run tries again.
+    """
+    if context.rewording is None:
+        return
+    chosen = _chosen(context, context.settings.llm_rewrite_limit)
+    if not chosen:
+        return
+    context.check_time()
+    model = context.rewording.model_name
+    if context.is_dry:
+        for episode in chosen:
+            context.tell(f"ask {model} for better words for {episode.episode_id}")
+        return
+    try:
+        found = context.rewording.reword(chosen)
+    except ExtractionError as error:
+        logger.info("action=reword failed=%s", error)
+        return
+    for episode in chosen:
+        _reword(context, episode, found.get(episode.episode_id), model)
+
+
+def _reword(context: Context, episode: Episode, wording: Wording | None, model: str) -> None:
+    changes: dict[str, object] = {"extractor": f"{episode.extractor}{SEEN}"}
+    reason = f"{model} found no better words"
+    if wording is not None:
+        told = {"summary": wording.summary, "kind": wording.kind, "entities": wording.entities}
+        changes |= {name: value for name, value in told.items() if value != getattr(episode, name)}
+        reason = f"in the words of {model}"
+    if context.change(episode, REWRITTEN, reason, **changes):
+        context.tell(f"{'reword' if wording else 'leave the words of'} {episode.episode_id} ({reason})")
+
+
+def _chosen(context: Context, limit: int) -> list[Episode]:
+    """At most so many memories of one project: the one that most needs good words, and others beside it."""
+    waiting = sorted(
+        filter(_is_local, context.living()), key=lambda e: (-e.access_count, e.importance != "high", -e.quality)
+    )
+    chosen: list[Episode] = []
+    for episode in waiting:
+        if len(chosen) >= limit:
+            break
+        if chosen and chosen[0].project_id != episode.project_id:
+            continue
+        if not _is_decided(context, episode):
+            chosen.append(episode)
+    return chosen
+
+
+def _is_local(episode: Episode) -> bool:
+    is_own_work = episode.source == "auto" and episode.extractor.startswith("local") and SEEN not in episode.extractor
+    is_settled = episode.is_pinned or episode.is_lowered or episode.suspect or episode.graduated_at_ms is not None
+    return is_own_work and not is_settled and (episode.access_count > 0 or episode.quality >= LEAST_QUALITY)
+
+
+def _is_decided(context: Context, episode: Episode) -> bool:
+    """True where the words are a person's, or those of several memories."""
+    history = episodes.history_of(context.store, episode.episode_id)
+    return any(change.reason == "by hand" or change.action == "merge" for change in history)
