@@ -28,18 +28,27 @@ from engram.search.bench.datasets import Question, read_code_questions, read_loc
 from engram.search.bench.measure import Asked, Shown, summarise
 from engram.search.bench.memories import last_said_ms, write_chat
 from engram.search.candidates import read_passages
+from engram.search.coverage import Coverage
 from engram.search.loaded import LoadedVectors
-from engram.search.passage_search import shown_text
+from engram.search.passage_pool import Read
+from engram.search.passage_search import best_exchanges
 from engram.search.query import Query
 from engram.search.signs import GROUPS, STEP_NAMES, signs_of
 from engram.search.source import Source
 from engram.search.terms import TermCounts
 
+#: Hits of a question that are measured.
+LIMIT = 40
 #: Passages of a question that are trained on.
 CLOSE = 100
 #: A question over code counts as much as so many over chats, because there are fewer.
 CODE_WEIGHT = 5.0
 L2, STEPS = 3.0, 120
+#: Figures that are written down beside the weights.
+REPORTED = {
+    "LoCoMo": ("recall@5", "recall@10", "ndcg@10"),
+    "code": ("recall@3", "recall@10", "ndcg@10", "recall in 400 words", "recall in 800 words"),
+}
 Floats = NDArray[np.float64]
 
 
@@ -53,7 +62,8 @@ class Row:
     signs: Floats
     is_right: Floats
     evidence: list[str]
-    texts: list[str]
+    read: Read
+    coverage: Coverage
 
 
 def main() -> None:
@@ -67,17 +77,33 @@ def main() -> None:
     parser.add_argument("--ablation", action="store_true", help="train again without each step")
     options = parser.parse_args()
     found: dict[str, dict[str, float]] = {}
+    measured: dict[str, dict[str, dict[str, float]]] = {}
     for name, no_model in (("with_model", False), ("text_alone", True)):
         rows = collect(options, no_model=no_model)
-        report(name, rows)
+        measured[name] = report(name, rows)
         for step in STEP_NAMES if options.ablation else ():
             report(f"{name} without {step}", [without(row, step) for row in rows])
         weights = train(rows)
         found[name] = {sign: round(float(one), 3) for sign, one in zip(GROUPS, weights, strict=True)}
     if options.write:
         path = Path(learned.__file__).with_name("passage_weights.json")
-        provenance = json.loads(path.read_text(encoding="utf-8"))["provenance"]
-        path.write_text(json.dumps({"provenance": provenance, **found}, indent=1) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps({"provenance": provenance_of(rows, measured), **found}, indent=1) + "\n", encoding="utf-8"
+        )
+
+
+def provenance_of(rows: list[Row], measured: dict[str, dict[str, dict[str, float]]]) -> dict[str, object]:
+    """Where the weights come from and how good they are on what they were not trained on."""
+    chats = [row for row in rows if not row.is_code]
+    code = [row for row in rows if row.is_code and row.question.wanted]
+    return {
+        "trained_by": "benchmarks/train_ranking.py --write",
+        "on": f"{len({row.group for row in chats})} conversations of LoCoMo ({len(chats)} questions) and {len(code)} "
+        f"questions over coding sessions of {len({row.group for row in code})} projects, a coding question counting "
+        f"{CODE_WEIGHT:.0f}",
+        "method": f"softmax over the first {CLOSE} candidates of a question, L2 {L2:.0f}, {STEPS} steps of Adam",
+        "cross_validated_over_conversations_and_projects": measured,
+    }
 
 
 def collect(options: argparse.Namespace, *, no_model: bool) -> list[Row]:
@@ -105,7 +131,7 @@ def rows_of(
     source, now_ms = Source(store, index, TermCounts("passage_fts")), last_said_ms(store)
     rows = []
     for question in questions:
-        query = Query(question.text, now_ms=now_ms, limit=40)
+        query = Query(question.text, now_ms=now_ms, limit=LIMIT)
         asked = take_apart(query, now_ms)
         vector = embedder.embed_query(question.text) if embedder is not None else None
         read, coverage = read_passages(source, query, asked, vector)
@@ -118,7 +144,7 @@ def rows_of(
             Row(
                 question, group, is_code, np.stack([signs[one] for one in GROUPS], axis=1),
                 np.array([float(one in question.wanted) for one in evidence]), evidence,
-                [shown_text(read, row, coverage) for row in passages],
+                read, coverage,
             )
         )  # fmt: skip
     return rows
@@ -162,27 +188,32 @@ def train(rows: list[Row]) -> Floats:
     return weights
 
 
-def report(name: str, rows: list[Row]) -> None:
+def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
     """Figures with weights that were not trained on the conversation or project they are measured on."""
-    runs: dict[bool, list[Asked]] = {False: [], True: []}
+    runs: dict[str, list[Asked]] = {"LoCoMo": [], "code": []}
     for group in sorted({row.group for row in rows}):
         weights = train([row for row in rows if row.group != group])
         for row in rows:
             if row.group == group:
-                runs[row.is_code].append(answer(row, weights))
-    for is_code, run in runs.items():
+                runs["code" if row.is_code else "LoCoMo"].append(answer(row, weights))
+    found: dict[str, dict[str, float]] = {}
+    for data, run in runs.items():
         summary = summarise(run)
-        print(name, "code" if is_code else "LoCoMo", summary.figures, summary.intervals)
-        print({category: found["recall in 800 words"] for category, found in summary.by_category.items()})
+        print(name, data, dict(summary.figures), dict(summary.intervals))
+        found[data] = {figure: summary.figures[figure] for figure in REPORTED[data]}
+        for figure in ("recall@3", "recall in 800 words"):
+            print(f"  {figure}:", {one: figures[figure] for one, figures in summary.by_category.items()})
+    latest = summarise([one for one in runs["code"] if one.category == "superseded"])
+    found["code"]["recall@3 of superseded"] = latest.figures["recall@3"]
+    return found
 
 
 def answer(row: Row, weights: Floats) -> Asked:
-    """The ranked hits of a question, one for each entry."""
-    best: dict[str, Shown] = {}
-    for place in np.argsort(-(row.signs @ weights), kind="stable"):
-        best.setdefault(row.evidence[place], Shown((row.evidence[place],), row.texts[place]))
+    """The ranked hits of a question, as the search would show them."""
+    found = best_exchanges(row.read, row.coverage, learned.SCALE * (row.signs @ weights), LIMIT)
+    shown = tuple(Shown(tuple(row.evidence[index] for index in one.indexes), " ".join(one.texts)) for one in found)
     question = row.question
-    return Asked(question.id, question.category, question.wanted, tuple(best.values())[:40], row.group)
+    return Asked(question.id, question.category, question.wanted, shown, row.group)
 
 
 if __name__ == "__main__":

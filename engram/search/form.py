@@ -19,6 +19,26 @@ _DIRECTIVE = re.compile(
     re.I,
 )
 _SPEAKER = re.compile(r"([A-Z][\w .'-]{0,30}): ")
+#: Words of change: what was so before is so no longer.
+_CHANGE = re.compile(
+    r"\b(?:instead|no longer|switch(?:ed|ing)?|replac\w+|renam\w+|remov\w+|dropp?\w*|moved?|moving|actually|rather than"
+    r"|from now on|chang\w+|revert\w*|roll(?:ed)? back|go(?:ing)? back|went back|simplif\w+|previously|used to"
+    r"|not? .{0,20}any ?more|obsolete|deprecat\w+|invert\w*|merged?|was changed|old"
+    r"|now (?:uses?|is|only|has|shows?|goes|counts?|lives?|resolves?))\b",
+    re.I,
+)
+#: Words of a report: something is finished, and here is what came of it.
+_REPORT = re.compile(
+    r"\b(?:done|fixed|implemented|completed?|summary|changes made|here'?s what|all (?:\d+ )?tests? (?:pass|green)"
+    r"|committed|verified|confirmed|the fix (?:is|was)|root cause)\b",
+    re.I,
+)
+#: An assistant says what it is about to do.
+_NARRATION = re.compile(
+    r"(?:^|[.!?:]\s+|\n)(?:now |first,? |next,? |ok(?:ay)?,? |good[.,!]? |also,? |then )*(?:let me|i'll|i will|i need to"
+    r"|i should|let's (?:look|check|see)|now (?:let me|i'll|i need|the|add|update|write|fix|create|run)|i can see|i see)\b",
+    re.I,
+)
 
 _WHEN = re.compile(r"\b(?:when|what (?:time|date|day|month|year)|how long|since)\b", re.I)
 _HOW_MANY = re.compile(
@@ -51,6 +71,10 @@ class TextForm:
     has_number: float
     has_code: float
     is_directive: float
+    is_change: float
+    #: The other voice's, an assistant's mostly.
+    is_report: float
+    is_narration: float
     #: Whoever a chat line names as its speaker, in lower case; "" for none.
     speaker: str
 
@@ -78,6 +102,8 @@ def form_of(text: str, *, is_user: bool, asked: AskedForm) -> TextForm:
         float(text.endswith("?")), float(asked.wants_time > 0 and bool(_TIME.search(text))),
         float(asked.wants_number > 0 and bool(_NUMBER.search(text))),
         float("`" in text or bool(_CODE.search(text))), float(is_user and bool(_DIRECTIVE.search(text))),
+        float(bool(_CHANGE.search(text))), float(not is_user and bool(_REPORT.search(text))),
+        float(not is_user and bool(_NARRATION.search(text))),
         named[1].lower() if named else "",
     )  # fmt: skip
 

@@ -1,21 +1,24 @@
-"""Search over what was said: candidates, their signs, one score, one hit for each entry."""
+"""Search over what was said: candidates, their signs, one score, one hit for what a turn says to the question."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from engram.models.search_rows import PassageRow, passage_places
+from engram.models.search_rows import PassagePlace, PassageRow, passage_places
 from engram.models.store import Store
 from engram.search.asked import Asked
 from engram.search.candidates import read_passages
 from engram.search.coverage import Coverage
 from engram.search.excerpt import excerpt, widened
+from engram.search.exchange import Exchange, exchanges
 from engram.search.floor import is_silent
 from engram.search.learned import learned_weights
 from engram.search.loaded import Floats
 from engram.search.passage_pool import Read
+from engram.search.pool import Column
 from engram.search.query import Hit, Query
 from engram.search.ranking import Ranked
 from engram.search.signs import signs_of
@@ -25,7 +28,7 @@ from engram.search.source import Source
 def passage_hits(
     source: Source, query: Query, asked: Asked, vector: Floats | None, *, without: Collection[str] = ()
 ) -> list[Hit]:
-    """The best passages, at most one for each entry, best first; none where nothing is near enough.
+    """The best passages, one for each entry, those of a turn together, best first; none where nothing is near enough.
 
     ``without`` leaves steps of the ranking out by name.
     """
@@ -35,8 +38,8 @@ def passage_hits(
     ):
         return []
     ranked = rank_passages(read, asked, coverage, without=without)
-    best = [place for place in _one_each(read, ranked) if _has_reason(read, place)][: query.limit]
-    return _hits(source.store, read, coverage, ranked, best)
+    best = best_exchanges(read, coverage, np.where(_reasons(read), ranked.score, -np.inf), query.limit)
+    return _hits(source.store, read, ranked, best)
 
 
 def rank_passages(read: Read, asked: Asked, coverage: Coverage, *, without: Collection[str] = ()) -> Ranked:
@@ -45,20 +48,15 @@ def rank_passages(read: Read, asked: Asked, coverage: Coverage, *, without: Coll
     return learned_weights(with_model=with_model).rank(signs_of(read, asked, coverage), without=without)
 
 
-def _one_each(read: Read, ranked: Ranked) -> Iterator[int]:
-    """Indexes of the chosen passages, best first, each entry once: more passages of it would cost words and tell less."""
-    seen: set[int] = set()
-    for index in np.argsort(-ranked.score, kind="stable"):
-        said = int(read.pool.said[read.chosen[index]])
-        if said not in seen:
-            seen.add(said)
-            yield int(index)
-
-
-def _has_reason(read: Read, index: int) -> bool:
+def _reasons(read: Read) -> NDArray[np.bool_]:
     """False where neither text nor vector nor a neighbour's text speaks for a passage."""
-    place = int(read.chosen[index])
-    return bool(read.pool.base[place] > 0 or read.pool.best_of(read.pool.turn, read.pool.base)[place] > 0)
+    base = read.pool.base
+    return np.asarray(((base > 0) | (read.pool.best_of(read.pool.turn, base) > 0))[read.chosen], dtype=np.bool_)
+
+
+def best_exchanges(read: Read, coverage: Coverage, score: Column, limit: int) -> list[Exchange]:
+    """What would be shown for the scores of the chosen passages, best first; an infinitely low score is left out."""
+    return exchanges(read, score, limit, lambda index: shown_text(read, read.row(int(read.chosen[index])), coverage))
 
 
 def shown_text(read: Read, row: PassageRow, coverage: Coverage) -> str:
@@ -71,21 +69,28 @@ def shown_text(read: Read, row: PassageRow, coverage: Coverage) -> str:
     )
 
 
-def _hits(store: Store, read: Read, coverage: Coverage, ranked: Ranked, best: list[int]) -> list[Hit]:
-    rows = [read.row(int(read.chosen[index])) for index in best]
-    places = passage_places(store, [row.id for row in rows])
-    hits = []
-    for index, row in zip(best, rows, strict=True):
-        where = places.get(row.id)
-        if where is None:
-            continue
-        cosine = float(read.pool.cosine[read.chosen[index]])
-        hits.append(
-            Hit(
-                f"turn_{where.turn_stable_id}#{row.id}", "turn", shown_text(read, row, coverage),
-                float(ranked.score[index]), ranked.parts_of(index), where.project, row.at_ms, (where.place,),
-                session_id=where.place.session_id, role=row.role, turn_id=row.turn_id, row_id=row.id,
-                cosine=cosine or None,
-            )
-        )  # fmt: skip
-    return hits
+def _hits(store: Store, read: Read, ranked: Ranked, best: list[Exchange]) -> list[Hit]:
+    places = passage_places(store, [read.row(int(read.chosen[index])).id for one in best for index in one.indexes])
+    hits = [_hit(read, ranked, one, places) for one in best]
+    return [hit for hit in hits if hit is not None]
+
+
+def _hit(read: Read, ranked: Ranked, found: Exchange, places: Mapping[int, PassagePlace]) -> Hit | None:
+    """The hit of an exchange, its entries in the order in which they were said; its best one names it."""
+    rows = {index: read.row(int(read.chosen[index])) for index in found.indexes}
+    texts = [
+        text for index, text in sorted(zip(found.indexes, found.texts, strict=True), key=lambda one: rows[one[0]].id)
+    ]
+    first = found.indexes[0]
+    row, where = rows[first], places.get(rows[first].id)
+    if where is None:
+        return None
+    cosine = float(read.pool.cosine[read.chosen[first]])
+    parts = ranked.parts_of(first)
+    if len(texts) > 1:
+        parts["turn"] = round(found.score - found.best, 4)
+    return Hit(
+        f"turn_{where.turn_stable_id}#{row.id}", "turn", "\n".join(texts), found.score, parts, where.project, row.at_ms,
+        tuple(places[one.id].place for one in rows.values() if one.id in places), session_id=where.place.session_id,
+        role=row.role, turn_id=row.turn_id, row_id=row.id, cosine=cosine or None,
+    )  # fmt: skip

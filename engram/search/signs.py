@@ -11,6 +11,7 @@ from engram.models.search_rows import PassageRow
 from engram.search.asked import Asked
 from engram.search.coverage import Coverage
 from engram.search.form import TextForm, form_of
+from engram.search.latest import latest_signs
 from engram.search.passage_pool import Indexes, PassagePool, Read
 from engram.search.pool import Column
 
@@ -20,8 +21,10 @@ _NEAR_PASSAGES = 10
 _SHORT_WORDS = 40
 #: So often a name must stand before texts to be a speaker's.
 _SPEAKER_TIMES = 3
-#: Among so many of the best guesses "later" is measured.
-_LATEST_AMONG = 25
+#: So large a share of the passages begins with the name of a speaker where it is a chat.
+_CHAT_SHARE = 0.5
+#: A text of the assistant below this, in characters, that tells what comes next tells nothing else.
+_NARRATION_CHARS = 400
 _HOUR_MS = 3_600_000.0
 
 #: Sign → the step it belongs to, in the order of the weights.
@@ -35,7 +38,8 @@ GROUPS: Mapping[str, str] = {
     "names": "names",
     "speaker": "speaker", "speaker_not": "speaker", "user_short": "speaker", "rule": "speaker", "rule_asked": "speaker",
     "isq": "form", "when_time": "form", "how_many": "form", "code": "form", "first": "form", "place": "form",
-    "late": "latest", "late_now": "latest",
+    "report": "form", "narration": "form",
+    "late": "latest", "late_now": "latest", "change": "latest", "newest": "latest", "in_session": "latest",
 }  # fmt: skip
 
 #: Every step once, in the order in which parts are shown.
@@ -46,15 +50,16 @@ def signs_of(read: Read, asked: Asked, coverage: Coverage) -> dict[str, Column]:
     """All signs of the chosen passages, each a column."""
     rows = [read.row(int(place)) for place in read.chosen]
     forms = [form_of(row.text, is_user=row.role == "user", asked=asked.form) for row in rows]
+    speakers = _speakers(forms)
     return (
         _text_signs(read, rows, coverage)
         | _vector_signs(read)
         | _neighbour_signs(read)
         | _time_signs(read, rows, asked)
         | _name_signs(rows, asked)
-        | _voice_signs(rows, forms, asked)
+        | _voice_signs(rows, forms, asked, speakers)
         | _form_signs(rows, forms, asked)
-        | _latest_signs(rows, asked)
+        | latest_signs(read, rows, forms, asked, is_chat=bool(speakers))
     )
 
 
@@ -132,10 +137,17 @@ def _name_signs(rows: list[PassageRow], asked: Asked) -> dict[str, Column]:
     return {"names": np.array([sum(name in one for name in asked.names) / len(asked.names) for one in lowered])}
 
 
-def _voice_signs(rows: list[PassageRow], forms: list[TextForm], asked: Asked) -> dict[str, Column]:
-    """Who speaks: in a chat the speaker that the question names, in a session the user."""
+def _speakers(forms: list[TextForm]) -> frozenset[str]:
+    """Who speaks in a chat, in lower case; nobody where most passages begin without a name."""
     counted = Counter(form.speaker for form in forms if form.speaker)
-    speakers = {name for name, times in counted.items() if times >= _SPEAKER_TIMES}
+    often = {name: times for name, times in counted.items() if times >= _SPEAKER_TIMES}
+    return frozenset(often if sum(often.values()) >= _CHAT_SHARE * len(forms) else ())
+
+
+def _voice_signs(
+    rows: list[PassageRow], forms: list[TextForm], asked: Asked, speakers: frozenset[str]
+) -> dict[str, Column]:
+    """Who speaks: in a chat the speaker that the question names, in a session the user."""
     named = {name for name in speakers if name in asked.words or all(part in asked.words for part in name.split())}
     is_one = len(named) == 1
     user = np.array([float(row.role == "user" and not speakers) for row in rows])
@@ -156,13 +168,8 @@ def _form_signs(rows: list[PassageRow], forms: list[TextForm], asked: Asked) -> 
         "code": np.array([form.has_code for form in forms]),
         "first": np.array([float(row.start == 0) for row in rows]),
         "place": np.array([min(1.0, row.start / max(row.said_chars, 1)) for row in rows]),
+        "report": np.array([form.is_report for form in forms]),
+        "narration": np.array(
+            [form.is_narration * (row.said_chars < _NARRATION_CHARS) for form, row in zip(forms, rows, strict=True)]
+        ),
     }
-
-
-def _latest_signs(rows: list[PassageRow], asked: Asked) -> dict[str, Column]:
-    """How late a passage is among the best guesses, above all where the question asks for what holds now."""
-    at = np.array([row.at_ms for row in rows], dtype=np.float64)
-    top = at[:_LATEST_AMONG]
-    low, high = (float(top.min()), float(top.max())) if len(top) else (0.0, 0.0)
-    late = np.clip((at - low) / max(high - low, 1.0), 0.0, 1.0)
-    return {"late": late, "late_now": late * asked.form.wants_latest}

@@ -67,7 +67,7 @@ def test_the_code_bench_reads_transcripts_and_writes_every_hit(code_set: tuple[P
     lines = [json.loads(line) for line in run_file.read_text().splitlines()]
     assert {line["id"] for line in lines} == set(FACTS)
     hits = {hit["evidence"][0]: hit["text"] for line in lines for hit in line["hits"]}
-    assert hits["lock-assistant"] == FACTS["lock"]
+    assert hits["lock-assistant"].endswith(FACTS["lock"])
 
 
 def test_the_locomo_bench_prints_a_table_with_categories(tmp_path: Path) -> None:
