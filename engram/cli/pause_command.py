@@ -29,7 +29,7 @@ def pause(
 ) -> None:
     """Pause: nothing is read, stored or injected, of one project or of everything.
 
-    What is written meanwhile is read after the pause, unless it ends up excluded.
+    What is said meanwhile is not kept, not even when its transcript is read after the pause; what was said before it is.
 
     Example: engram pause --project harbor --for 1h
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engram.models.pauses import Span, pauses_of
 from engram.models.sessions import SessionRow, find_session, list_projects, paused_scopes, project_by_id
 from engram.models.store import Store
 from engram.settings import Settings
@@ -38,6 +39,14 @@ def why_not_project(store: Store, cwd: str, project: Project, settings: Settings
     if is_excluded(cwd, settings.exclude):
         return "excluded"
     return "paused" if project.identity and project.identity in paused_scopes(store) else ""
+
+
+def pauses_for(store: Store, session: SessionRow | None, project: Project | None) -> list[Span]:
+    """When a session was paused: by its project, or the one it is about to get, and with everything."""
+    identity = project.identity if project is not None else None
+    if session is not None:
+        identity = _identity(store, session) or identity
+    return pauses_of(store, identity)
 
 
 def _identity(store: Store, session: SessionRow) -> str | None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from typing import Any
 from engram.errors import Moved, TranscriptError
 from engram.failpoint import reach
 from engram.ingest.clean import Cleaner, Redact
-from engram.ingest.scope import project_for, why_not, why_not_project
+from engram.ingest.paused import without_paused
+from engram.ingest.scope import pauses_for, project_for, why_not, why_not_project
 from engram.ingest.write import Reading, Written, write_reading
+from engram.models.pauses import Span
 from engram.models.sessions import find_session, known_values, salt
 from engram.models.store import Store
 from engram.models.transcripts import (
@@ -206,7 +208,7 @@ class _Step:
             reason = why_not_project(self.store, cwd, project, self.settings)
             if reason:
                 return replace(result, skipped=reason), False
-        reading = self._build(before, chunk, entries, bad_lines)
+        reading = self._build(before, chunk, entries, bad_lines, pauses_for(self.store, session, project))
         reading = replace(reading, cwd=cwd, project=project)
         written = write_reading(self.store, reading, self.settings)
         result = result.plus(written, chunk.position.offset - before.offset, len(bad_lines))
@@ -223,7 +225,9 @@ class _Step:
                 entries.append(found)
         return entries, bad
 
-    def _build(self, before: Cursor, chunk: Chunk, entries: list[Entry], bad_lines: list[BadLine]) -> Reading:
+    def _build(
+        self, before: Cursor, chunk: Chunk, entries: list[Entry], bad_lines: list[BadLine], pauses: Sequence[Span]
+    ) -> Reading:  # fmt: skip
         state = json.loads(before.reader_state)
         known = known_uuids(self.store, [entry.uuid for entry in entries if entry.uuid])
         cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.file.session_id))
@@ -240,7 +244,7 @@ class _Step:
         built = builder.finish()
         updates = tuple(
             replace(update, turn=cleaner.clean(update))
-            for update in built.updates
+            for update in without_paused(built.updates, entries, pauses)
             if not is_excluded_turn(update.turn, self.settings)
         )
         after = replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from engram.models.pauses import note_end, note_pause
 from engram.models.store import Row, Store
 
 
@@ -147,11 +148,13 @@ def pause(store: Store, scope: str, until_ms: int) -> None:
     """Stop reading, storing and injecting: ``scope`` is a project's identity or "" for everything."""
     with store.writing():
         store.run("INSERT OR REPLACE INTO pause VALUES (?, ?)", (scope, until_ms))
+        note_pause(store, scope, until_ms)
 
 
 def resume(store: Store, scope: str) -> bool:
     """End a pause; False where there was none."""
     with store.writing():
+        note_end(store, scope)
         return store.run("DELETE FROM pause WHERE scope = ?", (scope,)) > 0
 
 
