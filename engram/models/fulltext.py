@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from engram.models.store import Store, Value
 
 _WORD = re.compile(r"\w+", re.UNICODE)
+#: What a row is to hold: a word, or several words all of which it must hold.
+Term: TypeAlias = str | tuple[str, ...]
+#: Rows of one term that are counted; how many there are beyond is told by how soon these came.
+COUNTED_ROWS = 20_000
 
 
-def match_expression(terms: Sequence[str]) -> str:
+def match_expression(terms: Sequence[Term]) -> str:
     """An FTS5 expression that matches any of the terms; "" where none has a letter or digit."""
-    quoted = ['"' + " ".join(_WORD.findall(term)) + '"' for term in terms if _WORD.search(term)]
-    return " OR ".join(dict.fromkeys(quoted))
+    found = (_quoted(term) if isinstance(term, str) else _all_of(term) for term in terms)
+    return " OR ".join(dict.fromkeys(one for one in found if one))
+
+
+def _quoted(term: str) -> str:
+    words = _WORD.findall(term)
+    return f'"{" ".join(words)}"' if words else ""
+
+
+def _all_of(terms: tuple[str, ...]) -> str:
+    quoted = [one for one in map(_quoted, terms) if one]
+    return f"({' AND '.join(quoted)})" if quoted else ""
 
 
 def search_passages(
-    store: Store, terms: Sequence[str], limit: int, *, project_id: int | None = None,
+    store: Store, terms: Sequence[Term], limit: int, *, project_id: int | None = None,
     weights: tuple[float, float, float] = (1.0, 0.6, 0.3),
 ) -> list[tuple[int, float]]:  # fmt: skip
     """``(passage id, BM25)`` of the best passages, higher is better; of one project where it is named."""
@@ -38,7 +53,7 @@ def search_passages(
 
 
 def search_episodes(
-    store: Store, terms: Sequence[str], limit: int, *, weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
+    store: Store, terms: Sequence[Term], limit: int, *, weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
     project_id: int | None = None, with_global: bool = True,
 ) -> list[tuple[int, float]]:  # fmt: skip
     """``(episode row id, BM25)`` of the best episodes, higher is better; of all projects unless one is named."""
@@ -48,23 +63,25 @@ def search_episodes(
     if not expression:
         return []
     seen = "(e.scope <> 'global' AND e.project_id = ?)" + (" OR e.scope = 'global'" if with_global else "")
+    # Ranked first: rows of memories are long, and only those up to the last hit are looked at. The LIMIT keeps the order.
     rows = store.rows(
-        "SELECT f.rowid, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts f JOIN episode e ON e.id = f.rowid "
-        f"WHERE episode_fts MATCH ? AND ({seen}) ORDER BY score DESC LIMIT ?",
+        "SELECT f.id, f.score FROM (SELECT rowid AS id, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts "
+        "WHERE episode_fts MATCH ? ORDER BY score DESC LIMIT -1) f CROSS JOIN episode e ON e.id = f.id "
+        f"WHERE {seen} LIMIT ?",
         (*weights, expression, project_id, limit),
     )
     return [(int(row[0]), float(row[1])) for row in rows]
 
 
 def search_notes(
-    store: Store, terms: Sequence[str], limit: int, *, weights: tuple[float, float] = (0.6, 1.0)
+    store: Store, terms: Sequence[Term], limit: int, *, weights: tuple[float, float] = (0.6, 1.0)
 ) -> list[tuple[int, float]]:
     """``(note chunk id, BM25)`` of the best chunks, higher is better."""
     return _search(store, "note_fts", terms, limit, weights)
 
 
 def _search(
-    store: Store, table: str, terms: Sequence[str], limit: int, weights: Sequence[float]
+    store: Store, table: str, terms: Sequence[Term], limit: int, weights: Sequence[float]
 ) -> list[tuple[int, float]]:
     expression = match_expression(terms)
     if not expression:
@@ -78,13 +95,21 @@ def _search(
     return [(int(row[0]), float(row[1])) for row in rows]
 
 
-def document_counts(store: Store, table: str, terms: Sequence[str]) -> dict[str, int]:
-    """How many rows of an index (passage_fts, episode_fts, note_fts) hold each term; stemmed as the index does."""
+def document_counts(store: Store, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
+    """How many of the ``total`` rows of an index (passage_fts, episode_fts, note_fts) hold each term.
+
+    Stemmed as the index does. Exact up to ``COUNTED_ROWS``, about right beyond.
+    """
     counts = {}
     for term in terms:
         expression = match_expression([term])
         if expression:
-            counts[term] = int(store.value(f"SELECT count(*) FROM {table} WHERE {table} MATCH ?", (expression,)) or 0)
+            found = store.row(
+                f"SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT ?)",
+                (expression, COUNTED_ROWS),
+            )
+            seen, last = (int(found[0]), int(found[1] or 0)) if found else (0, 0)
+            counts[term] = seen if seen < COUNTED_ROWS else min(total, round(seen * max(total, last) / max(last, 1)))
     return counts
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from engram.embedding.embedder import Embedder
 from engram.models.episodes import episodes_by_row, evidence_of, latest_episodes
-from engram.models.fulltext import search_episodes
+from engram.models.fulltext import Term, search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
 from engram.models.turns import places_of
@@ -159,7 +159,7 @@ class Searcher:
         index = self._index.get(owner)
         return {} if vector is None or index is None else index.scores_of(vector, ids)
 
-    def _terms(self, asked: Asked, table: str) -> list[str]:
+    def _terms(self, asked: Asked, table: str) -> list[Term]:
         """The terms to ask the index for: few, and those that tell the most."""
         return informative(asked.terms, *self._counts[table].of(self._store, asked.terms))
 

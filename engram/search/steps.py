@@ -55,11 +55,12 @@ def neighbours(pool: Pool, asked: Asked, score: Column, weights: Weights) -> Col
 
 def session(pool: Pool, asked: Asked, score: Column, weights: Weights) -> Column:
     """A share of the mean of the session's three best."""
-    prior = np.zeros(len(pool))
-    for one in np.unique(pool.session):
-        inside = np.flatnonzero(pool.session == one)
-        prior[inside] = np.sort(score[inside])[-3:].sum() / 3 if one else 0.0
-    return weights.session * prior
+    _, groups = np.unique(pool.session, return_inverse=True)
+    order = np.lexsort((-score, groups))
+    starts = np.searchsorted(groups[order], np.arange(groups.max(initial=-1) + 1))
+    rank = np.arange(len(order)) - starts[groups[order]]
+    sums = np.bincount(groups[order][rank < 3], score[order][rank < 3], len(starts))
+    return np.where(pool.session != 0, weights.session * sums[groups] / 3, 0.0)
 
 
 def time(pool: Pool, asked: Asked, score: Column, weights: Weights) -> Column:

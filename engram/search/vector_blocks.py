@@ -72,15 +72,25 @@ class Block:
         if count - self._sorted[0] > _UNSORTED_ROWS:
             self._sorted = (count, np.argsort(self.ids[:count], kind="stable").astype(np.uint16))
         known, order = self._sorted
-        first, last = (np.searchsorted(wanted, self.ids[order[end]]) for end in (0, -1)) if known else (0, 0)
-        # Only those that may be there: ids of one time stand together.
-        some = wanted[first : last + 1]
+        found = [self._find_sorted(known, order, wanted)]
+        if known < count:
+            found.append(known + np.flatnonzero(np.isin(self.ids[known:count], wanted)))
+        places = np.sort(np.concatenate(found))
+        return places[(places < count) & self.alive[places]]
+
+    def _find_sorted(self, known: int, order: NDArray[np.uint16], wanted: Ids) -> Places:
+        """The same among the first ``known`` rows, whose places stand in ``order`` by id; an id may stand there twice."""
+        if not known:
+            return np.zeros(0, dtype=np.intp)
+        first, last = self.ids[order[0]], self.ids[order[-1]]
+        some = wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, last, "right")]
+        if not len(some):
+            return np.zeros(0, dtype=np.intp)
         sorter = order.astype(np.intp)
         starts = np.searchsorted(self.ids[:known], some, "left", sorter)
         sizes = np.searchsorted(self.ids[:known], some, "right", sorter) - starts
         at = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        places = np.concatenate([sorter[at], known + np.flatnonzero(np.isin(self.ids[known:count], wanted))])
-        return np.sort(places[(places < count) & self.alive[places]])
+        return np.asarray(sorter[at], dtype=np.intp)
 
     def seen(self, count: int, groups: ArrayLike | None, allowed: Ids | None) -> Flags | None:
         """Which of the first ``count`` rows are alive, in ``groups`` and ``allowed``; None for all of them."""
@@ -188,6 +198,10 @@ class QuantisedBlock(Block):
         """What the first part says about the dot product of each of the first ``count`` rows."""
         return self._head.dots(count, turned[: self.turn.head])
 
+    def guesses_at(self, places: Places, turned: Floats) -> Floats:
+        """What the first part says about the rows at ``places``."""
+        return self._head.dots_at(places, turned[: self.turn.head])
+
     def cosines(self, count: int, query: Floats) -> Floats:
         """See ``Block.cosines``."""
         turned = self.turned(query)
@@ -197,14 +211,12 @@ class QuantisedBlock(Block):
 
     def rest_at(self, places: Places, turned: Floats) -> Floats:
         """What the guesses for the rows at ``places`` lack to the dot product."""
-        answer: Floats = self._tail.at(places) @ turned[self.turn.head :]
-        return answer
+        return self._tail.dots_at(places, turned[self.turn.head :])
 
     def cosines_at(self, places: Places, query: Floats) -> Floats:
         """See ``Block.cosines_at``; turns the query once instead of every row back."""
         turned = self.turned(query)
-        answer: Floats = self._head.at(places) @ turned[: self.turn.head] + self.rest_at(places, turned)
-        return answer
+        return self.guesses_at(places, turned) + self.rest_at(places, turned)
 
     def rows_at(self, places: Places) -> Floats:
         """See ``Block.rows_at``."""
@@ -245,6 +257,15 @@ class _Part:
             np.copyto(some, self._codes[start:stop])
             np.dot(some, query, out=answer[start:stop])
         answer *= self._scales[:count]
+        return answer
+
+    def dots_at(self, places: Places, query: Floats) -> Floats:
+        """The same for the rows at ``places``."""
+        answer: Floats = np.empty(len(places), dtype=np.float32)
+        for start in range(0, len(places), _SLICE_ROWS):
+            some = places[start : start + _SLICE_ROWS]
+            np.dot(self._codes[some].astype(np.float32), query, out=answer[start : start + len(some)])
+        answer *= self._scales[places]
         return answer
 
     def at(self, places: Places) -> Floats:

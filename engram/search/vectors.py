@@ -25,11 +25,16 @@ from engram.search.vector_blocks import (
 
 #: Up to so many rows an index is exact (46 MB at 384 numbers a row); beyond, it takes a quarter of the memory.
 EXACT_LIMIT = 30_000
-#: Rows that are looked at in full after the first guess. At 300,000 rows they hold 99.5 % of the true best 50,
-#: also for queries that resemble none of the rows.
-SHORTLIST_ROWS = 6_000
+#: Rows that are looked at in full after the first guess: this share of all, within bounds. They hold 99.5 % of the
+#: true best 50, also for queries that resemble none of the rows.
+SHORTLIST_SHARE = 0.02
+FEWEST_SHORTLISTED, MOST_SHORTLISTED = 2_000, 6_000
 #: Shortlist for each hit that is asked for, where that is more.
-_SHORTLIST_A_HIT = 60
+_SHORTLIST_A_HIT = 20
+#: Below this share of a block's rows their guesses are made one by one.
+_FEW_SHARE = 0.25
+#: Rows from which a bound is told for the largest of many.
+_SAMPLE = 20_000
 #: Share of dead rows from which on the living ones are moved together.
 _DEAD_SHARE = 0.25
 #: Fewer dead rows than this are left where they are.
@@ -126,8 +131,10 @@ class VectorIndex:
         view = self._view
         limit = None if allowed is None else np.asarray(allowed, dtype=np.int64)
         seen = [block.seen(count, groups, limit) for block, count in view]
-        shortlist = max(SHORTLIST_ROWS, _SHORTLIST_A_HIT * k)
-        if sum(count for _, count in view) <= shortlist or not isinstance(view[0][0], QuantisedBlock):
+        total = sum(count for _, count in view)
+        shortlist = round(min(max(SHORTLIST_SHARE * total, FEWEST_SHORTLISTED), MOST_SHORTLISTED))
+        shortlist = max(shortlist, _SHORTLIST_A_HIT * k)
+        if total <= shortlist or not isinstance(view[0][0], QuantisedBlock):
             ids, cosines = _all_cosines(view, seen, vector)
         else:
             ids, cosines = _shortlisted(view, seen, vector, shortlist)
@@ -232,27 +239,46 @@ def _shortlisted(view: _View, seen: Sequence[Flags | None], query: Floats, short
     """Ids and cosines of the ``shortlist`` rows (or all that are seen) of which the first guess says the most."""
     blocks = [(block, count) for block, count in view if isinstance(block, QuantisedBlock)]
     turned = blocks[0][0].turned(query)
-    guesses = np.concatenate([block.guesses(count, turned) for block, count in blocks])
-    places = _places(view, seen)
+    places, guesses = _guessed(blocks, seen, turned)
     if len(places) > shortlist:
-        nearest = np.argpartition(guesses[places], len(places) - shortlist)[len(places) - shortlist :]
-        places = np.sort(places[nearest])
+        nearest = _largest(guesses, shortlist)
+        places, guesses = places[nearest], guesses[nearest]
     ids, cosines, start = [], [], 0
     for block, count in blocks:
-        here = places[slice(*np.searchsorted(places, (start, start + count)))]
-        ids.append(block.ids[here - start])
-        cosines.append(guesses[here] + block.rest_at(here - start, turned))
+        here = slice(*np.searchsorted(places, (start, start + count)))
+        own = places[here] - start
+        ids.append(block.ids[own])
+        cosines.append(guesses[here] + block.rest_at(own, turned))
         start += count
     return np.concatenate(ids), np.concatenate(cosines)
 
 
-def _places(view: _View, seen: Sequence[Flags | None]) -> Places:
-    """Places of all rows that are seen, counted over all blocks."""
-    parts, start = [], 0
-    for (_, count), flags in zip(view, seen, strict=True):
-        parts.append(start + (np.arange(count) if flags is None else np.flatnonzero(flags)))
+def _guessed(
+    blocks: Sequence[tuple[QuantisedBlock, int]], seen: Sequence[Flags | None], turned: Floats
+) -> tuple[Places, Floats]:
+    """The places of all rows that are seen, counted over all blocks, and their guesses."""
+    places, guesses, start = [], [], 0
+    for (block, count), flags in zip(blocks, seen, strict=True):
+        here = np.arange(count) if flags is None else np.flatnonzero(flags)
+        if len(here) < _FEW_SHARE * count:
+            guesses.append(block.guesses_at(here, turned))
+        else:
+            every = block.guesses(count, turned)
+            guesses.append(every if flags is None else every[here])
+        places.append(here + start)
         start += count
-    return np.concatenate(parts)
+    return np.concatenate(places), np.concatenate(guesses)
+
+
+def _largest(values: Floats, count: int) -> Places:
+    """Places of the ``count`` largest values, ascending. A bound from a sample leaves most out, which is faster."""
+    sample = values[:: max(1, len(values) // _SAMPLE)]
+    rank = min(len(sample), 2 + round(1.5 * count * len(sample) / len(values)))
+    above = np.flatnonzero(values >= np.partition(sample, len(sample) - rank)[len(sample) - rank])
+    if len(above) < count:
+        above = np.arange(len(values))
+    left_out = len(above) - count
+    return np.sort(above[np.argpartition(values[above], left_out)[left_out:]]) if left_out else above
 
 
 def _moments(rows: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from engram.errors import EmbeddingError
 from engram.search.vector_blocks import BLOCK_ROWS
-from engram.search.vectors import SHORTLIST_ROWS, VectorIndex, rows_from_blobs
+from engram.search.vectors import MOST_SHORTLISTED, VectorIndex, rows_from_blobs
 
 DIMENSION = 32
 
@@ -185,7 +185,7 @@ def test_beyond_its_limit_an_index_keeps_8_bits_a_number() -> None:
 
 def test_the_first_guess_loses_next_to_nothing() -> None:
     """More rows than the shortlist holds, so that most are judged by a third of their numbers."""
-    count = 3 * SHORTLIST_ROWS
+    count = 3 * MOST_SHORTLISTED
     rows = some_rows(count)
     queries = some_rows(20, seed=1)
     index = VectorIndex(DIMENSION, exact_limit=1000)
@@ -204,7 +204,7 @@ def test_the_first_guess_loses_next_to_nothing() -> None:
 
 
 def test_a_filter_that_leaves_few_rows_finds_all_of_them() -> None:
-    count = 2 * SHORTLIST_ROWS
+    count = 2 * MOST_SHORTLISTED
     rows = some_rows(count)
     index = VectorIndex(DIMENSION, exact_limit=1000)
     index.add(np.arange(count), rows, np.arange(count) % 1000)
