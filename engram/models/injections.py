@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from engram.models.store import Store
 
+#: Channel of what a briefing tells.
+AT_START = "start"
+
 
 @dataclass(frozen=True, slots=True)
 class Injection:
@@ -42,6 +45,16 @@ def add_injections(store: Store, injections: Sequence[Injection]) -> None:
             for i in injections
         ],
     )
+
+
+def told_at_start(session_id: str, episode_ids: Sequence[str], at_ms: int) -> list[Injection]:
+    """What a briefing tells, for the ledger; its tokens are counted with the briefing."""
+    return [Injection(session_id, "briefing", AT_START, one, 0.0, 0, "shown", at_ms) for one in episode_ids]
+
+
+def drop_told_at_start(store: Store, session_id: str) -> None:
+    """A briefing was not shown after all. Inside ``writing``."""
+    store.run("DELETE FROM injection WHERE session_id = ? AND channel = ? AND is_cleared = 0", (session_id, AT_START))
 
 
 def injected_ids(store: Store, session_id: str) -> set[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from engram.models import injections
 from engram.models.injections import Injection
 from engram.models.store import Store
+from engram.recollection.briefing import told_in
 from engram.recollection.choose import Bite
 from engram.recollection.render import TOKEN_CHARS
 
@@ -52,9 +53,13 @@ class Ledger:
         with self._store.writing():
             injections.add_injections(self._store, self._injections(session_id, key, "tool", bites, "pending"))
 
-    def note_briefing(self, session_id: str, characters: int, *, is_new_context: bool) -> None:
-        """A briefing goes out, into an empty context or a new session; written by ``write_down``."""
-        tokens = characters // TOKEN_CHARS
+    def note_briefing(self, session_id: str, briefing: str, *, is_new_context: bool) -> None:
+        """A briefing goes out, into an empty context or a new session; written by ``write_down``.
+
+        What it tells counts as shown: it does not come again as a bite.
+        """
+        tokens = len(briefing) // TOKEN_CHARS
+        told = injections.told_at_start(session_id, told_in(briefing), self._store.now_ms())
 
         def write() -> None:
             if is_new_context:
@@ -65,7 +70,15 @@ class Ledger:
         with self._lock:
             if is_new_context:
                 self._unwritten = [one for one in self._unwritten if one.session_id != session_id]
+            self._unwritten += told
             self._later.append((session_id, write))
+
+    def take_back_briefing(self, session_id: str) -> None:
+        """A briefing came too late: it was not shown, and neither was what it tells."""
+        self.write_down()
+        with self._store.writing():
+            injections.drop_told_at_start(self._store, session_id)
+            injections.clear_ledger(self._store, session_id)
 
     def write_down(self) -> None:
         """Write what went out meanwhile. Raises StoreError; then it stays to be written."""

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from engram.embedding.embedder import Embedder
 from engram.ingest.folder import scope_of_folder
-from engram.models import injections, sessions
+from engram.models import sessions
+from engram.models.injections import AT_START
 from engram.models.recent import latest_turn
 from engram.models.store import Store
 from engram.paths import is_session_id
@@ -93,8 +94,7 @@ class RecollectionService:
         if not is_session_id(session_id):
             return
         if payload.get("hook_event_name") == _START:
-            self._ledger.write_down()
-            injections.clear_ledger(self._store, session_id)
+            self._ledger.take_back_briefing(session_id)
             return
         text = self._searchable(session_id, payload.get("prompt"))
         key, latest = key_of(payload, text), self._prompts.find(session_id)
@@ -129,7 +129,7 @@ class RecollectionService:
         if is_wanted and self._may_show(session_id, cwd):
             text = build_briefing(self._store, self._settings, project_id=self._project_of(session_id, cwd))
         if text or is_emptied:
-            self._ledger.note_briefing(session_id, len(text), is_new_context=is_emptied)
+            self._ledger.note_briefing(session_id, text, is_new_context=is_emptied)
         return hook_output(_START, text)
 
     # -- the tasks
@@ -198,7 +198,8 @@ class RecollectionService:
         """Bites for a prompt or a tool call of it, as many as the prompt may still have; what waits was not shown."""
         ledger = self._ledger.of_session(session_id)
         shown = [one for one in ledger if one.state == "shown"]
-        had = {one.episode_id for one in shown if belongs_to(prompt, one.prompt_key, one.at_ms)}
+        given = [one for one in shown if one.channel != AT_START]
+        had = {one.episode_id for one in given if belongs_to(prompt, one.prompt_key, one.at_ms)}
         remaining = self._settings.bites - len(had)
         if remaining <= 0 or not self._may_show(session_id, prompt.cwd):
             return []

@@ -181,7 +181,7 @@ def _around(store: Store, around: str, place: ProjectRow | None, count: int) -> 
 
 def context(access: Access, project: str | None) -> str:
     """The briefing of a project; one line where this session has had it."""
-    from engram.recollection.briefing import build_briefing
+    from engram.recollection.briefing import build_briefing, told_in
 
     with access.store() as store:
         place = access.project(store, project)
@@ -193,5 +193,8 @@ def context(access: Access, project: str | None) -> str:
             return "This session has had its briefing; memory_recall finds more."
         text = build_briefing(store, access.settings, project_id=None if place is None else place.id)
         if access.session_id and text and not project:
-            injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
+            told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
+            with store.writing():
+                injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
+                injections.add_injections(store, told)
         return text or "Nothing is kept for this project yet."

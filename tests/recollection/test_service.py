@@ -77,11 +77,12 @@ class TestPrompt:
         assert memory.ask(session="s2")
 
     @pytest.mark.parametrize("source", ["clear", "compact"])
-    def test_after_clear_and_compact_it_may_be_shown_again(self, memory: Any, source: str) -> None:
+    def test_after_clear_and_compact_it_may_be_shown_again(self, make_memory: Any, source: str) -> None:
+        memory = make_memory(briefing_tokens=1)
         kept = memory.keep()
         memory.ask(prompt_id="p1")
 
-        memory.start(source)
+        assert kept.episode_id not in memory.start(source)
 
         assert ids_in(memory.ask(prompt_id="p2")) == [kept.episode_id]
 
@@ -349,7 +350,34 @@ class TestStart:
 
         memory.service.came_too_late({"hook_event_name": "SessionStart", "session_id": "s1"})
 
+        assert memory.ask()
+        assert injections.injections_of_session(memory.store, "s1")[0].channel == "prompt"
         assert memory.start()
+
+    def test_what_the_briefing_told_does_not_come_again_as_a_bite_until_the_context_is_emptied(
+        self, memory: Any
+    ) -> None:
+        told = memory.keep()
+        assert told.episode_id in memory.start()
+        assert memory.ask(prompt_id="p1") == ""
+        assert memory.ask(session="s2") != ""
+
+        memory.service.answer_hook(
+            {"hook_event_name": "SessionStart", "session_id": "s1", "source": "clear", "cwd": "/"}
+        )
+        memory.service.write_down()
+
+        assert told.episode_id in memory.ask(prompt_id="p2")
+
+    def test_what_the_briefing_told_takes_no_room_from_the_bites_of_the_first_prompt(self, memory: Any) -> None:
+        for number in range(4):
+            memory.keep(f"An important rule number {number} about something else entirely", importance="high")
+        memory.start()
+        new = memory.keep()
+        memory.service.write_down()
+
+        assert new.episode_id in memory.ask()
+        assert {one.channel for one in injections.injections_of_session(memory.store, "s1")} == {"start", "prompt"}
 
 
 any_json = st.recursive(
