@@ -53,9 +53,9 @@ class Settings:
     extract_every_messages: int = 15
     #: Seconds of silence after which the rest is extracted.
     extract_idle_seconds: int = 1200
-    #: Seconds after which a session counts as idle.
+    #: Seconds of silence after which `engram sessions` calls a session idle.
     idle_seconds: int = 300
-    #: Seconds after which a session is no longer live.
+    #: Seconds of silence after which a session is over: its recollection files go.
     live_seconds: int = 604_800
     #: Most memories kept of one session by itself.
     session_memories: int = 60

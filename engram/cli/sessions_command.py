@@ -15,6 +15,7 @@ from engram.models import sessions as session_rows
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.models.turns import turns_of_session
+from engram.settings import Settings
 
 
 @click.command("sessions")
@@ -26,6 +27,8 @@ from engram.models.turns import turns_of_session
 def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
     """List the sessions that were read, the latest first; with an ID, everything that is known of that one.
 
+    A session is active while words come, idle after `idle_seconds` without, and over after `live_seconds`.
+
     For one session: its files and how far they were read (bytes), its turns, the memories made of it, and what Claude
     was shown in it, when, and what that cost in tokens. The beginning of an ID is enough.
 
@@ -33,20 +36,21 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
     """
     with workspace.store() as store:
         if session_id is not None:
-            _show_one(store, _the_session(store, session_id), as_json)
+            _show_one(workspace, store, _the_session(store, session_id), as_json)
             return
         place = find_project(store, workspace.settings, project)
         totals = counts.count_sessions(store)
         names = {one.id: one.name for one in session_rows.list_projects(store)}
         found = [one for one in session_rows.list_sessions(store) if place is None or one.project_id == place.id]
-    rows = [_as_json(one, names, totals[one.session_id]) for one in found[:limit]]
+        states = {one.session_id: _state(one, store.now_ms(), workspace.settings) for one in found[:limit]}
+    rows = [_as_json(one, names, totals[one.session_id], states[one.session_id]) for one in found[:limit]]
     if as_json:
         print_json({"sessions": rows})
     else:
         print_table(
-            ["session", "project", "last", "turns#", "memories#", "shown#", "tokens#"],
+            ["session", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
             [
-                (one["id"], one["project"], when(session.last_at_ms), one["turns"], one["episodes"],
+                (one["id"], one["project"], when(session.last_at_ms), one["state"], one["turns"], one["episodes"],
                  one["shown"], one["tokens"])
                 for one, session in zip(rows, found, strict=False)
             ],
@@ -54,7 +58,15 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
         )  # fmt: skip
 
 
-def _as_json(session: SessionRow, names: dict[int, str], totals: counts.SessionTotals) -> dict[str, Any]:
+def _state(session: SessionRow, now_ms: int, settings: Settings) -> str:
+    """active while words come, idle after a few minutes without, over after days."""
+    silent_seconds = (now_ms - session.last_at_ms) / 1000
+    if silent_seconds < settings.idle_seconds:
+        return "active"
+    return "idle" if silent_seconds < settings.live_seconds else "over"
+
+
+def _as_json(session: SessionRow, names: dict[int, str], totals: counts.SessionTotals, state: str) -> dict[str, Any]:
     return {
         "id": session.session_id,
         "project": "" if session.project_id is None else names[session.project_id],
@@ -64,6 +76,7 @@ def _as_json(session: SessionRow, names: dict[int, str], totals: counts.SessionT
         "branch": session.branch,
         "first_at": iso(session.first_at_ms),
         "last_at": iso(session.last_at_ms),
+        "state": state,
         "messages": session.message_count,
         "turns": totals.turns,
         "episodes": totals.episodes,
@@ -84,9 +97,10 @@ def _the_session(store: Store, text: str) -> SessionRow:
     raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
 
 
-def _show_one(store: Store, session: SessionRow, as_json: bool) -> None:
+def _show_one(workspace: Workspace, store: Store, session: SessionRow, as_json: bool) -> None:
     names = {one.id: one.name for one in session_rows.list_projects(store)}
-    facts = _as_json(session, names, counts.count_sessions(store)[session.session_id])
+    state = _state(session, store.now_ms(), workspace.settings)
+    facts = _as_json(session, names, counts.count_sessions(store)[session.session_id], state)
     facts |= {
         "files": [
             {"path": one.path, "offset": one.offset, "size": one.size, "lines": one.lines, "gone": one.is_gone,
@@ -120,7 +134,9 @@ def _show_one(store: Store, session: SessionRow, as_json: bool) -> None:
 
 
 def _print_one(facts: dict[str, Any]) -> None:
-    print_facts((name, facts[name]) for name in ("id", "project", "cwd", "branch", "first_at", "last_at", "messages"))
+    print_facts(
+        (name, facts[name]) for name in ("id", "project", "cwd", "branch", "first_at", "last_at", "state", "messages")
+    )
     print_facts([("tokens injected", facts["tokens"])])
     click.echo()
     print_table(

@@ -349,3 +349,18 @@ def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store
 
     assert run_json("status")["bad_lines"] == 1
     assert counts.read_faults(filled)[0].reason == "not JSON"
+
+
+@pytest.mark.parametrize(
+    ("silent_seconds", "state"), [(1, "active"), (3_600, "idle"), (8 * 86_400, "over")], ids=["active", "idle", "over"]
+)
+def test_a_session_is_active_then_idle_then_over(
+    filled: Store, run: Run, run_json: RunJson, silent_seconds: int, state: str
+) -> None:
+    (session_id, *_) = [one["id"] for one in run_json("sessions")["sessions"]]
+    with filled.writing():
+        last_at_ms = filled.now_ms() - 1_000 * silent_seconds
+        filled.run("UPDATE session SET last_at_ms = ? WHERE session_id = ?", (last_at_ms, session_id))
+
+    assert run_json("sessions", session_id)["state"] == state
+    assert state in run("sessions", session_id).stdout
