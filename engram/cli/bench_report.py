@@ -16,7 +16,7 @@ from engram.search.bench.measure import Asked, Summary, summarise
 
 #: Figures of the table, with their headings.
 _COLUMNS = {
-    "recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "recall in 400 words": "in 400 words",
+    "recall@3": "R@3", "recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "recall in 400 words": "in 400 words",
     "recall in 800 words": "in 800 words",
 }  # fmt: skip
 
@@ -43,6 +43,8 @@ def report(
         [(name, found["questions"], *(found[key] for key in _COLUMNS)) for name, found in first.by_category.items()],
         empty="",
     )
+    for line in paired_lines(more or {}):
+        click.echo(line)
     for name, summary in summaries.items():
         if summary.hits_unanswerable is not None:
             click.echo(f"Hits for a question without an answer, {name}: {summary.hits_unanswerable}")
@@ -57,6 +59,18 @@ def _rows(summaries: Mapping[str, Summary], more: Mapping[str, Any]) -> list[tup
     for one in more.get("published", ()):
         rows.append((one["model"], *(one.get(key, "–") for key in _COLUMNS)))
     return rows
+
+
+def paired_lines(more: Mapping[str, Any]) -> list[str]:
+    """A line a simple method: by how much the first three hits are better, where an answer changed."""
+    return [
+        f"{title}, to {name}: {figure} {one['difference']:+} ({one['low']} to {one['high']})"
+        for title, methods in more.items()
+        if title.startswith("paired, ")
+        for name, figures in methods.items()
+        for figure, one in figures.items()
+        if one
+    ]
 
 
 def write_run(path: Path, run: Sequence[Asked]) -> None:

@@ -15,6 +15,7 @@ from engram.cli.bench_prompts import inject_all, read_prompts
 from engram.cli.workspace import Workspace
 from engram.models.store import Store
 from engram.search.bench.datasets import Chat, Question, read_code_questions
+from engram.search.bench.hundred import NAME, HundredWords
 from engram.search.bench.measure import Asked, compare
 from engram.search.bench.memories import ask_all, last_said_ms, write_chat
 from engram.search.bench.simple import SimpleMethods
@@ -23,6 +24,8 @@ from engram.search.signs import STEP_NAMES
 
 #: What Engram's own run is called.
 OWN = "Engram"
+#: The category of questions whose answer changed: what was said last is asked for.
+LATEST = "superseded"
 #: Hits for a question of a chat.
 CHAT_LIMIT = 25
 
@@ -51,6 +54,11 @@ def run_code(
             click.echo(f"{project}: {len(some)} questions", err=True)
             with homes.memory(project, read_transcripts(corpus / project)) as (store, searcher):
                 _ask(runs, homes, store, searcher, some, project, limit, ablation)
+                if homes.embedder is not None:
+                    hundred = HundredWords(store, homes.embedder)
+                    runs.setdefault(NAME, []).extend(
+                        ask_all(hundred.search, some, now_ms=last_said_ms(store), limit=limit, group=project)
+                    )
     return runs
 
 
@@ -68,14 +76,17 @@ def _ask(
 
 
 def paired(runs: Mapping[str, Sequence[Asked]]) -> dict[str, Any]:
-    """Paired differences to every simple method."""
-    figures = ("recall@10", "recall in 400 words", "recall in 800 words")
+    """Paired differences to every simple method: over all questions, and the first three hits where an answer changed."""
+    figures = ("recall@3", "recall@10", "recall in 400 words", "recall in 800 words")
+    latest = [one for one in runs[OWN] if one.category == LATEST]
+    others = {name: run for name, run in runs.items() if name != OWN}
     return {
         "paired": {
-            name: {figure: compare(runs[OWN], run, figure) for figure in figures}
-            for name, run in runs.items()
-            if name != OWN
-        }
+            name: {figure: compare(runs[OWN], run, figure) for figure in figures} for name, run in others.items()
+        },
+        f"paired, {LATEST}": {
+            name: {"recall@3": compare(latest, run, "recall@3")} for name, run in others.items() if latest
+        },
     }
 
 

@@ -47,9 +47,9 @@ class SimpleMethods:
         text_share, vector_share = METHODS[method]
         texts = dict(search_passages(self._store, terms_of(query.text), _ALL, weights=(1.0, 0.0, 0.0)))
         ids = np.array(self._ids or sorted(texts), dtype=np.int64)
-        score = text_share * _scaled(np.array([texts.get(int(one), 0.0) for one in ids]))
+        score = text_share * scaled(np.array([texts.get(int(one), 0.0) for one in ids]))
         if vector_share and self._rows is not None and self._embedder is not None:
-            score = score + vector_share * _scaled((self._rows @ self._embedder.embed_query(query.text)).astype(float))
+            score = score + vector_share * scaled((self._rows @ self._embedder.embed_query(query.text)).astype(float))
         best = [place for place in np.argsort(-score, kind="stable")[: query.limit] if score[place] > 0]
         rows = passage_rows(self._store, [int(ids[place]) for place in best])
         places = passage_places(self._store, list(rows))
@@ -60,6 +60,7 @@ class SimpleMethods:
         ]  # fmt: skip
 
 
-def _scaled(values: Column) -> Column:
+def scaled(values: Column) -> Column:
+    """Values from 0, the least, to 1, the largest; all 0 where they are alike."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
     return (values - low) / (high - low) if high > low else np.zeros(len(values))

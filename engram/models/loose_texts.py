@@ -1,0 +1,38 @@
+"""A text index over texts that stand nowhere in the memory: what a benchmark holds the search against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.models.database import choose_driver, connect_plainly
+from engram.models.store import Store
+from engram.models.uuids import unpack_uuid
+
+_WORD = re.compile(r"\w+", re.UNICODE)
+
+
+def said_texts(store: Store) -> Iterator[tuple[str, str]]:
+    """``(uuid of the entry, what was said)`` of everything, in the order in which it was stored."""
+    for uuid, text in store.rows("SELECT uuid, text FROM said ORDER BY id"):
+        yield unpack_uuid(uuid), str(text)
+
+
+class LooseTexts:
+    """FTS5 with stemming over texts in memory, forgotten with the object."""
+
+    def __init__(self, texts: Sequence[str], *, driver: str = "auto") -> None:
+        """Index the texts; their places count from 0."""
+        self._connection: Any = connect_plainly(Path(":memory:"), choose_driver(driver))
+        self._connection.execute("CREATE VIRTUAL TABLE loose USING fts5(text, tokenize='porter unicode61')")
+        self._connection.executemany("INSERT INTO loose(rowid, text) VALUES (?, ?)", list(enumerate(texts, 1)))
+
+    def search(self, question: str) -> dict[int, float]:
+        """Place → BM25 of every text that holds any word of the question, higher is better."""
+        expression = " OR ".join(f'"{word}"' for word in _WORD.findall(question))
+        if not expression:
+            return {}
+        found = self._connection.execute("SELECT rowid - 1, -bm25(loose) FROM loose WHERE loose MATCH ?", (expression,))
+        return {int(place): float(score) for place, score in found}
