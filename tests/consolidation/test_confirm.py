@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from transcript_lines import say
 
 from engram.consolidation.confirm import agrees
 from engram.consolidation.service import consolidate
@@ -33,13 +33,7 @@ class Transcript:
         self.path.parent.mkdir(parents=True)
 
     def add(self, role: str, content: object) -> str:
-        entry = str(uuid.uuid4())
-        line = {
-            "type": role, "uuid": entry, "sessionId": SESSION, "cwd": "/work/demo", "isSidechain": False,
-            "timestamp": "2026-01-01T10:00:00.000Z", "message": {"role": role, "content": content, "id": entry},
-        }  # fmt: skip
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        entry = say(self.path, role, content, at="2026-01-01T10:00:00.000Z")
         ingest_file(self.store, self.path, settings=self.settings, redact=redact)
         return entry
 

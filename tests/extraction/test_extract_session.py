@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
@@ -61,14 +60,7 @@ class Session:
         self.path.parent.mkdir(parents=True)
 
     def say(self, role: str, text: str) -> str:
-        entry = str(uuid.uuid4())
-        content: Any = text if role == "user" else [{"type": "text", "text": text}]
-        line = {
-            "type": role, "uuid": entry, "sessionId": SESSION, "cwd": "/work/demo", "isSidechain": False,
-            "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": role, "content": content, "id": entry},
-        }  # fmt: skip
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        entry = say(self.path, role, text)
         ingest_file(self.store, self.path, settings=self.settings, redact=redact)
         return entry
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from transcript_lines import say
 
 from engram.errors import BrokenDatabase, NewerSchema
 from engram.extraction.saving import pin_memory, save_memory
@@ -40,15 +39,8 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 def write_transcript(settings: Settings) -> None:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
-    path.parent.mkdir(parents=True)
-    lines = [
-        {
-            "type": "user", "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo",
-            "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": "user", "content": f"Explain importer {number}. " * 40},
-        }
-        for number in range(40)
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for number in range(40):
+        say(path, "user", f"Explain importer {number}. " * 40)
 
 
 def read_all(store: Store, settings: Settings) -> int:

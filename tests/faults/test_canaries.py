@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
+from transcript_lines import say
 
 from engram.cli.main import engram
 from engram.cli.workspace import Workspace
@@ -76,17 +74,6 @@ def transcript(settings: Settings) -> Path:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     return path
-
-
-def say(path: Path, role: str, content: Any) -> None:
-    if role == "assistant" and isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    line = {
-        "type": role, "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo", "isSidechain": False,
-        "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": role, "content": content, "id": str(uuid.uuid4())},
-    }  # fmt: skip
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
 
 
 def found_in(folder: Path, words: list[str]) -> list[str]:

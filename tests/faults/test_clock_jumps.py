@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import transcript_lines
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate
@@ -52,13 +52,7 @@ def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
 
 
 def say(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line = {
-        "type": "user", "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo",
-        "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": text},
-    }  # fmt: skip
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+    transcript_lines.say(path, "user", text, at="2026-01-01T00:00:00.000Z")
 
 
 @pytest.mark.parametrize("jump_ms", JUMPS.values(), ids=JUMPS)

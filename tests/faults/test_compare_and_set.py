@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from transcript_lines import say
 
 from engram.extraction import service as extraction
 from engram.extraction.candidate import Candidate, Kind, Status
@@ -46,18 +45,6 @@ def transcript(settings: Settings) -> Path:
     say(path, "user", "Why does the importer stop?")
     say(path, "assistant", "It reads too far.")
     return path
-
-
-def say(path: Path, role: str, text: str) -> None:
-    """Append one line to a transcript."""
-    content: Any = text if role == "user" else [{"type": "text", "text": text}]
-    line = {
-        "type": role, "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo", "isSidechain": False,
-        "timestamp": "2026-05-01T10:00:00.000Z",
-        "message": {"role": role, "content": content} | ({"id": str(uuid.uuid4())} if role == "assistant" else {}),
-    }  # fmt: skip
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
 
 
 class Growing:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from transcript_lines import say
 
 from engram.ingest import service as ingest
 from engram.ingest.service import ingest_file
@@ -41,15 +40,8 @@ def store(settings: Settings) -> Iterator[Store]:
 @pytest.fixture
 def transcript(settings: Settings) -> Path:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
-    path.parent.mkdir(parents=True)
-    lines = [
-        {
-            "type": "user", "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo",
-            "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": "user", "content": f"Explain importer {number}"},
-        }
-        for number in range(TURNS)
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for number in range(TURNS):
+        say(path, "user", f"Explain importer {number}")
     return path
 
 

@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from transcript_lines import line
 
 from engram.ingest.service import ingest_file
 from engram.models.store import open_store
@@ -20,11 +21,7 @@ SESSION = "11111111-2222-3333-4444-555555555555"
 
 
 def prompt(text: str) -> bytes:
-    line = {
-        "type": "user", "uuid": str(uuid.uuid4()), "sessionId": SESSION, "cwd": "/work/demo",
-        "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": "user", "content": text},
-    }  # fmt: skip
-    return json.dumps(line).encode() + b"\n"
+    return line("user", text, session=SESSION).encode()
 
 
 def assistant(content: str) -> bytes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from transcript_lines import say
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.local import LocalExtractor
@@ -58,15 +58,8 @@ def talk(settings: Settings, store: Store, cwd: Path, text: str) -> str:
     """A session in a folder; returns its id."""
     session = str(uuid.uuid4())
     path = settings.projects_folder / str(cwd).replace("/", "-") / f"{session}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = []
-    for role, said in (("user", text), ("assistant", "Understood, so it is done from now on.")):
-        content: object = said if role == "user" else [{"type": "text", "text": said}]
-        lines.append(
-            {"type": role, "uuid": str(uuid.uuid4()), "sessionId": session, "cwd": str(cwd),
-             "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": role, "content": content, "id": str(uuid.uuid4())}}
-        )  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    say(path, "user", text, cwd=str(cwd))
+    say(path, "assistant", "Understood, so it is done from now on.", cwd=str(cwd))
     ingest_file(store, path, settings=settings, redact=redact, close=True)
     extract_session(store, session, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     return session

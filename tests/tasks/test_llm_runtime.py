@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import runpy
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.extraction.local import LocalExtractor
@@ -46,14 +45,7 @@ class Bench:
         self.path.parent.mkdir(parents=True)
 
     def say(self, role: str, text: str) -> None:
-        entry = str(uuid.uuid4())
-        content: Any = text if role == "user" else [{"type": "text", "text": text}]
-        line = {
-            "type": role, "uuid": entry, "sessionId": SESSION, "cwd": "/work/demo", "isSidechain": False,
-            "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": role, "content": content, "id": entry},
-        }  # fmt: skip
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        say(self.path, role, text, at="2026-01-01T00:00:00.000Z")
         ingest_file(self.store, self.path, settings=self.settings, redact=redact)
 
     def extract(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from transcript_lines import say
 
 from engram.clock import FixedClock, iso_time
 from engram.embedding.hashed import HashedEmbedder
@@ -64,18 +64,9 @@ class Bench:
 
     def talk(self, messages: int, session: str = SESSION) -> Path:
         path = self.settings.projects_folder / "-work-demo" / f"{session}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            for number in range(messages):
-                role, entry = ("assistant" if number % 2 else "user"), str(uuid.uuid4())
-                text = f"Message {entry} about the importer."
-                content: Any = text if role == "user" else [{"type": "text", "text": text}]
-                line = {
-                    "type": role, "uuid": entry, "sessionId": session, "cwd": "/work/demo", "isSidechain": False,
-                    "timestamp": iso_time(self.clock.now_ms()),
-                    "message": {"role": role, "content": content, "id": entry},
-                }  # fmt: skip
-                file.write(json.dumps(line) + "\n")
+        for number in range(messages):
+            text = f"Message {uuid.uuid4()} about the importer."
+            say(path, "assistant" if number % 2 else "user", text, at=iso_time(self.clock.now_ms()))
         return path
 
     def run_all(self) -> list[str]:

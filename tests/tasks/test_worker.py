@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sqlite3
@@ -10,12 +9,12 @@ import stat
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from transcript_lines import say
 
 from engram.models.store import Store, open_store
 from engram.paths import Home
@@ -91,20 +90,11 @@ def status(home: Home) -> dict[str, Any] | None:
 def write_session(settings: Settings, session: str = SESSION) -> None:
     """A short session with a rule of the user: below every threshold."""
     path = settings.projects_folder / "-work-demo" / f"{session}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    texts = [
-        ("user", "From now on always run make lint before every commit in this project."),
-        ("assistant", "Understood: make lint runs before every commit from now on, I added it to the hook."),
-    ]
-    with path.open("a", encoding="utf-8") as file:
-        for role, text in texts:
-            content: Any = text if role == "user" else [{"type": "text", "text": text}]
-            entry = {
-                "type": role, "uuid": str(uuid.uuid4()), "sessionId": session, "cwd": "/work/demo",
-                "isSidechain": False, "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
-                "message": {"role": role, "content": content, "id": str(uuid.uuid4())},
-            }  # fmt: skip
-            file.write(json.dumps(entry) + "\n")
+    now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+    say(path, "user", "From now on always run make lint before every commit in this project.", at=now)
+    say(
+        path, "assistant", "Understood: make lint runs before every commit from now on, I added it to the hook.", at=now
+    )
 
 
 def episodes(store: Store) -> int:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from transcript_lines import line
 
 from engram.models.store import open_store
 from engram.settings import Settings
@@ -46,13 +45,6 @@ def start(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
         process.communicate()
 
 
-def line(text: str) -> str:
-    return json.dumps({
-        "type": "user", "uuid": str(uuid.uuid4()), "sessionId": "s1", "cwd": "/work/demo", "isSidechain": False,
-        "timestamp": "2026-05-01T10:00:00.000Z", "message": {"role": "user", "content": text},
-    }) + "\n"  # fmt: skip
-
-
 def test_it_reads_new_lines_stops_cleanly_and_is_alone(
     start: Callable[[], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
@@ -72,7 +64,7 @@ def test_it_reads_new_lines_stops_cleanly_and_is_alone(
     with open_store(settings.places.memory_db) as store:
         for number in range(3):
             with transcript.open("a", encoding="utf-8") as file:
-                file.write(line(f"prompt {number}"))
+                file.write(line("user", f"prompt {number}", session="s1"))
             wait_for(lambda number=number: store.value("SELECT count(*) FROM turn") == number + 1)
 
     os.kill(first.pid, signal.SIGTERM)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import shutil
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import transcript_lines
 
 from engram.clock import FixedClock
 from engram.models.sessions import pause, resume
@@ -49,15 +48,8 @@ class Desk:
     def say(self, session: str, role: str, text: str, *, age_seconds: int = 0, cwd: str = "/work/demo") -> Path:
         from engram.clock import iso_time
 
-        content: Any = text if role == "user" else [{"type": "text", "text": text}]
-        line = {
-            "type": role, "uuid": str(uuid.uuid4()), "sessionId": session, "cwd": cwd, "isSidechain": False,
-            "timestamp": iso_time(self.clock.now_ms() - age_seconds * 1000),
-            "message": {"role": role, "content": content, "id": str(uuid.uuid4())},
-        }  # fmt: skip
         path = self.path(session)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        transcript_lines.say(path, role, text, cwd=cwd, at=iso_time(self.clock.now_ms() - age_seconds * 1000))
         return path
 
     def talk(self, session: str, messages: int, **named: Any) -> Path:
