@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -136,7 +137,7 @@ def kinds_of(home: Home, projects: list[int]) -> dict[str, Ask]:
         "recall in a project": asking("recall", True),
         "search": asking("search", False),
         "search in a project": asking("search", True),
-        "prompt": lambda text, _: {"bytes": len(_ask_as_hook(home, text))},
+        "prompt": lambda text, number: {"bytes": len(_ask_as_hook(home, text, number))},
     }
 
 
@@ -146,12 +147,10 @@ def _answered(found: dict[str, Any] | None) -> dict[str, Any]:
     return found
 
 
-def _ask_as_hook(home: Home, text: str) -> bytes:
-    """The bytes that UserPromptSubmit would print."""
-    import socket
-
+def _ask_as_hook(home: Home, text: str, number: int) -> bytes:
+    """The bytes that UserPromptSubmit would print in a session of the number's project."""
     payload = {
-        "hook_event_name": "UserPromptSubmit", "session_id": str(uuid.uuid4()), "cwd": "/", "prompt": text,
+        "hook_event_name": "UserPromptSubmit", "session_id": f"session-{number % PROJECTS}", "cwd": "/", "prompt": text,
         "prompt_id": str(uuid.uuid4()),
     }  # fmt: skip
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -162,21 +161,30 @@ def _ask_as_hook(home: Home, text: str) -> bytes:
         return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
-def ask_all(home: Home, made: MadeUp, store: Store, count: int) -> dict[str, Any]:
-    """Milliseconds of every kind of question, in turns, so that what disturbs one disturbs all."""
+def ask_all(home: Home, made: MadeUp, store: Store, count: int, pid: int) -> dict[str, Any]:
+    """Milliseconds of every kind of question, in turns, so that what disturbs one disturbs all.
+
+    ``cpu`` is what the worker's own processor time was, which hardly depends on what else runs.
+    """
     found = [find_project(store, f"project-{number}") for number in range(PROJECTS)]
-    kinds = kinds_of(home, [project.id for project in found if project is not None])
+    projects = [project.id for project in found if project is not None]
+    kinds = kinds_of(home, projects)
     took: dict[str, list[float]] = {name: [] for name in kinds}
+    used: dict[str, list[float]] = {name: [] for name in kinds}
     hits = dict.fromkeys(kinds, 0)
-    for number in range(WARMING + count):
+    for number in range(-WARMING, count):
         for name, ask in kinds.items():
-            question = made.question()
-            start = time.perf_counter()
+            question = made.question(None if name in ("recall", "search") else number % len(projects))
+            before, start = cpu_ms(pid), time.perf_counter()
             answer = ask(question, number)
-            if number >= WARMING:
+            if number >= 0:
                 took[name].append((time.perf_counter() - start) * 1000)
+                used[name].append(cpu_ms(pid) - before)
                 hits[name] += bool(answer.get("hits") or answer.get("bytes"))
-    return {name: latency(took[name]) | {"answered": round(hits[name] / count, 2)} for name in kinds}
+    return {
+        name: latency(took[name]) | {"cpu": latency(used[name]), "answered": round(hits[name] / count, 2)}
+        for name in kinds
+    }
 
 
 def add_some(home: Home, made: MadeUp, store: Store, model: Embedder) -> dict[str, Any]:
@@ -192,6 +200,15 @@ def add_some(home: Home, made: MadeUp, store: Store, model: Embedder) -> dict[st
         _answered(ask_worker(home, {"op": "recall", "query": question}))
         seen.append((time.perf_counter() - start) * 1000)
     return {"add a turn": latency(added), "recall after a change": latency(seen)}
+
+
+def cpu_ms(pid: int) -> float:
+    """Processor time of all threads of a process in milliseconds; 0 where the system does not tell."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):
+            total += int(task.read_text().split()[0])
+    return total / 1e6
 
 
 def memory_mb(pid: int, field: str) -> float:
@@ -215,7 +232,7 @@ def measure(home: Home, made: MadeUp, turns: int, model: Embedder, questions: in
             "cold start s": round(seconds, 2),
             "worker MB at start": round(memory_mb(process.pid, "VmRSS")),
         }
-        found |= ask_all(home, made, store, questions)
+        found |= ask_all(home, made, store, questions, process.pid)
         found |= add_some(home, made, store, model)
         found["worker MB"] = round(memory_mb(process.pid, "VmRSS"))
         found["worker MB at its peak"] = round(memory_mb(process.pid, "VmHWM"))
@@ -245,8 +262,14 @@ def plot(table: list[dict[str, Any]]) -> str:
     )
 
 
+def _shares(value: dict[str, Any]) -> str:
+    """p50/p95/p99, and what the middle one took of the processor."""
+    cpu = f" ({value['cpu']['p50']:.0f})" if "cpu" in value else ""
+    return "/".join(f"{value[share]:.0f}" for share in ("p50", "p95", "p99")) + cpu
+
+
 def show(table: list[dict[str, Any]]) -> None:
-    """Print a column a size, and what was aimed at."""
+    """Print a column a size (milliseconds p50/p95/p99, in brackets p50 of the worker's processor), and what was aimed at."""
     for name in table[0]:
         cells = []
         for one in table:
@@ -254,7 +277,7 @@ def show(table: list[dict[str, Any]]) -> None:
             cells.append(
                 "/".join(f"{value[p]:.0f}" for p in ("p50", "p95", "p99")) if isinstance(value, dict) else value
             )
-        print(f"{name:24}" + "".join(f"{cell!s:>16}" for cell in cells))
+        print(f"{name:24}" + "".join(f"{cell!s:>20}" for cell in cells))
     for turns, goals in GOALS.items():
         print(f"goals at {turns}: " + ", ".join(f"{name} <= {most:g}" for name, most in goals.items()))
 

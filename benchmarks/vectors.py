@@ -61,12 +61,12 @@ def timed(call: Any, times: int) -> tuple[float, float]:
     return sorted(taken)[times // 2], max(taken)
 
 
-def measure(count: int) -> dict[str, float]:
-    """All figures for ``count`` rows."""
+def measure(count: int, bits: int = 0) -> dict[str, float]:
+    """All figures for ``count`` rows; in so many bits a number, or as the index chooses."""
     queries = np.concatenate([some_rows(QUERIES // 2), unit(some_rows(QUERIES // 2) + some_rows(QUERIES // 2))])
     best: NDArray[np.float32] = np.full((QUERIES, BEST), -2, dtype=np.float32)
     before, building = rss_mb(), 0.0
-    index = VectorIndex(DIMENSION)
+    index = VectorIndex(DIMENSION, byte_limit=0 if bits == 4 else 2**60) if bits else VectorIndex(DIMENSION)
     for start in range(0, count, SLICE):
         rows = some_rows(min(SLICE, count - start))
         blobs = [row.tobytes() for row in rows.astype(np.float16)]
@@ -86,7 +86,7 @@ def measure(count: int) -> dict[str, float]:
     top, worst = timed(lambda number: index.top(queries[number], BEST), QUERIES)
     return {
         "rows": count,
-        "exact": float(index.is_exact),
+        "bits": bits or (32 if index.is_exact else round(8 * index.bytes_used / count / DIMENSION)),
         "build_s": building,
         "mb": index.bytes_used / 1e6,
         "rss_mb": grown,
@@ -106,8 +106,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=1_000_000, help="most rows (default 1000000)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--bits", type=int, choices=(4, 8), help="bits a number of large ones (as the index chooses)")
     options = parser.parse_args()
-    table = [measure(count) for count in (1_000, 10_000, 50_000, 100_000, 1_000_000) if count <= options.largest]
+    table = [
+        measure(count, options.bits)
+        for count in (1_000, 10_000, 50_000, 100_000, 1_000_000)
+        if count <= options.largest
+    ]
     if options.json:
         print(json.dumps(table))
         return

@@ -16,8 +16,8 @@ Floats = NDArray[np.float32]
 
 #: The group of what every project may see.
 EVERYONE = -1
-#: Rows read from the database at a time.
-_SLICE = 20_000
+#: Rows read from the database at a time: more than an exact index holds, so that a large one is packed at once.
+_SLICE = 32_768
 
 
 class LoadedVectors:
@@ -55,6 +55,8 @@ class LoadedVectors:
             return 0
         with self._lock:
             total = 0
+            if not self._seq:
+                self._index.expect(count_vectors(store, self._owner))
             while rows := vectors_since(store, self._owner, self._model, self._seq, _SLICE):
                 ids = np.array([row[1] for row in rows], dtype=np.int64)
                 groups = np.array([EVERYONE if row[2] is None else row[2] for row in rows], dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Vectors in memory, searched as a whole: exact while they are few, in 8 bits a number when they are many."""
+"""Vectors in memory, searched as a whole: exact while they are few, in 8 or 4 bits a number when they are many."""
 
 from __future__ import annotations
 
@@ -10,21 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from engram.errors import EmbeddingError
-from engram.search.vector_blocks import (
-    BLOCK_ROWS,
-    Block,
-    ExactBlock,
-    Flags,
-    Floats,
-    Groups,
-    Ids,
-    Places,
-    QuantisedBlock,
-    Turn,
-)
+from engram.search.vector_blocks import BLOCK_ROWS, Block, ExactBlock, Flags, Groups, Ids, QuantisedBlock, Turn
+from engram.search.vector_parts import Floats, Places
 
 #: Up to so many rows an index is exact (46 MB at 384 numbers a row); beyond, it takes a quarter of the memory.
 EXACT_LIMIT = 30_000
+#: Beyond so many rows (200 MB) each number takes 4 bits instead of 8.
+BYTE_LIMIT = 500_000
 #: Rows that are looked at in full after the first guess: this share of all, within bounds. They hold 99.5 % of the
 #: true best 50, also for queries that resemble none of the rows.
 SHORTLIST_SHARE = 0.02
@@ -35,6 +27,8 @@ _SHORTLIST_A_HIT = 20
 _FEW_SHARE = 0.25
 #: Rows from which a bound is told for the largest of many.
 _SAMPLE = 20_000
+#: Rows from which the axes are told, of those at hand and of those that come.
+_FITTED_ROWS = 8_000
 #: Share of dead rows from which on the living ones are moved together.
 _DEAD_SHARE = 0.25
 #: Fewer dead rows than this are left where they are.
@@ -52,10 +46,15 @@ class VectorIndex:
     back later.
     """
 
-    def __init__(self, dimension: int, *, exact_limit: int = EXACT_LIMIT) -> None:
-        """An empty index for rows of ``dimension`` numbers; above ``exact_limit`` rows it becomes approximate."""
+    def __init__(self, dimension: int, *, exact_limit: int = EXACT_LIMIT, byte_limit: int = BYTE_LIMIT) -> None:
+        """An empty index for rows of ``dimension`` numbers.
+
+        Above ``exact_limit`` rows it becomes approximate, above ``byte_limit`` it takes half as much for each.
+        """
         self.dimension = dimension
-        self._exact_limit = exact_limit
+        self._exact_limit, self._byte_limit = exact_limit, byte_limit
+        self._expected = 0
+        self._is_narrow = False
         self._turn: Turn | None = None
         self._view: _View = ()
         self._writing = threading.Lock()
@@ -78,6 +77,10 @@ class VectorIndex:
         """The id of each living row, in the order in which they came."""
         return _joined_ids([block.ids[:count][block.alive[:count]] for block, count in self._view])
 
+    def expect(self, rows: int) -> None:
+        """Say how many rows will come in all, so that they are kept from the first on as so many are."""
+        self._expected = rows
+
     def add(self, ids: ArrayLike, rows: ArrayLike, groups: ArrayLike | None = None) -> None:
         """Put rows in; rows that an id had before stay (remove them first).
 
@@ -94,8 +97,12 @@ class VectorIndex:
         if matrix.shape != (len(ids), self.dimension) or len(marks) != len(ids):
             raise EmbeddingError(f"vectors of shape {matrix.shape} do not fit {len(ids)} ids of {self.dimension}")
         with self._writing:
-            if self._turn is None and len(self) + len(ids) > self._exact_limit:
+            total = max(self._expected, len(self) + len(ids))
+            if self._turn is None and total > self._exact_limit:
+                self._is_narrow = total > self._byte_limit
                 self._quantise(matrix)
+            elif not self._is_narrow and total > self._byte_limit and self._turn is not None:
+                self._narrow()
             blocks = [block for block, _ in self._view]
             self._append(blocks, ids, marks, matrix)
             self._publish(blocks)
@@ -176,7 +183,9 @@ class VectorIndex:
         return vector
 
     def _new_block(self) -> Block:
-        return ExactBlock(self.dimension) if self._turn is None else QuantisedBlock(self._turn)
+        if self._turn is None:
+            return ExactBlock(self.dimension)
+        return QuantisedBlock(self._turn, is_narrow=self._is_narrow)
 
     def _append(self, blocks: list[Block], ids: Ids, groups: Groups, rows: NDArray[np.floating]) -> None:
         """Put rows behind the last of ``blocks``, with new blocks where it is full."""
@@ -192,16 +201,24 @@ class VectorIndex:
         self._view = tuple((block, block.count) for block in blocks)
 
     def _quantise(self, coming: NDArray[np.floating]) -> None:
-        """Turn every block into 8 bits a number; the axes suit the rows at hand and those that come."""
-        moments = _moments(coming[: max(self._exact_limit, BLOCK_ROWS)])
+        """Keep rows in few bits from now on; the axes suit the rows at hand and those that come."""
+        moments = _moments(coming[:: 1 + len(coming) // _FITTED_ROWS])
         for block, count in self._view:
-            moments += _moments(block.rows_at(block.living(count)))
+            moments += _moments(block.rows_at(block.living(count)[:: 1 + len(self) // _FITTED_ROWS]))
         self._turn = Turn.fitted_to(moments)
         blocks: list[Block] = []
         for block, count in self._view:
             places = block.living(count)
             self._append(blocks, block.ids[places], block.groups[places], block.rows_at(places))
         self._publish(blocks)
+
+    def _narrow(self) -> None:
+        """Turn 8 bits a number into 4, block by block, so that it takes little memory beside."""
+        self._is_narrow = True
+        for number, (block, count) in enumerate(self._view):
+            fresh, places = self._new_block(), block.living(count)
+            fresh.append(block.ids[places], block.groups[places], block.rows_at(places))
+            self._view = (*self._view[:number], (fresh, fresh.count), *self._view[number + 1 :])
 
     def _compact(self) -> None:
         """Move the living rows together, block by block, so that it takes little memory beside."""

@@ -52,6 +52,7 @@ class RecallServer:
         self._path = runtime.settings.places.recall_socket
         self._listener: socket.socket | None = None
         self._is_closing = threading.Event()
+        self._accepting = threading.Lock()
 
     def start(self) -> RecallServer:
         """Open the socket, replacing what is there, and answer from now on. Call with the worker's lock held."""
@@ -89,19 +90,24 @@ class RecallServer:
     def _serve(self) -> None:
         """One thread: accept, answer, again."""
         while not self._is_closing.is_set():
-            listener = self._listener
             try:
-                assert listener is not None
-                poller = select.poll()
-                poller.register(listener, select.POLLIN)
-                if not poller.poll(LOOK_SECONDS * 1000):
-                    continue
-                connection, _ = listener.accept()
+                connection = self._accept()
             except (OSError, ValueError):
                 self._is_closing.wait(0.05)
                 continue
-            with connection:
-                self._converse(connection)
+            if connection is not None:
+                with connection:
+                    self._converse(connection)
+
+    def _accept(self) -> socket.socket | None:
+        """The next client; None where none came for a while. One thread waits at a time: a client wakes one alone."""
+        with self._accepting:
+            listener = self._listener
+            if listener is None or self._is_closing.is_set():
+                return None
+            poller = select.poll()
+            poller.register(listener, select.POLLIN)
+            return listener.accept()[0] if poller.poll(LOOK_SECONDS * 1000) else None
 
     def _converse(self, connection: socket.socket) -> None:
         try:

@@ -183,6 +183,41 @@ def test_beyond_its_limit_an_index_keeps_8_bits_a_number() -> None:
     assert 5 not in index.ids
 
 
+def test_very_many_rows_take_half_as_much_and_are_still_found() -> None:
+    rows = some_rows(1200)
+    index = VectorIndex(DIMENSION, exact_limit=100, byte_limit=700)
+    index.add(np.arange(600), rows[:600])
+    index.remove([7])
+    in_bytes = index.bytes_used / 600
+
+    index.add(np.arange(600, 1200), rows[600:])
+
+    assert len(index) == 1199
+    assert index.bytes_used / 1199 < 0.75 * in_bytes
+    assert all(index.top(rows[at], 1)[0][0] == at for at in (0, 599, 600, 1199))
+    assert np.allclose(index.scores_of(rows[3], np.arange(8, 1200)), rows[8:] @ rows[3], atol=0.12)
+    assert np.allclose(index.get([3])[1] @ rows[3], 1, atol=0.01)
+    assert np.isnan(index.scores_of(rows[3], [7])[0])
+
+
+def test_rows_that_are_expected_are_kept_from_the_first_on_as_they_will_be() -> None:
+    rows = some_rows(300)
+    index, large = (VectorIndex(DIMENSION, exact_limit=1000, byte_limit=limit) for limit in (5000, 2000))
+    for one in (index, large):
+        one.expect(3000)
+        one.add(np.arange(300), rows)
+
+    assert not index.is_exact
+    assert large.bytes_used < index.bytes_used
+
+
+def test_a_row_of_zeros_is_like_nothing() -> None:
+    index = VectorIndex(DIMENSION, exact_limit=0, byte_limit=0)
+    index.add([1, 2], np.stack([np.zeros(DIMENSION), some_rows(1)[0]]))
+
+    assert index.scores_of(some_rows(1)[0], [1])[0] == 0
+
+
 def test_the_first_guess_loses_next_to_nothing() -> None:
     """More rows than the shortlist holds, so that most are judged by a third of their numbers."""
     count = 3 * MOST_SHORTLISTED

@@ -62,9 +62,13 @@ class MadeUp:
         """How many rows have their vector."""
         return sum(self._embedded.values())
 
-    def question(self) -> str:
-        """A question of 5 to 12 words about the topic of some session."""
-        return self.wording.text(int(self._numbers.integers(5, 13)), int(self._numbers.integers(self.wording.topics)))
+    def question(self, project: int | None = None) -> str:
+        """A question of 5 to 12 words about the topic of some session, of a project where its number is named."""
+        topic = int(self._numbers.integers(self.wording.topics))
+        if project is not None:
+            # A session's topic and its project both follow from its number.
+            topic = (topic // PROJECTS * PROJECTS + project) % self.wording.topics
+        return self.wording.text(int(self._numbers.integers(5, 13)), topic)
 
     def fill(self, store: Store, turns: int, embedder: Embedder | None) -> None:
         """Write turns up to a number in all, their episodes, and vectors."""
