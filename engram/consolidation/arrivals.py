@@ -35,7 +35,7 @@ def welcome(
     """
     context = Context(store, settings, duplicate_cosine=duplicate_cosine)
     pairs = similar_to(row_ids, NAMED_COSINE) if row_ids else []
-    supersede_pairs(store, pairs, told=context.told)
+    supersede_pairs(store, pairs, told=context.told, is_spared=lambda older: context.is_undone("supersede", older))
     context.similar = lambda least, _: iter([pair for pair in pairs if pair[2] >= least])
     merge_near_duplicates(context)
     confirm_session(context, session_id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engram.atomic import read_regular, write_atomic
 from engram.models import episodes
 from engram.models.episodes import Episode
-from engram.models.marks import Mark, latest_change
+from engram.models.marks import Mark, latest_change, undone
 from engram.models.store import Store
 from engram.settings import Settings
 
@@ -60,6 +60,8 @@ class Context:
     told_before: int = 0
     #: The latest change that ``living`` knew of, and what it found.
     _living: tuple[int, list[Episode]] | None = None
+    #: ``(action, id of the memory)`` of changes that the user took back; None until they are read.
+    _undone: frozenset[tuple[str, str]] | None = None
     #: Where the memories were when the run began; up to there the next one need not look again.
     begins_at: Mark | None = None
 
@@ -86,6 +88,12 @@ class Context:
         if self._living is None or self._living[0] != latest:
             self._living = (latest, living(self.store))
         return self._living[1]
+
+    def is_undone(self, action: str, episode: Episode) -> bool:
+        """True for a change that the user took back: it is not made again."""
+        if self._undone is None:
+            self._undone = undone(self.store)
+        return (action, episode.episode_id) in self._undone
 
     def pairs(self, least_cosine: float) -> Iterator[tuple[int, int, float]]:
         """Similar memories, of which one came or changed; none where no vectors are at hand."""

@@ -24,7 +24,9 @@ _MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 def graduate(context: Context) -> None:
     """Write the memories that have earned it into MEMORY.md, at most ``graduate_limit`` a run."""
     now = context.store.now_ms()
-    chosen = [e for e in context.living() if graduates(e, now)][: context.settings.graduate_limit]
+    chosen = [e for e in context.living() if graduates(e, now) and not context.is_undone("graduate", e)][
+        : context.settings.graduate_limit
+    ]
     if not chosen:
         return
     text = _editable(context)

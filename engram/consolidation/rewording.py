@@ -96,7 +96,7 @@ def _chosen(context: Context, limit: int) -> list[Episode]:
             break
         if chosen and chosen[0].project_id != episode.project_id:
             continue
-        if not _is_decided(context, episode):
+        if not context.is_undone(REWRITTEN, episode) and not _is_decided(context, episode):
             chosen.append(episode)
     return chosen
 

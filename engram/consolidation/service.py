@@ -13,7 +13,7 @@ from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import NOTE_BYTES, Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
 from engram.consolidation.purge import check_unpurged
-from engram.consolidation.rewording import Rewording, reword_local
+from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.truth import supersede_outdated
 from engram.errors import BadRequest, NotFound
@@ -25,6 +25,8 @@ from engram.settings import Settings
 
 #: Name of the lease that keeps two workers from consolidating at once.
 LEASE = "consolidate"
+#: Changes that are not made again once they were taken back.
+_NOT_AGAIN = ("archive", "supersede", "graduate", REWRITTEN)
 #: Most lines of a report that are kept.
 _REPORT_LINES = 500
 
@@ -140,6 +142,8 @@ def _report(context: Context) -> dict[str, object]:
 def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
     """Take back everything that a run changed, the last change first; returns a line a change.
 
+    What is taken back is not done again by itself, and what had aged begins to age anew.
+
     Raises:
         NotFound: there is no such run.
         BadRequest: it is undone already, a later run changed the same memories, or some of them were purged.
@@ -158,6 +162,10 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
             _undo_change(store, change)
             told.append(f"undo {change.action} of {change.episode_id}")
         runs.drop_history_of_run(store, run_id)
+        marks.note_undone(store, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
+        for episode_id in {c.episode_id for c in changes if c.action == "age"}:
+            # Whoever takes its ageing back has looked at it: its time begins anew.
+            runs.touch_episode(store, episode_id)
         runs.update_run(store, run, position="", report=run.report, state="undone")
     graduated = [change.episode_id for change in changes if change.action == "graduate"]
     written = run.report.get("files_after", {})

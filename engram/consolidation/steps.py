@@ -24,7 +24,7 @@ def archive_exact_duplicates(context: Context) -> None:
         context.check_time()
         key = (plain(episode.summary), episode.project_id, episode.scope, plain(episode.content))
         kept = first.setdefault(key, episode)
-        if kept is not episode and not episode.is_pinned:
+        if kept is not episode and not episode.is_pinned and not context.is_undone("archive", episode):
             first[key] = _archive_into(context, kept, episode)
 
 
@@ -66,7 +66,8 @@ def merge_near_duplicates(context: Context) -> None:
         found = episodes.episodes_by_row(context.store, [one, other])
         if len(found) == 2:
             older, newer = sorted(found.values(), key=lambda e: (e.created_at_ms, e.id))
-            if _may_merge(older, newer) and _merge(context, older, newer, cosine):
+            is_wanted = _may_merge(older, newer) and not context.is_undone("archive", newer)
+            if is_wanted and _merge(context, older, newer, cosine):
                 gone |= {one, other}
 
 

@@ -149,13 +149,14 @@ def supersede_outdated(context: Context) -> None:
     """Mark decisions and preferences that a later one of the same place replaces."""
     supersede_pairs(
         context.store, context.pairs(NAMED_COSINE), run_id=context.run_id, is_dry=context.is_dry, told=context.told,
-        check_time=context.check_time,
+        check_time=context.check_time, is_spared=lambda older: context.is_undone("supersede", older),
     )  # fmt: skip
 
 
 def supersede_pairs(
     store: Store, pairs: Iterable[tuple[int, int, float]], *, run_id: int | None = None, is_dry: bool = False,
     told: list[str] | None = None, check_time: Callable[[], None] = lambda: None,
+    is_spared: Callable[[Episode], bool] = lambda older: False,
 ) -> list[str]:  # fmt: skip
     """Mark the older of each pair where the newer replaces it; returns a line a change.
 
@@ -166,6 +167,7 @@ def supersede_pairs(
         is_dry: change nothing.
         told: lines are added to it.
         check_time: called before each pair; may raise to stop.
+        is_spared: true for a memory that must stay as it is.
     """
     told = [] if told is None else told
     gone: set[int] = set()
@@ -176,7 +178,7 @@ def supersede_pairs(
         found = episodes.episodes_by_row(store, [one, other])
         if len(found) == 2:
             older, newer = sorted(found.values(), key=lambda e: (e.valid_from_ms or e.created_at_ms, e.id))
-            reason = "" if older.id in gone else _reason(older, newer, cosine)
+            reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
             if reason and (is_dry or _supersede(store, older, newer, reason, run_id)):
                 told.append(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
                 gone.add(older.id)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.models.store import Store
 
-_LOOKED, _HEADS = "consolidated_to", "git_heads"
+_LOOKED, _HEADS, _UNDONE = "consolidated_to", "git_heads", "undone"
+#: Changes taken back that are remembered at most; the oldest go first.
+MOST_UNDONE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,22 @@ def kept_heads(store: Store) -> dict[str, str]:
 def keep_heads(store: Store, heads: Mapping[str, str]) -> None:
     """Note what git and the memories of projects were like."""
     _put(store, _HEADS, json.dumps(dict(heads), sort_keys=True))
+
+
+def undone(store: Store) -> frozenset[tuple[str, str]]:
+    """``(action, id of the memory)`` of changes that the user took back: they are not made again."""
+    return frozenset(_read_undone(store))
+
+
+def note_undone(store: Store, changes: Sequence[tuple[str, str]]) -> None:
+    """Remember changes that the user took back. Inside ``writing``."""
+    kept = list(dict.fromkeys([*_read_undone(store), *changes]))[-MOST_UNDONE:]
+    _put(store, _UNDONE, json.dumps(kept))
+
+
+def _read_undone(store: Store) -> list[tuple[str, str]]:
+    found = store.value("SELECT value FROM meta WHERE key = ?", (_UNDONE,))
+    return [] if found is None else [(str(action), str(one)) for action, one in json.loads(found)]
 
 
 def _put(store: Store, key: str, value: str) -> None:

@@ -135,6 +135,11 @@ def drop_history_of_run(store: Store, run_id: int) -> None:
     store.run("DELETE FROM history WHERE run_id = ?", (run_id,))
 
 
+def touch_episode(store: Store, episode_id: str) -> None:
+    """Note that somebody dealt with a memory, without counting a use. Inside ``writing``."""
+    store.run("UPDATE episode SET accessed_at_ms = ? WHERE episode_id = ?", (store.now_ms(), episode_id))
+
+
 def sessions_grown_since(store: Store, since_ms: int) -> list[str]:
     """Ids of sessions of which something was read at or after a time, the one that spoke first first."""
     rows = store.rows(

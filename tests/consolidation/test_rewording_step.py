@@ -91,6 +91,8 @@ def test_summary_kind_and_entities_change_and_the_verbatim_text_and_evidence_sta
     assert report.lines == (f"reword {episode.episode_id} (in the words of test-model)",)
     undo_run(store, settings, report.run_id)
     assert runs.content_digest(store) == before
+    assert tidy().lines == ()
+    assert len(model.asked) == 1
 
 
 def test_a_memory_is_asked_about_once_also_where_there_are_no_better_words(

@@ -1,0 +1,83 @@
+"""What the user took back is not done again by the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engram.clock import FixedClock
+from engram.consolidation.arrivals import welcome
+from engram.consolidation.service import consolidate, undo_run
+from engram.models import episodes, runs
+from engram.models.episodes import Episode
+from engram.models.store import Store
+from engram.settings import Settings
+
+DAY = 86_400
+Keep = Callable[..., Episode]
+
+
+def state(store: Store, *memories: Episode) -> list[str]:
+    found = [episodes.find_episode(store, one.episode_id) for one in memories]
+    return [one.status for one in found if one is not None]
+
+
+def test_merging_and_replacing_are_not_repeated_once_taken_back(store: Store, settings: Settings, keep: Keep) -> None:
+    one, same = keep("the port is open", kind="fact"), keep("open is the port", kind="fact")
+    old = keep("we deploy with helm", valid_from_ms=1)
+    new = keep("we deploy with kustomize instead of helm", valid_from_ms=2)
+    pairs = [(one.id, same.id, 0.95), (old.id, new.id, 0.8)]
+
+    def tidy() -> tuple[int, tuple[str, ...]]:
+        report = consolidate(
+            store, settings, similar=lambda least, _: iter(p for p in pairs if p[2] >= least), is_forced=True
+        )
+        return report.run_id, report.lines
+
+    before = runs.content_digest(store)
+    run_id, lines = tidy()
+    assert len(lines) == 2
+    undo_run(store, settings, run_id)
+
+    assert tidy()[1] == ()
+    assert runs.content_digest(store) == before
+    assert welcome(store, settings, "s1", [same.id, new.id], lambda ids, least: pairs, duplicate_cosine=0.92) == []
+    assert state(store, one, same, old, new) == ["active"] * 4
+
+
+def test_exact_duplicates_that_were_kept_apart_stay_apart(store: Store, settings: Settings, keep: Keep) -> None:
+    same = {"summary": "the same", "content": "word for word"}
+    first, second = keep(**same), keep(**same)
+
+    undo_run(store, settings, consolidate(store, settings, is_forced=True).run_id)
+
+    assert consolidate(store, settings, is_forced=True).lines == ()
+    assert state(store, first, second) == ["active", "active"]
+
+
+def test_what_had_aged_begins_to_age_anew(store: Store, settings: Settings, clock: FixedClock, keep: Keep) -> None:
+    memory = keep("hardly ever used", content="")
+    clock.advance((settings.archive_days + 1) * DAY)
+    run_id = consolidate(store, settings, is_forced=True).run_id
+    assert state(store, memory) == ["archived"]
+    undo_run(store, settings, run_id)
+
+    assert consolidate(store, settings, is_forced=True).lines == ()
+
+    assert state(store, memory) == ["active"]
+    clock.advance((settings.archive_days + 1) * DAY)
+    consolidate(store, settings, is_forced=True)
+    assert state(store, memory) == ["archived"]
+
+
+def test_what_was_taken_out_of_memory_md_does_not_come_back(
+    store: Store, settings: Settings, clock: FixedClock, keep: Keep
+) -> None:
+    keep("always write tests", voice="user", importance="high", content="")
+    clock.advance(15 * DAY)
+    run_id = consolidate(store, settings, is_forced=True).run_id
+    assert "always write tests" in settings.places.memory_note.read_text()
+    undo_run(store, settings, run_id)
+
+    consolidate(store, settings, is_forced=True)
+
+    assert not settings.places.memory_note.exists()
