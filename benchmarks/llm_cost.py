@@ -3,8 +3,8 @@
 CORPUS holds folders that each work as a Claude configuration folder. Nothing is sent anywhere: a stand-in for the
 server answers with one memory for every third text, counts a token for every four characters, and searches every byte
 that it gets for things that redaction must have taken out. ``live`` extracts as the worker does while somebody works
-(after 5 messages, then every 15), ``import`` extracts whole sessions at once. ``--caps`` keeps the default caps and
-says how much was left to the local extractor.
+(after 5 messages, then every 15), ``import`` extracts whole sessions at once, ``reword`` asks for better words for what the
+local extractor keeps of them. ``--caps`` keeps the default caps and says how much was left to the local extractor.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from typing import Any
 import httpx2
 
 from engram.clock import FixedClock
+from engram.consolidation.rewording import LEAST_QUALITY
 from engram.extraction.budget import Budget, price_of
+from engram.extraction.language_model import LanguageModel
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
+from engram.extraction.rewording import Rewriter
 from engram.ingest.service import ingest_all
-from engram.models.sessions import list_sessions
+from engram.models.episodes import Episode, new_episode_id
+from engram.models.sessions import SessionRow, list_sessions
 from engram.models.store import Store, open_store
 from engram.models.turns import turns_of_session
 from engram.redaction import redact
@@ -37,6 +41,7 @@ from engram.transcripts.record import Turn
 CHARACTERS_A_TOKEN = 4
 MODELS = ("gpt-4.1-nano", "gpt-4.1-mini", "gpt-4o-mini", "gpt-5-nano", "gpt-5-mini")
 _ENTRY = re.compile(r"^\[(e\d+)\] (?:user|assistant): (.*)$", re.MULTILINE)
+_LINE = re.compile(r"^\[(m\d+)\] .*the line now: (.*)$", re.MULTILINE)
 _SECRET = re.compile(
     rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|AKIA[A-Z0-9]{16}|sk-[A-Za-z0-9]{40,}|-----BEGIN [A-Z ]*PRIVATE KEY)"
 )
@@ -51,8 +56,12 @@ class StandIn:
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         asked = json.loads(request.content)
         text = "".join(message["content"] for message in asked["input"])
-        entries = _ENTRY.findall(asked["input"][1]["content"])
-        answer = json.dumps({"memories": [_memory(*one) for one in entries[::3]][:20], "rolling_summary": text[-480:]})
+        if lines := _LINE.findall(asked["input"][1]["content"]):
+            answer = json.dumps({"memories": [_wording(*one) for one in lines]})
+        else:
+            entries = _ENTRY.findall(asked["input"][1]["content"])
+            memories = [_memory(*one) for one in entries[::3]][:20]
+            answer = json.dumps({"memories": memories, "rolling_summary": text[-480:]})
         used = len(text) // CHARACTERS_A_TOKEN, len(answer) // CHARACTERS_A_TOKEN
         self.calls += 1
         self.input_tokens += used[0]
@@ -68,6 +77,11 @@ def _memory(short: str, text: str) -> dict[str, Any]:
         "kind": "fact", "summary": " ".join(words[:24]) or "-", "content": " ".join(words[:60]), "entities": words[:4],
         "importance": "normal", "scope": "project", "evidence": [short],
     }  # fmt: skip
+
+
+def _wording(short: str, text: str) -> dict[str, Any]:
+    words = text.split()
+    return {"id": short, "summary": " ".join(words[:30]), "kind": "fact", "entities": words[:4]}
 
 
 def _body(answer: str, input_tokens: int, output_tokens: int) -> dict[str, Any]:
@@ -134,6 +148,41 @@ def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def reword(store: Store, settings: Settings) -> dict[str, Any]:
+    """Ask for better words for every memory of the local extractor that is good enough; nothing is stored."""
+    server = StandIn()
+    model = LanguageModel(
+        settings, Budget(store, settings), api_key="none", transport=httpx2.MockTransport(server)
+    )  # fmt: skip
+    rewriter, reworded = Rewriter(model), 0
+    kept = [one for session in list_sessions(store) for one in _local_memories(store, session)]
+    good = [one for one in kept if one.quality >= LEAST_QUALITY]
+    for start in range(0, len(good), settings.llm_rewrite_limit):
+        reworded += len(rewriter.reword(good[start : start + settings.llm_rewrite_limit]))
+    a_hundred = 100 / max(1, len(good))
+    price = {name: price_of(dataclasses.replace(settings, llm_model=name)) for name in MODELS}
+    return {
+        "memories": len(kept), "asked_about": len(good), "reworded": reworded, "calls": server.calls,
+        "longest_request_tokens": server.longest, "secrets_sent": server.secrets,
+        "per_100_memories": {
+            "calls": round(server.calls * a_hundred), "input_tokens": round(server.input_tokens * a_hundred),
+            "output_tokens": round(server.output_tokens * a_hundred),
+            "dollars": {name: round(a_hundred * one.dollars(server.input_tokens, server.output_tokens), 4)
+                        for name, one in price.items()},
+        },
+    }  # fmt: skip
+
+
+def _local_memories(store: Store, session: SessionRow) -> list[Episode]:
+    turns = [stored.turn for stored in turns_of_session(store, session.id)]
+    found = LocalExtractor().propose(turns, ExtractionContext(project="demo", session_cap=100_000))
+    return [
+        Episode(new_episode_id(), one.kind.value, one.summary, one.content, voice=one.voice.value.split()[0],
+                entities=one.entities, facts=one.facts, quality=one.quality)
+        for one in found if not one.suspect
+    ]  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
@@ -154,6 +203,9 @@ def main() -> None:
             found = {"import": run(store, settings, is_live=False)}
             clock.advance(7 * 86_400)
             found["live"] = run(store, settings, is_live=True)
+            clock.advance(7 * 86_400)
+            if not arguments.caps:
+                found["reword"] = reword(store, settings)
         print(json.dumps(found, indent=1))
 
 
