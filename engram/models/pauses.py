@@ -33,6 +33,14 @@ def pauses_of(store: Store, scope: str | None) -> list[Span]:
     return [(begin, end) for one, begin, end in _read(store) if one in ("", scope)]
 
 
+def carry_pauses(store: Store, source: Store, *, is_newer: bool) -> None:
+    """Take over the pauses of another memory; where both know one, the newer memory's end counts. Inside ``writing``."""
+    here = {(scope, begin): end for scope, begin, end in _read(store)}
+    there = {(scope, begin): end for scope, begin, end in _read(source)}
+    both = here | there if is_newer else there | here
+    _write(store, sorted(((scope, begin, end) for (scope, begin), end in both.items()), key=lambda span: span[1]))
+
+
 def _read(store: Store) -> list[tuple[str, int, int]]:
     found = store.value("SELECT value FROM meta WHERE key = ?", (_KEY,))
     return [] if found is None else [(str(one), int(begin), int(end)) for one, begin, end in json.loads(found)]

@@ -16,6 +16,7 @@ from engram.errors import BadRequest, EngramError
 from engram.models import episodes, sessions
 from engram.models.backup import drop_database
 from engram.models.episodes import Episode
+from engram.models.pauses import carry_pauses
 from engram.models.store import Store, move_aside
 
 logger = logging.getLogger(__name__)
@@ -61,13 +62,16 @@ class Restored:
 def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
     """Carry over what was saved, pinned, lowered, edited or forgotten, from the first source that has it.
 
-    Sources may be damaged: what cannot be read is passed over. They are only read. What was forgotten stays so.
+    Sources, the newest first, may be damaged: what cannot be read is passed over. They are only read. What was
+    forgotten stays so, and what was said in a pause stays unread.
     """
     found = Recovered()
-    for path in sources:
+    for number, path in enumerate(sources):
         source = Store(path, driver=store.driver, clock=store.clock)
         try:
-            found = found.plus(_carry_tombstones(store, source)).plus(_carry_memories(store, source))
+            found = found.plus(_carry_tombstones(store, source, is_newer=number == 0)).plus(
+                _carry_memories(store, source)
+            )
         except EngramError as error:
             logger.warning("action=recover source=%s reason=%s", path.name, error)
         finally:
@@ -75,13 +79,14 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
     return found
 
 
-def _carry_tombstones(store: Store, source: Store) -> Recovered:
+def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> Recovered:
     rows = [(str(kind), bytes(key), int(at_ms)) for kind, key, at_ms in source.rows(_TOMBSTONES)]
     before = int(store.value("SELECT count(*) FROM tombstone"))
     with store.writing():
         store.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", rows)
         for scope, until_ms in source.rows("SELECT scope, until_ms FROM pause"):
             store.run("INSERT OR IGNORE INTO pause VALUES (?, ?)", (str(scope), int(until_ms)))
+        carry_pauses(store, source, is_newer=is_newer)
     return Recovered(tombstones=int(store.value("SELECT count(*) FROM tombstone")) - before)
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.models import pauses
+from engram.models.recovery import recover_by_hand
 from engram.models.sessions import pause, paused_scopes, resume
-from engram.models.store import Store
+from engram.models.store import Store, open_store
 
 MINUTE_MS = 60_000
 PROJECT = "/gone/engine"
@@ -113,3 +114,18 @@ def test_pauses_are_remembered_with_their_ends_and_a_longer_one_goes_on(store: S
     assert pauses.pauses_of(store, None) == [(begun, begun + 2000)]
     assert pauses.pauses_of(store, PROJECT) == [(begun, begun + 2000), (begun + 1000, begun + 5 * MINUTE_MS)]
     assert pauses.pauses_of(store, "/gone/other") == [(begun, begun + 2000)]
+
+
+def test_another_memory_knows_of_the_pauses_of_the_one_it_replaces(
+    store: Store, clock: FixedClock, tmp_path: Any
+) -> None:
+    begun = clock.at_ms
+    with open_store(tmp_path / "older.db", clock=clock) as older:
+        pause(older, "", begun + 900 * MINUTE_MS)
+    pause(store, "", begun + 900 * MINUTE_MS)
+    clock.at_ms += 1000
+    resume(store, "")
+    with open_store(tmp_path / "new.db", clock=clock) as new:
+        recover_by_hand(new, [store.path, tmp_path / "older.db"])
+
+        assert pauses.pauses_of(new, None) == [(begun, begun + 1000)]
