@@ -239,6 +239,25 @@ def measure(home: Home, made: MadeUp, turns: int, model: Embedder, questions: in
         return found | {"load": round(os.getloadavg()[0], 1)}
 
 
+def measure_all(folder: Path, made: MadeUp, model: Embedder, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """The figures of every size, written after each; sizes below what a kept memory holds are passed over."""
+    table: list[dict[str, Any]] = []
+    home = Home(folder / "home").prepare()
+    if not home.models.exists():
+        home.models.symlink_to(given.models.absolute())
+    with open_store(home.memory_db) as store:
+        made.go_on(store)
+    alone = time_of_model(home, given.models)
+    for turns in sorted(given.turns):
+        if turns < made.written:
+            continue
+        table.append(measure(home, made, turns, model, given.questions) | {"of it without a memory s": round(alone, 2)})
+        print(f"{turns} turns measured", file=sys.stderr)
+        if given.json:
+            given.json.write_text(json.dumps(table, indent=1) + "\n")
+    return table
+
+
 def plot(table: list[dict[str, Any]]) -> str:
     """Times, memory and disk over the number of turns, as SVG."""
 
@@ -264,8 +283,8 @@ def plot(table: list[dict[str, Any]]) -> str:
 
 def _shares(value: dict[str, Any]) -> str:
     """p50/p95/p99, and what the middle one took of the processor."""
-    cpu = f" ({value['cpu']['p50']:.0f})" if "cpu" in value else ""
-    return "/".join(f"{value[share]:.0f}" for share in ("p50", "p95", "p99")) + cpu
+    times = "/".join(f"{value[share]:.0f}" for share in ("p50", "p95", "p99"))
+    return f"{times} ({value['cpu']['p50']:.0f})" if "cpu" in value else times
 
 
 def show(table: list[dict[str, Any]]) -> None:
@@ -274,9 +293,7 @@ def show(table: list[dict[str, Any]]) -> None:
         cells = []
         for one in table:
             value = one[name]
-            cells.append(
-                "/".join(f"{value[p]:.0f}" for p in ("p50", "p95", "p99")) if isinstance(value, dict) else value
-            )
+            cells.append(_shares(value) if isinstance(value, dict) else value)
         print(f"{name:24}" + "".join(f"{cell!s:>20}" for cell in cells))
     for turns, goals in GOALS.items():
         print(f"goals at {turns}: " + ", ".join(f"{name} <= {most:g}" for name, most in goals.items()))
@@ -291,7 +308,9 @@ def main() -> None:
     parser.add_argument("--memories", type=int, help="most memories (one a turn)")
     parser.add_argument("--questions", type=int, default=200, help="questions of each kind (200)")
     parser.add_argument("--corpus", type=Path, help="folder of transcripts whose sentences are taken")
-    parser.add_argument("--folder", type=Path, help="where the temporary memory lies (the system's own place)")
+    parser.add_argument(
+        "--keep", type=Path, help="keep the memory in this folder, and go on from what is there (temporary)"
+    )
     parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--plot", type=Path, help="write an SVG drawing here")
@@ -301,21 +320,12 @@ def main() -> None:
     sentences = real_sentences(given.corpus) if given.corpus else ()
     wording = Wording(known=words_of_model(given.models), sentences=sentences)
     made = MadeUp(wording=wording, memories=given.memories)
-    folder = Path(tempfile.mkdtemp(prefix="engram-growth-", dir=given.folder))
-    table: list[dict[str, Any]] = []
+    folder = given.keep.absolute() if given.keep else Path(tempfile.mkdtemp(prefix="engram-growth-"))
     try:
-        home = Home(folder / "home").prepare()
-        home.models.symlink_to(given.models.absolute())
-        alone = time_of_model(home, given.models)
-        for turns in sorted(given.turns):
-            table.append(
-                measure(home, made, turns, model, given.questions) | {"of it without a memory s": round(alone, 2)}
-            )
-            print(f"{turns} turns measured", file=sys.stderr)
-            if given.json:
-                given.json.write_text(json.dumps(table, indent=1) + "\n")
+        table = measure_all(folder, made, model, given)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not given.keep:
+            shutil.rmtree(folder, ignore_errors=True)
     show(table)
     if given.plot:
         given.plot.write_text(plot(table))

@@ -13,6 +13,8 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 Term: TypeAlias = str | tuple[str, ...]
 #: Rows of one term that are counted; how many there are beyond is told by how soon these came.
 COUNTED_ROWS = 20_000
+#: Terms counted in one statement.
+_COUNTED_AT_ONCE = 50
 
 
 def match_expression(terms: Sequence[Term]) -> str:
@@ -100,16 +102,16 @@ def document_counts(store: Store, table: str, terms: Sequence[str], total: int) 
 
     Stemmed as the index does. Exact up to ``COUNTED_ROWS``, about right beyond.
     """
+    asked = [(term, expression) for term in terms if (expression := match_expression([term]))]
+    if not asked or not total:
+        return {term: 0 for term, _ in asked}
+    one = f"SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT {COUNTED_ROWS})"
     counts = {}
-    for term in terms:
-        expression = match_expression([term])
-        if expression:
-            found = store.row(
-                f"SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT ?)",
-                (expression, COUNTED_ROWS),
-            )
-            seen, last = (int(found[0]), int(found[1] or 0)) if found else (0, 0)
-            counts[term] = seen if seen < COUNTED_ROWS else min(total, round(seen * max(total, last) / max(last, 1)))
+    for start in range(0, len(asked), _COUNTED_AT_ONCE):
+        some = asked[start : start + _COUNTED_AT_ONCE]
+        rows = store.rows(" UNION ALL ".join([one] * len(some)), [expression for _, expression in some])
+        for (term, _), (seen, last) in zip(some, rows, strict=True):
+            counts[term] = seen if seen < COUNTED_ROWS else min(total, round(seen * max(total, last) / last))
     return counts
 
 

@@ -1,4 +1,4 @@
-"""Resident memory of this process."""
+"""Resident memory and threads of this process."""
 
 from __future__ import annotations
 
@@ -38,3 +38,12 @@ def limit_arenas() -> None:
     """Let threads share few allocation arenas, where that can be set (glibc): each keeps what it once needed."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
+
+
+def limit_matrix_threads() -> None:
+    """Let numpy multiply in one thread, unless the user says otherwise; call before numpy is loaded.
+
+    Its threads wait for one another by spinning: on a busy machine that took twice the processor time and longer.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")

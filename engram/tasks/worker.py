@@ -25,7 +25,7 @@ from engram.tasks.marker import clear_dead_leases
 from engram.tasks.memory_file import open_or_set_aside
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.recall_server import RecallServer
-from engram.tasks.rss import limit_arenas
+from engram.tasks.rss import give_back_memory, limit_arenas, limit_matrix_threads
 from engram.tasks.runtime import Runtime, lay_on, make_runtime
 
 logger = logging.getLogger(__name__)
@@ -64,10 +64,12 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     logging.getLogger("huey").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_SECONDS)
     limit_arenas()
+    limit_matrix_threads()
     link_python(home)
     store = open_or_set_aside(home, settings)
     clear_dead_leases(store)
     runtime = make(settings, store)
+    give_back_memory()
     try:
         return _serve(runtime)
     finally:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.embedding.embedder import Embedder
+from engram.models.counts import count_totals
 from engram.models.episodes import Episode, Evidence, add_episode, new_episode_id
 from engram.models.search_rows import count_documents
 from engram.models.sessions import SessionRow, ensure_project, ensure_session
@@ -46,11 +47,15 @@ class MadeUp:
         self._memories = memories
         self._written = 0
         self._kept = 0
-        #: The last passage and the last episode that has its vector, and the topic of each session's turns.
+        #: The last passage and the last episode that has its vector.
         self._embedded = {"p": 0, "e": 0}
-        self._topics: dict[str, list[NDArray[np.int16]]] = {"p": [], "e": []}
         self._numbers = np.random.default_rng(seed)
         self._centres: NDArray[np.float32] | None = None
+
+    @property
+    def written(self) -> int:
+        """How many turns were written."""
+        return self._written
 
     @property
     def kept(self) -> int:
@@ -70,6 +75,11 @@ class MadeUp:
             topic = (topic // PROJECTS * PROJECTS + project) % self.wording.topics
         return self.wording.text(int(self._numbers.integers(5, 13)), topic)
 
+    def go_on(self, store: Store) -> None:
+        """Take up a memory that was filled before: what is written from now on comes behind it."""
+        self._written, self._kept = count_totals(store).turns, _last(store, "e")
+        self._embedded = {owner: _last(store, owner) for owner in "pe"}
+
     def fill(self, store: Store, turns: int, embedder: Embedder | None) -> None:
         """Write turns up to a number in all, their episodes, and vectors."""
         while self._written < turns:
@@ -78,8 +88,7 @@ class MadeUp:
 
     def add(self, store: Store, turns: int) -> None:
         """Write a few turns of one session in one transaction."""
-        topic = self._written // SESSION_TURNS % self.wording.topics
-        before = {owner: _last(store, owner) for owner in "pe"}
+        topic = self._topic(self._written)
         with store.writing():
             session = self._session(store)
             transcript = ensure_transcript(store, Path(f"/{session.session_id}.jsonl"), session.id)
@@ -91,8 +100,6 @@ class MadeUp:
                         Evidence(turn.said[-1].uuid, session.session_id, turn_id)])  # fmt: skip
                     self._kept += 1
         self._written += turns
-        for owner in "pe":
-            self._topics[owner].append(np.full(_last(store, owner) - before[owner], topic, np.int16))
 
     def _session(self, store: Store) -> SessionRow:
         number = self._written // SESSION_TURNS
@@ -129,22 +136,24 @@ class MadeUp:
         if self._centres is None:
             self._centres = _centres(self.wording, embedder)
         for owner in "pe":
-            if self._topics[owner]:
-                self._fill_owner(store, embedder.model_id, owner, np.concatenate(self._topics[owner]), self._centres)
-            self._topics[owner] = []
+            self._fill_owner(store, embedder.model_id, owner, self._centres)
 
-    def _fill_owner(
-        self, store: Store, model: str, owner: str, topics: NDArray[np.int16], centres: NDArray[np.float32]
-    ) -> None:
-        for start in range(0, len(topics), _SLICE):
-            some = topics[start : start + _SLICE]
-            ids = range(self._embedded[owner] + 1, self._embedded[owner] + 1 + len(some))
-            rows = self._rows(centres, some)
+    def _fill_owner(self, store: Store, model: str, owner: str, centres: NDArray[np.float32]) -> None:
+        last = _last(store, owner)
+        for start in range(self._embedded[owner] + 1, last + 1, _SLICE):
+            ids = range(start, min(start + _SLICE, last + 1))
+            # Rows come in the order of their turns, one or two of each.
+            turns = self._written if owner == "p" else self._kept
+            rows = self._rows(centres, [self._topic((one - 1) * turns // last) for one in ids])
             with store.writing():
                 put_vectors(store, model, [(owner, one, 0, row.tobytes()) for one, row in zip(ids, rows, strict=True)])
-            self._embedded[owner] += len(some)
+        self._embedded[owner] = last
 
-    def _rows(self, centres: NDArray[np.float32], topics: Sequence[int] | NDArray[np.int16]) -> NDArray[np.float16]:
+    def _topic(self, turn: int) -> int:
+        """The topic of a turn by its number from 0: that of its session."""
+        return turn // SESSION_TURNS % self.wording.topics
+
+    def _rows(self, centres: NDArray[np.float32], topics: Sequence[int]) -> NDArray[np.float16]:
         texts = centres[topics, self._numbers.integers(0, centres.shape[1], len(topics))]
         noise = self._numbers.standard_normal(texts.shape, dtype=np.float32) * (_NOISE / np.sqrt(texts.shape[1]))
         rows = texts + noise
