@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engram.search.form import AskedForm, asked_form_of
 from engram.search.moments import Span, span_of
 from engram.search.query import Query
-from engram.search.words import names_of, terms_of, words_of
+from engram.search.words import names_of, proper_names_of, terms_of, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Asked:
     #: All its words, in lower case.
     words: frozenset[str] = frozenset()
     session_id: str = ""
+    #: Words written like the name of a person, a product or a place, in lower case.
+    proper: tuple[str, ...] = ()
 
 
 def take_apart(query: Query, now_ms: int) -> Asked:
@@ -35,5 +37,5 @@ def take_apart(query: Query, now_ms: int) -> Asked:
     text = f"{query.text}\n{more}" if more else query.text
     return Asked(
         query.text, tuple(terms_of(text)), tuple(names_of(text)), span_of(query.text, now_ms), now_ms,
-        asked_form_of(query.text), frozenset(words_of(text)), query.session_id,
+        asked_form_of(query.text), frozenset(words_of(text)), query.session_id, tuple(proper_names_of(query.text)),
     )  # fmt: skip

@@ -23,6 +23,8 @@ class Coverage:
 
     def __init__(self, terms: Sequence[str], counts: Mapping[str, int], total: int) -> None:
         """``counts`` says in how many of ``total`` passages a term stands; what stands nowhere weighs nothing."""
+        #: Terms that stand nowhere.
+        self.unknown = frozenset(term for term in terms if not counts.get(term, 0))
         self._weights: dict[str, float] = {}
         for term in terms:
             count = counts.get(term, 0)

@@ -1,4 +1,8 @@
-"""When to say nothing: no passage is near enough to the question. Pure."""
+"""When to stop, or to say nothing at all: what is hardly likely to answer is not shown. Pure.
+
+Two things are weighed together: how likely a hit is by its signs, and how near the question comes to anything at all.
+A question that comes near to much gets many hits, one that comes near to nothing only what is very likely.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,55 @@ from heapq import nlargest
 
 from engram.search.asked import Asked
 
-#: So many of the nearest passages are looked at.
+#: The mean cosine of so many of the nearest passages, in units of the model's relevance floor, is a question's nearness.
 _NEAREST = 5
-#: The mean of their cosines must reach the model's own relevance floor times this: on questions over coding sessions two
-#: fifths of those without an answer get silence, one in 25 of those with one, and recall in 800 words falls by 3 points.
-FLOOR_FACTOR = 1.06
-#: A query of fewer telling words is a look-up: what holds its words is shown.
+#: The score that a hit must reach at a nearness of 1, and how much less for each 1 more; in a chat scores are lower.
+LEAST_SCORE, LEAST_SCORE_CHAT, SLOPE = 0.85, 0.45, 0.45
+#: Nearer than this counts no more.
+MOST_NEARNESS = 1.33
+#: A question that names what stands nowhere is so much further away.
+UNKNOWN = 0.83
+#: A look-up by few words, by a name that stands somewhere or by a date is at least so near; so near, a question gets
+#: some hits always.
+LOOK_UP_NEARNESS, FEWEST_HITS = 1.2, 3
 _FEWEST_TERMS = 3
+#: Below this a question comes near to nothing.
+FAR_NEARNESS = 1.06
 
 
-def is_silent(asked: Asked, cosines: Iterable[float], relevance_floor: float) -> bool:
-    """True where nothing is near a question in plain words; a look-up by few words or by a name is always answered."""
-    if len(asked.terms) < _FEWEST_TERMS or asked.names:
-        return False
+def nearness(
+    asked: Asked, unknown: frozenset[str], texts: Iterable[str], cosines: Iterable[float], relevance_floor: float
+) -> float:
+    """How near a question comes to what was said, in units of the model's relevance floor.
+
+    Args:
+        asked: the question.
+        unknown: those of its terms that stand nowhere as a word.
+        texts: of the passages that were read.
+        cosines: of the passages that were found.
+        relevance_floor: the model's cosine below which a text has nothing to do with a question; 0 where there is
+            no model, and everything is near.
+    """
+    if relevance_floor <= 0:
+        return MOST_NEARNESS
     nearest = nlargest(_NEAREST, cosines)
-    return bool(nearest) and sum(nearest) / len(nearest) < FLOOR_FACTOR * relevance_floor
+    near = sum(nearest) / max(len(nearest), 1) / relevance_floor
+    is_look_up = len(asked.terms) < _FEWEST_TERMS or asked.span is not None
+    if asked.names or asked.proper:
+        everything = "\n".join(texts).lower()
+        is_look_up = is_look_up or any(name in everything for name in asked.names)
+        if any(name in unknown and name not in everything for name in asked.proper):
+            near -= UNKNOWN
+    return max(near, LOOK_UP_NEARNESS) if is_look_up else near
+
+
+def is_far(near: float) -> bool:
+    """True where a question comes near to nothing: for texts whose scores say little by themselves."""
+    return near < FAR_NEARNESS
+
+
+def how_many(scores: Iterable[float], near: float, *, is_chat: bool) -> int:
+    """How many of the hits with these scores are likely enough to be shown, for a question that comes so near."""
+    least = LEAST_SCORE_CHAT if is_chat else LEAST_SCORE
+    likely = sum(score >= least - SLOPE * (min(near, MOST_NEARNESS) - 1.0) for score in scores)
+    return max(likely, FEWEST_HITS) if near >= LOOK_UP_NEARNESS else likely

@@ -95,16 +95,21 @@ class AskedForm:
     wants_last: float
 
 
+def speaker_of(text: str) -> str:
+    """Whoever a chat line names as its speaker, in lower case; "" for none."""
+    named = _SPEAKER.match(text)
+    return named[1].lower() if named else ""
+
+
 def form_of(text: str, *, is_user: bool, asked: AskedForm) -> TextForm:
     """The signs of a passage; those that the question gives no weight are not looked for and 0."""
-    named = _SPEAKER.match(text)
     return TextForm(
         float(text.endswith("?")), float(asked.wants_time > 0 and bool(_TIME.search(text))),
         float(asked.wants_number > 0 and bool(_NUMBER.search(text))),
         float("`" in text or bool(_CODE.search(text))), float(is_user and bool(_DIRECTIVE.search(text))),
         float(bool(_CHANGE.search(text))), float(not is_user and bool(_REPORT.search(text))),
         float(not is_user and bool(_NARRATION.search(text))),
-        named[1].lower() if named else "",
+        speaker_of(text),
     )  # fmt: skip
 
 

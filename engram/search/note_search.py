@@ -10,7 +10,7 @@ from engram.models.turns import EvidencePlace
 from engram.search.asked import Asked
 from engram.search.coverage import Coverage
 from engram.search.excerpt import excerpt
-from engram.search.floor import is_silent
+from engram.search.floor import is_far, nearness
 from engram.search.learned import learned_weights
 from engram.search.loaded import Floats
 from engram.search.passage_pool import Read, build_pool, choose
@@ -31,13 +31,14 @@ def note_hits(source: Source, query: Query, asked: Asked, vector: Floats | None)
     known, total = source.counts.of(store, asked.terms)
     bm25 = dict(search_notes(store, informative(asked.terms, known, total), CANDIDATES))
     cosines = index.search(vector, CANDIDATES, None) if vector is not None and index is not None else {}
-    if is_silent(asked, [max(cosines.values(), default=1.0)], source.relevance_floor):
-        return []
     rows = note_rows(store, sorted({*bm25, *cosines}))
     if not rows:
         return []
     read = _as_read(rows, bm25, cosines)
     coverage = Coverage(asked.terms, known, total)
+    texts = [row.text for row in rows.values()]
+    if is_far(nearness(asked, coverage.unknown, texts, [max(cosines.values(), default=1.0)], source.relevance_floor)):
+        return []
     ranked = learned_weights(with_model=bool(cosines)).rank(signs_of(read, asked, coverage))
     hits = []
     for place in np.argsort(-ranked.score, kind="stable")[: query.limit]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,32 +14,42 @@ from engram.search.candidates import read_passages
 from engram.search.coverage import Coverage
 from engram.search.excerpt import excerpt, widened
 from engram.search.exchange import Exchange, exchanges
-from engram.search.floor import is_silent
+from engram.search.floor import how_many, nearness
 from engram.search.learned import learned_weights
 from engram.search.loaded import Floats
 from engram.search.passage_pool import Read
 from engram.search.pool import Column
 from engram.search.query import Hit, Query
 from engram.search.ranking import Ranked
-from engram.search.signs import signs_of
+from engram.search.signs import signs_of, speakers_of
 from engram.search.source import Source
 
 
 def passage_hits(
     source: Source, query: Query, asked: Asked, vector: Floats | None, *, without: Collection[str] = ()
 ) -> list[Hit]:
-    """The best passages, one for each entry, those of a turn together, best first; none where nothing is near enough.
+    """The best passages, one for each entry, those of a turn together, best first; none where nothing is likely.
 
     ``without`` leaves steps of the ranking out by name.
     """
     read, coverage = read_passages(source, query, asked, vector)
-    if not len(read.chosen) or is_silent(
-        asked, read.pool.cosine[read.pool.cosine > 0].tolist(), source.relevance_floor
-    ):
+    if not len(read.chosen):
         return []
     ranked = rank_passages(read, asked, coverage, without=without)
     best = best_exchanges(read, coverage, np.where(_reasons(read), ranked.score, -np.inf), query.limit)
+    if not query.thorough:
+        best = best[: _likely(read, asked, coverage, [one.score for one in best], source.relevance_floor)]
     return _hits(source.store, read, ranked, best)
+
+
+def _likely(read: Read, asked: Asked, coverage: Coverage, scores: Sequence[float], relevance_floor: float) -> int:
+    """How many of the hits with these scores, best first, may be shown; all where there is no model."""
+    if not read.pool.cosine.any() or not relevance_floor:
+        return len(scores)
+    texts = [row.text for row in read.rows.values()]
+    cosines = read.pool.cosine[read.pool.cosine > 0].tolist()
+    near = nearness(asked, coverage.unknown, texts, cosines, relevance_floor)
+    return how_many(scores, near, is_chat=bool(speakers_of(texts)))
 
 
 def rank_passages(read: Read, asked: Asked, coverage: Coverage, *, without: Collection[str] = ()) -> Ranked:

@@ -29,6 +29,8 @@ class Query:
     #: A command that was run, and the first line of its error; "" for none.
     command: str = ""
     error: str = ""
+    #: Also what is hardly likely to answer, up to ``limit``: for weighing something by it, not for showing.
+    thorough: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from engram.models.search_rows import PassageRow
 from engram.search.asked import Asked
 from engram.search.coverage import Coverage
-from engram.search.form import TextForm, form_of
+from engram.search.form import TextForm, form_of, speaker_of
 from engram.search.latest import latest_signs
 from engram.search.passage_pool import Indexes, PassagePool, Read
 from engram.search.pool import Column
@@ -50,7 +50,7 @@ def signs_of(read: Read, asked: Asked, coverage: Coverage) -> dict[str, Column]:
     """All signs of the chosen passages, each a column."""
     rows = [read.row(int(place)) for place in read.chosen]
     forms = [form_of(row.text, is_user=row.role == "user", asked=asked.form) for row in rows]
-    speakers = _speakers(forms)
+    speakers = speakers_of([row.text for row in rows])
     return (
         _text_signs(read, rows, coverage)
         | _vector_signs(read)
@@ -137,11 +137,11 @@ def _name_signs(rows: list[PassageRow], asked: Asked) -> dict[str, Column]:
     return {"names": np.array([sum(name in one for name in asked.names) / len(asked.names) for one in lowered])}
 
 
-def _speakers(forms: list[TextForm]) -> frozenset[str]:
-    """Who speaks in a chat, in lower case; nobody where most passages begin without a name."""
-    counted = Counter(form.speaker for form in forms if form.speaker)
+def speakers_of(texts: Sequence[str]) -> frozenset[str]:
+    """Who speaks in a chat, in lower case; nobody where most texts begin without a name."""
+    counted = Counter(name for text in texts if (name := speaker_of(text)))
     often = {name: times for name, times in counted.items() if times >= _SPEAKER_TIMES}
-    return frozenset(often if sum(often.values()) >= _CHAT_SHARE * len(forms) else ())
+    return frozenset(often if sum(often.values()) >= _CHAT_SHARE * len(texts) else ())
 
 
 def _voice_signs(

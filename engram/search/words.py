@@ -48,3 +48,28 @@ def terms_of(text: str) -> list[str]:
 def names_of(text: str) -> list[str]:
     """File paths, symbols, flags, numbers of issues and quoted code in a text, in lower case, each once."""
     return list(dict.fromkeys(name.strip("`").lower() for name in _NAME.findall(text)))
+
+
+_DAYS = frozenset(
+    "january february march april may june july august september october november december monday tuesday wednesday"
+    " thursday friday saturday sunday".split()
+)
+#: So large a share of an English question's words are stop words; in other languages a capital says nothing.
+_ENGLISH_SHARE = 0.25
+
+
+def proper_names_of(text: str) -> list[str]:
+    """Words of an English text that are written like a name inside a sentence (Kubernetes, GitLab), in lower case."""
+    found: dict[str, None] = {}
+    words = list(_WORD.finditer(text))
+    plain = [match[0].lower().split("'")[0].split("’")[0] for match in words]
+    if sum(word in STOP_WORDS for word in plain) < _ENGLISH_SHARE * len(words):
+        return []
+    for match, word in zip(words, plain, strict=True):
+        before = text[: match.start()].rstrip()
+        is_inside = bool(before) and before[-1] not in ".?!:\n"
+        is_capital = match[0][0].isupper() and is_inside
+        is_name = is_capital or any(letter.isupper() for letter in match[0][1:])
+        if is_name and len(word) > 1 and word not in STOP_WORDS and word not in _DAYS:
+            found.setdefault(word)
+    return list(found)

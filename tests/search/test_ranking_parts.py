@@ -11,13 +11,13 @@ from engram.search.asked import take_apart
 from engram.search.classic import rank_classic
 from engram.search.coverage import Coverage
 from engram.search.excerpt import excerpt, widened
-from engram.search.floor import is_silent
+from engram.search.floor import FEWEST_HITS, how_many, is_far, nearness
 from engram.search.learned import learned_weights
 from engram.search.pool import pool_of_episodes
 from engram.search.query import Query
 from engram.search.signs import GROUPS
 from engram.search.terms import COMMON_SHARE, MANY_PASSAGES, MOST_TERMS, informative
-from engram.search.words import names_of, terms_of
+from engram.search.words import names_of, proper_names_of, terms_of
 
 NOW = 1_767_225_600_000
 DAY = 86_400_000
@@ -72,13 +72,48 @@ def test_few_and_rare_terms_are_asked_of_a_large_index() -> None:
     assert counts["common"] > COMMON_SHARE * 2 * MANY_PASSAGES
 
 
-def test_nothing_near_is_silence_but_a_name_is_always_looked_up() -> None:
-    plain = take_apart(Query("Which colour did the designers choose for trains?"), NOW)
-    named = take_apart(Query("Which colour did the designers choose in train_set.py?"), NOW)
+def near(question: str, cosine: float, texts: tuple[str, ...] = (), unknown: frozenset[str] = frozenset()) -> float:
+    """How near a question comes whose nearest passages have this cosine; the model's floor is 0.25."""
+    return nearness(take_apart(Query(question), NOW), unknown, texts, [cosine] * 5, 0.25)
 
-    assert is_silent(plain, [0.1, 0.05], 0.25)
-    assert not is_silent(plain, [0.6] * 5, 0.25)
-    assert not is_silent(named, [0.1], 0.25)
+
+def test_a_question_that_comes_near_to_nothing_gets_only_what_is_very_likely() -> None:
+    plain = "Which colour did the designers choose for trains?"
+
+    far, close = near(plain, 0.1), near(plain, 0.6)
+
+    assert how_many([1.2, 0.9, 0.8], close, is_chat=False) == 3
+    assert how_many([1.2, 0.9, 0.8], far, is_chat=False) == 1
+    assert how_many([1.0, 0.9, 0.8], far, is_chat=False) == 0
+    assert is_far(far)
+    assert not is_far(close)
+
+
+def test_a_look_up_by_a_known_name_a_date_or_few_words_is_always_answered() -> None:
+    named = "Which colour did the designers choose in train_set.py?"
+
+    assert how_many([0.1] * 9, near(named, 0.1, ("See train_set.py.",)), is_chat=False) == FEWEST_HITS
+    assert how_many([0.1] * 9, near(named, 0.1), is_chat=False) == 0
+    assert how_many([0.1] * 9, near("What did we choose on 4 May 2025 for trains?", 0.1), is_chat=False) == FEWEST_HITS
+    assert how_many([0.1] * 9, near("colour trains", 0.1), is_chat=False) == FEWEST_HITS
+
+
+def test_a_question_about_a_name_that_nobody_ever_named_is_far() -> None:
+    question = "How do we run the import inside a Kubernetes job?"
+    unknown = frozenset({"kubernetes"})
+
+    assert is_far(near(question, 0.35, unknown=unknown))
+    assert not is_far(near(question, 0.35))
+    assert not is_far(near(question, 0.35, ("KubernetesJob is made here.",), unknown))
+
+
+def test_without_a_model_everything_is_near() -> None:
+    assert not is_far(nearness(take_apart(Query("Which colour do trains have now?"), NOW), frozenset(), (), [], 0.0))
+
+
+def test_names_are_told_by_capitals_in_english_alone() -> None:
+    assert proper_names_of("Why did we drop GitLab, and when did Ann say so? January?") == ["gitlab", "ann"]
+    assert proper_names_of("Welche Datenbank haben wir für das Archiv gewählt?") == []
 
 
 def test_every_sign_has_a_weight_with_and_without_a_model() -> None:
