@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engram.errors import EmbeddingError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -46,10 +48,39 @@ def unpack_vectors(stored: Sequence[bytes]) -> list[bytes]:
     return found
 
 
+def unpack_rows(stored: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
+    """Stored vectors as the rows of a matrix: for many, a third of the time that their float16 bytes take.
+
+    Raises:
+        EmbeddingError: one has not ``dimension`` numbers.
+    """
+    import numpy as np
+
+    size = len(stored[0]) if stored else 0
+    if size % 2 and all(len(one) == size and one[0] == stored[0][0] for one in stored):
+        rows = _numbers(b"".join(stored), size, stored[0][0])
+    else:
+        found = unpack_vectors(stored)
+        if any(len(one) != 2 * dimension for one in found):
+            raise EmbeddingError(f"a stored vector has not {dimension} numbers")
+        rows = np.frombuffer(b"".join(found), dtype=np.float16).reshape(-1, dimension).astype(np.float32)
+    if rows.shape[1] != dimension:
+        raise EmbeddingError(f"a stored vector has {rows.shape[1]} numbers, not {dimension}")
+    return rows
+
+
 def _unpack(data: bytes, size: int, head: int) -> NDArray[np.float16]:
+    import numpy as np
+
+    return _numbers(data, size, head).astype(np.float16)
+
+
+def _numbers(data: bytes, size: int, head: int) -> NDArray[np.float32]:
+    """The rows of packed vectors of one length and head."""
     import numpy as np
 
     table = np.frombuffer(data, dtype=np.uint8).reshape(-1, size)
     scales = np.ascontiguousarray(table[:, 1:3]).view(np.float16).astype(np.float32)
-    rows: NDArray[np.float16] = (table[:, head:].view(np.int8).astype(np.float32) * scales).astype(np.float16)
+    rows = table[:, head:].view(np.int8).astype(np.float32)
+    rows *= scales
     return rows

@@ -94,9 +94,9 @@ def load_vectors(store: Store, owner: str, model: str, after_id: int = 0) -> lis
 def vectors_since(
     store: Store, owner: str, model: str, seq: int, limit: int
 ) -> list[tuple[int, int, int | None, bytes]]:
-    """``(seq, owner_id, project id, float16 bytes)`` of the vectors written after ``seq``, at most ``limit`` of them.
+    """``(seq, owner_id, project id, stored vector)`` of the vectors written after ``seq``, at most ``limit`` of them.
 
-    The project is None for what every project may see: global memories and notes.
+    The project is None for what every project may see: global memories and notes. ``unpack_rows`` reads the vectors.
     """
     project = {
         "p": "(SELECT project_id FROM passage WHERE id = v.owner_id)",
@@ -109,9 +109,7 @@ def vectors_since(
         "ORDER BY v.seq LIMIT ?",
         (seq, owner, model, limit),
     )
-    return [
-        (row[0], row[1], row[2], data) for row, data in zip(rows, unpack_vectors([row[3] for row in rows]), strict=True)
-    ]
+    return [(row[0], row[1], row[2], bytes(row[3])) for row in rows]
 
 
 def last_vector_seq(store: Store) -> int:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.embedding.stored import unpack_rows
 from engram.models.store import Store
 from engram.models.vectors import count_vectors, last_vector_seq, vector_owner_ids, vectors_since
-from engram.search.vectors import VectorIndex, rows_from_blobs
+from engram.search.vectors import VectorIndex
 
 Floats = NDArray[np.float32]
 
@@ -57,17 +58,24 @@ class LoadedVectors:
             total = 0
             if not self._seq:
                 self._index.expect(count_vectors(store, self._owner))
-            while rows := vectors_since(store, self._owner, self._model, self._seq, _SLICE):
-                ids = np.array([row[1] for row in rows], dtype=np.int64)
-                groups = np.array([EVERYONE if row[2] is None else row[2] for row in rows], dtype=np.int32)
-                if self._seq:
-                    self._index.remove(ids)
-                self._index.add(ids, rows_from_blobs([row[3] for row in rows], self._dimension), groups)
-                self._seq = rows[-1][0]
-                total += len(rows)
+            while count := self._read(store):
+                total += count
             # Whatever was there when the newest was asked for has been read, of other owners too.
             self._seq, self._newest = max(self._seq, newest), newest
             return total
+
+    def _read(self, store: Store) -> int:
+        """Read one slice of what is new; returns how many rows it had."""
+        new = vectors_since(store, self._owner, self._model, self._seq, _SLICE)
+        if not new:
+            return 0
+        seqs, ids, projects, stored = zip(*new, strict=True)
+        groups = np.array([EVERYONE if one is None else one for one in projects], dtype=np.int32)
+        if self._seq:
+            self._index.remove(ids)
+        self._index.add(ids, unpack_rows(stored, self._dimension), groups)
+        self._seq = seqs[-1]
+        return len(new)
 
     def search(self, query: Floats, limit: int, project: int | None, *, with_global: bool = True) -> dict[int, float]:
         """Id → cosine of the best ``limit`` ids, of one project (and what all may see) where it is named."""

@@ -257,9 +257,12 @@ def _shortlisted(view: _View, seen: Sequence[Flags | None], query: Floats, short
     blocks = [(block, count) for block, count in view if isinstance(block, QuantisedBlock)]
     turned = blocks[0][0].turned(query)
     places, guesses = _guessed(blocks, seen, turned)
-    if len(places) > shortlist:
+    if len(guesses) > shortlist:
         nearest = _largest(guesses, shortlist)
-        places, guesses = places[nearest], guesses[nearest]
+        guesses = guesses[nearest]
+        places = nearest if places is None else places[nearest]
+    elif places is None:
+        places = np.arange(len(guesses))
     ids, cosines, start = [], [], 0
     for block, count in blocks:
         here = slice(*np.searchsorted(places, (start, start + count)))
@@ -272,16 +275,22 @@ def _shortlisted(view: _View, seen: Sequence[Flags | None], query: Floats, short
 
 def _guessed(
     blocks: Sequence[tuple[QuantisedBlock, int]], seen: Sequence[Flags | None], turned: Floats
-) -> tuple[Places, Floats]:
-    """The places of all rows that are seen, counted over all blocks, and their guesses."""
+) -> tuple[Places | None, Floats]:
+    """The guesses for all rows that are seen, and their places counted over all blocks; None where all are seen."""
+    if all(flags is None for flags in seen):
+        every: Floats = np.empty(sum(count for _, count in blocks), dtype=np.float32)
+        start = 0
+        for block, count in blocks:
+            every[start : start + count] = block.guesses(count, turned)
+            start += count
+        return None, every
     places, guesses, start = [], [], 0
     for (block, count), flags in zip(blocks, seen, strict=True):
         here = np.arange(count) if flags is None else np.flatnonzero(flags)
         if len(here) < _FEW_SHARE * count:
             guesses.append(block.guesses_at(here, turned))
         else:
-            every = block.guesses(count, turned)
-            guesses.append(every if flags is None else every[here])
+            guesses.append(block.guesses(count, turned)[here])
         places.append(here + start)
         start += count
     return np.concatenate(places), np.concatenate(guesses)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 #: glibc's name for the number of arenas.
 _ARENA_MAX = -8
+#: glibc's name for the size from which on memory is mapped by itself, and that size in bytes: it goes back at once.
+_MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
 #: Longest that ``ps`` may take, in seconds.
 _PS_SECONDS = 5
 
@@ -35,9 +37,14 @@ def give_back_memory() -> None:
 
 
 def limit_arenas() -> None:
-    """Let threads share few allocation arenas, where that can be set (glibc): each keeps what it once needed."""
+    """Let threads share few allocation arenas, where that can be set (glibc): each keeps what it once needed.
+
+    Large pieces are mapped each by itself, so that what a search over many vectors needs is given back at once.
+    """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
+        library = ctypes.CDLL(None)
+        library.mallopt(_ARENA_MAX, 2)
+        library.mallopt(_MMAP_THRESHOLD, _MAPPED_BYTES)
 
 
 def limit_matrix_threads() -> None:
