@@ -97,7 +97,7 @@ def ask_all(options: argparse.Namespace, homes: Path) -> list[Asked]:
 
         text = search_text(prompt["prompt"])
         hits = list(searchers[project].recall(Query(text, limit=CANDIDATES))) if text else []
-        support = support_of(searchers[project].search(Query(text, limit=PASSAGES))) if text else {}
+        support = support_of(searchers[project].search(Query(text, limit=PASSAGES, thorough=True))) if text else {}
         labels = [judge(hit.text, [place.uuid for place in hit.evidence]) for hit in hits]
         found.append(Asked(project, text, bool(prompt["relevant"]), hits, support, labels, judge))
     return found

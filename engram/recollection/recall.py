@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from engram.recollection.at_hand import ToolCall, choose_at_hand
 from engram.recollection.choose import Asking, Bite, Floors, choose_bites
@@ -19,7 +20,7 @@ def bites_for(searcher: Searcher, asking: Asking, floors: Floors | None = None) 
     """The bites for a prompt; mostly none. Nothing is noted: asking again gives the same."""
     query = query_for(asking)
     hits = searcher.recall(query)
-    support = support_of(searcher.search(query_for(asking, PASSAGES))) if hits else {}
+    support = support_of(searcher.search(replace(query_for(asking, PASSAGES), thorough=True))) if hits else {}
     return choose_bites(hits, asking, support, floors)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from engram.search.pool import Column
 MOST_ENTRIES, MOST_WORDS = 3, 100
 #: An entry joins a better one of its turn where it is at least an e-th to the power of so much as likely.
 _NEARLY = 2.0 * SCALE
+#: What is so much worse than the last hit can neither join one that is shown nor become one.
+_TOO_LATE = _NEARLY + SCALE * math.log(MOST_ENTRIES)
 
 
 @dataclass(slots=True)
@@ -56,7 +59,7 @@ def exchanges(read: Read, score: Column, limit: int, shown: Callable[[int], str]
     of_turn: dict[int, Exchange] = {}
     seen: set[int] = set()
     for index in (int(one) for one in np.argsort(-score, kind="stable")):
-        if np.isneginf(score[index]) or (len(found) >= limit and found[limit - 1].best - score[index] >= _NEARLY):
+        if np.isneginf(score[index]) or (len(found) >= limit and found[limit - 1].best - score[index] >= _TOO_LATE):
             break
         place = int(read.chosen[index])
         said, turn = int(read.pool.said[place]), int(read.pool.turn[place])

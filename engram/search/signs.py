@@ -49,7 +49,10 @@ STEP_NAMES = tuple(dict.fromkeys(GROUPS.values()))
 def signs_of(read: Read, asked: Asked, coverage: Coverage) -> dict[str, Column]:
     """All signs of the chosen passages, each a column."""
     rows = [read.row(int(place)) for place in read.chosen]
-    forms = [form_of(row.text, is_user=row.role == "user", asked=asked.form) for row in rows]
+    forms = [
+        form_of(row.text, is_user=row.role == "user", asked=asked.form, is_short=row.said_chars < _NARRATION_CHARS)
+        for row in rows
+    ]
     speakers = speakers_of([row.text for row in rows])
     return (
         _text_signs(read, rows, coverage)
@@ -169,7 +172,5 @@ def _form_signs(rows: list[PassageRow], forms: list[TextForm], asked: Asked) -> 
         "first": np.array([float(row.start == 0) for row in rows]),
         "place": np.array([min(1.0, row.start / max(row.said_chars, 1)) for row in rows]),
         "report": np.array([form.is_report for form in forms]),
-        "narration": np.array(
-            [form.is_narration * (row.said_chars < _NARRATION_CHARS) for form, row in zip(forms, rows, strict=True)]
-        ),
+        "narration": np.array([form.is_narration for form in forms]),
     }
