@@ -48,6 +48,8 @@ class Block:
         self.groups[self.count : stop] = groups
         self.alive[self.count : stop] = True
         self.count = stop
+        if stop == BLOCK_ROWS:
+            self._sort(stop)
 
     def take(self, other: Block, places: Places) -> None:
         """Put the living rows of ``other``, a block of the same kind, at ``places`` behind the last one."""
@@ -64,13 +66,16 @@ class Block:
     def find(self, count: int, wanted: Ids) -> Places:
         """Places of the living among the first ``count`` rows whose id is in ``wanted`` (ascending, each once)."""
         if count - self._sorted[0] > _UNSORTED_ROWS:
-            self._sorted = (count, np.argsort(self.ids[:count], kind="stable").astype(np.uint16))
+            self._sort(count)
         known, order = self._sorted
         found = [self._find_sorted(known, order, wanted)]
         if known < count:
             found.append(known + np.flatnonzero(np.isin(self.ids[known:count], wanted)))
         places = np.sort(np.concatenate(found))
         return places[(places < count) & self.alive[places]]
+
+    def _sort(self, count: int) -> None:
+        self._sorted = (count, np.argsort(self.ids[:count], kind="stable").astype(np.uint16))
 
     def _find_sorted(self, known: int, order: NDArray[np.uint16], wanted: Ids) -> Places:
         """The same among the first ``known`` rows, whose places stand in ``order`` by id; an id may stand there twice."""

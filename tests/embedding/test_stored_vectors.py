@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.embedding.stored import pack_vector, unpack_vectors
+from engram.embedding.stored import pack_vector, unpack_rows, unpack_vectors
+from engram.errors import EmbeddingError
 
 
 def unit(dimension: int, seed: int) -> bytes:
@@ -48,3 +49,19 @@ def test_packing_what_was_unpacked_changes_no_length(data: bytes) -> None:
     (found,) = unpack_vectors([pack_vector(data)])
 
     assert len(found) == len(data)
+
+
+def test_rows_are_the_same_as_one_by_one_however_they_were_stored() -> None:
+    new, old = [pack_vector(unit(16, seed)) for seed in range(3)], unit(16, 4)
+
+    for stored in (new, [*new, old], [old], []):
+        single = [np.frombuffer(one, dtype=np.float16) for one in unpack_vectors(stored)]
+        rows = unpack_rows(stored, 16)
+        assert rows.shape == (len(stored), 16)
+        assert np.allclose(rows, np.array(single).reshape(-1, 16), atol=1e-3)
+
+
+@pytest.mark.parametrize("stored", [[pack_vector(unit(15, 1))], [pack_vector(unit(16, 1)), unit(15, 1)], [b"ab"]])
+def test_rows_of_another_length_are_refused(stored: list[bytes]) -> None:
+    with pytest.raises(EmbeddingError):
+        unpack_rows(stored, 16)
