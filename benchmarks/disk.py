@@ -54,7 +54,10 @@ def measure(database: Path, copy: Path) -> dict[str, Any]:
     turns = value(held, "SELECT count(*) FROM turn")
     text = value(held, "SELECT sum(length(CAST(text AS BLOB))) FROM said")
     total = used(held)
+    entries = value(held, "SELECT sum(length(entries)) FROM turn")
     parts = {part: sum(dropped(held, table) for table in tables) for part, tables in PARTS.items()}
+    parts["entry uuids"] += entries
+    parts["turns (facts of tools)"] -= entries
     parts["texts, beyond their bytes"] = dropped(held, "said") - text
     parts["rest"] = total - text - sum(parts.values())
     held.close()

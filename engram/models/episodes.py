@@ -6,11 +6,11 @@ import dataclasses
 import hashlib
 import json
 import secrets
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engram.models.packed import pack_text, unpack_text
 from engram.models.store import Store, Value
 from engram.models.uuids import pack_uuid, unpack_uuid
 
@@ -114,8 +114,7 @@ _FROM = "FROM episode e LEFT JOIN session s ON s.id = e.session_ref LEFT JOIN pr
 
 def _episode(row: tuple[Any, ...]) -> Episode:
     values = list(row[:-1])
-    if row[-1] is not None:
-        values[3] = zlib.decompress(bytes(row[-1])).decode("utf-8")
+    values[3] = unpack_text(values[3] if row[-1] is None else row[-1])
     values[8], values[9] = tuple(json.loads(values[8])), tuple(json.loads(values[9]))
     values[17], values[18] = bool(values[17]), bool(values[18])
     return Episode(*values)
@@ -243,7 +242,7 @@ def add_episode(
     row_id = store.insert(f"INSERT INTO episode ({names}) VALUES ({marks})", list(columns.values()))
     made = dataclasses.replace(made, id=row_id)
     add_evidence(store, row_id, evidence)
-    _index(store, row_id)
+    index_episode(store, row_id)
     _link_entities(store, made)
     add_history(store, made.episode_id, action, reason, {}, _beginning(made), run_id=run_id)
     return made
@@ -269,7 +268,7 @@ def change_episode(
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=store.now_ms())
     is_text = bool({"summary", "content", "entities"} & set(changes))
     if is_text:
-        _unindex(store, episode.id)
+        unindex_episode(store, episode.id)
     columns = _values(after)
     if "content" in changes:
         columns["packed_content"] = None
@@ -278,7 +277,7 @@ def change_episode(
     assignments = ", ".join(f"{name} = ?" for name in columns)
     store.run(f"UPDATE episode SET {assignments} WHERE id = ?", [*columns.values(), episode.id])
     if is_text:
-        _index(store, episode.id)
+        index_episode(store, episode.id)
         store.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
         store.run("DELETE FROM episode_entity WHERE episode_ref = ?", (episode.id,))
         _link_entities(store, after)
@@ -316,14 +315,16 @@ def delete_episode(store: Store, episode: Episode) -> None:
     Leaves tombstones for its id and its slot, so that neither an import nor the extractor brings it back.
     """
     now = store.now_ms()
-    _unindex(store, episode.id)
+    unindex_episode(store, episode.id)
     store.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
     store.run("DELETE FROM evidence WHERE episode_ref = ?", (episode.id,))
     store.run("DELETE FROM episode_entity WHERE episode_ref = ?", (episode.id,))
     store.run("DELETE FROM entity WHERE id NOT IN (SELECT entity_id FROM episode_entity)")
     store.run("DELETE FROM history WHERE episode_id = ?", (episode.episode_id,))
     store.run("DELETE FROM injection WHERE episode_id = ?", (episode.episode_id,))
-    store.run("UPDATE episode SET superseded_by = '' WHERE superseded_by = ?", (episode.episode_id,))
+    store.run(
+        "UPDATE episode SET superseded_by = '' WHERE superseded_by = ? AND superseded_by <> ''", (episode.episode_id,)
+    )
     store.run("DELETE FROM episode WHERE id = ?", (episode.id,))
     store.run("INSERT OR IGNORE INTO tombstone VALUES ('episode', ?, ?)", (episode.episode_id.encode(), now))
     if episode.slot:
@@ -376,7 +377,7 @@ def _values(episode: Episode) -> dict[str, Value]:
     """The columns that may change, as stored."""
     return {
         "slot": episode.slot, "kind": episode.kind, "project_id": episode.project_id, "scope": episode.scope,
-        "summary": episode.summary, "content": episode.content,
+        "summary": episode.summary, "content": pack_text(episode.content),
         "facts": json.dumps(episode.facts, ensure_ascii=False),
         "entities": json.dumps(episode.entities, ensure_ascii=False),
         "importance": episode.importance, "source": episode.source, "voice": episode.voice, "status": episode.status,
@@ -400,23 +401,32 @@ def snapshot(episode: Episode) -> dict[str, Any]:
 def _beginning(episode: Episode) -> dict[str, Any]:
     """What history keeps of a new episode. The rest stands in the episode, or in what a later change replaced."""
     facts = snapshot(episode)
-    return {key: facts[key] for key in ("kind", "summary", "status", "importance", "confidence", "source", "extractor")}
+    return {key: facts[key] for key in ("kind", "status", "importance", "confidence", "source", "extractor")}
 
 
-def _index(store: Store, row_id: int) -> None:
-    store.run(
-        "INSERT INTO episode_fts(rowid, summary, content, entities) "
-        "SELECT id, summary, content, entities FROM episode WHERE id = ?",
-        (row_id,),
-    )
+def index_episode(store: Store, row_id: int) -> None:
+    """Take an episode into the text index as it stands in the table. Inside ``writing``."""
+    store.run_many("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
+                   _indexed(store, row_id))  # fmt: skip
 
 
-def _unindex(store: Store, row_id: int) -> None:
-    store.run(
-        "INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) "
-        "SELECT 'delete', id, summary, content, entities FROM episode WHERE id = ?",
-        (row_id,),
-    )
+def unindex_episode(store: Store, row_id: int) -> None:
+    """Take an episode out of the text index; it must stand in the table as it was indexed. Inside ``writing``."""
+    store.run_many("INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
+                   _indexed(store, row_id))  # fmt: skip
+
+
+def rebuild_episode_index(store: Store) -> None:
+    """Make the text index of episodes anew. Inside ``writing``."""
+    store.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
+    for (row_id,) in store.rows("SELECT id FROM episode ORDER BY id"):
+        index_episode(store, int(row_id))
+
+
+def _indexed(store: Store, row_id: int) -> list[tuple[Value, ...]]:
+    """What the index holds of an episode. Content that was packed because of its age is not in it."""
+    rows = store.rows("SELECT id, summary, content, entities FROM episode WHERE id = ?", (row_id,))
+    return [(row[0], row[1], unpack_text(row[2]), row[3]) for row in rows]
 
 
 def _link_entities(store: Store, episode: Episode) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from engram.models.episodes import Episode, delete_episode, select_episodes
+from engram.models.entries import entries_of_turn, turn_of_entry
+from engram.models.episodes import Episode, delete_episode, evidence_of, select_episodes
 from engram.models.notes import drop_note
 from engram.models.store import Store
 from engram.models.turns import delete_turn
+from engram.models.uuids import pack_uuid
 
+#: Most uuids asked for in one statement.
+_MOST_UUIDS = 500
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 
@@ -21,24 +25,23 @@ def is_episode_forgotten(store: Store, episode_id: str) -> bool:
 def turn_ids_of(store: Store, episode: Episode) -> list[int]:
     """Row ids of the turns that an episode rests on, by its evidence."""
     rows = store.rows(
-        "SELECT v.turn_id FROM evidence v JOIN turn t ON t.id = v.turn_id WHERE v.episode_ref = ? UNION "
-        "SELECT n.turn_id FROM evidence v JOIN entry n ON n.uuid = v.uuid WHERE v.episode_ref = ?",
-        (episode.id, episode.id),
+        "SELECT v.turn_id FROM evidence v JOIN turn t ON t.id = v.turn_id WHERE v.episode_ref = ?", (episode.id,)
     )
-    return [int(row[0]) for row in rows]
+    by_entry = (turn_of_entry(store, one.uuid) for one in evidence_of(store, episode.id) if one.uuid)
+    return sorted({int(row[0]) for row in rows} | {one for one in by_entry if one is not None})
 
 
 def episodes_resting_on(store: Store, turn_ids: Sequence[int]) -> list[Episode]:
     """Every episode that rests on one of the turns."""
     found: dict[int, Episode] = {}
     for turn_id in turn_ids:
-        for one in select_episodes(
-            store,
-            "e.id IN (SELECT episode_ref FROM evidence WHERE turn_id = ? UNION SELECT v.episode_ref FROM evidence v "
-            "JOIN entry n ON n.uuid = v.uuid WHERE n.turn_id = ?)",
-            (turn_id, turn_id),
-        ):
-            found[one.id] = one
+        resting = select_episodes(store, "e.id IN (SELECT episode_ref FROM evidence WHERE turn_id = ?)", (turn_id,))
+        uuids = [pack_uuid(entry.uuid) for entry in entries_of_turn(store, turn_id)]
+        for start in range(0, len(uuids), _MOST_UUIDS):
+            some = uuids[start : start + _MOST_UUIDS]
+            of_entries = f"e.id IN (SELECT episode_ref FROM evidence WHERE uuid IN ({','.join('?' * len(some))}))"
+            resting += select_episodes(store, of_entries, some)
+        found.update({one.id: one for one in resting})
     return list(found.values())
 
 

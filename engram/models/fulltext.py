@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from engram.models.episodes import rebuild_episode_index
 from engram.models.store import Store, Value
 
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -117,6 +118,8 @@ def document_counts(store: Store, table: str, terms: Sequence[str], total: int) 
 
 def rebuild_indexes(store: Store) -> None:
     """Make the three text indexes anew from the rows they stand for. Raises StoreError."""
-    for table in ("passage_fts", "episode_fts", "note_fts"):
+    for table in ("passage_fts", "note_fts"):
         with store.writing():
             store.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+    with store.writing():
+        rebuild_episode_index(store)

@@ -9,7 +9,11 @@ from typing import Any
 from engram.clock import SYSTEM_CLOCK
 from engram.errors import NewerSchema
 from engram.failpoint import reach
-from engram.models.schema import APPLICATION_ID, VERSION_1
+from engram.models.packed import pack_text
+from engram.models.packed_entries import entry_key, in_order, pack_entries
+from engram.models.schema import APPLICATION_ID, VERSION_1, VERSION_3
+from engram.models.uuids import unpack_uuid
+from engram.transcripts.record import EntryRef
 
 Migration = Callable[[Any], None]
 
@@ -32,8 +36,36 @@ def _second(database: Any) -> None:
     reach("migrate.step")
 
 
+def _third(database: Any) -> None:
+    """The same in less room: packed entries and contents, shorter neighbours, a number for a vector's model."""
+    for statement in VERSION_3:
+        database.execute_sql(statement)
+    for (turn_id,) in database.execute_sql("SELECT id FROM turn").fetchall():
+        _pack_turn(database, turn_id)
+    for statement in ("DROP TABLE entry", "ALTER TABLE entry_of_turn RENAME TO entry"):
+        database.execute_sql(statement)
+    for row_id, content in database.execute_sql("SELECT id, content FROM episode").fetchall():
+        database.execute_sql(
+            "INSERT INTO episode_fts(rowid, summary, content, entities) "
+            "SELECT id, summary, content, entities FROM episode WHERE id = ?",
+            (row_id,),
+        )
+        database.execute_sql("UPDATE episode SET content = ? WHERE id = ?", (pack_text(content), row_id))
+    reach("migrate.step")
+
+
+def _pack_turn(database: Any, turn_id: int) -> None:
+    """Put a turn's entries into its row, and a key for each into the new table."""
+    sql = "SELECT uuid, offset, length, line FROM entry WHERE turn_id = ?"
+    rows = database.execute_sql(sql, (turn_id,)).fetchall()
+    entries = in_order(EntryRef(unpack_uuid(row[0]), row[1], row[2], row[3]) for row in rows)
+    database.execute_sql("UPDATE turn SET entries = ? WHERE id = ?", (pack_entries(entries), turn_id))
+    for entry in entries:
+        database.execute_sql("INSERT INTO entry_of_turn VALUES (?, ?)", (entry_key(entry.uuid), turn_id))
+
+
 #: One function a version; the version of a database is the number of those that ran.
-MIGRATIONS: Sequence[Migration] = (_first, _second)
+MIGRATIONS: Sequence[Migration] = (_first, _second, _third)
 
 
 def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS) -> int:

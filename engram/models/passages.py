@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engram.models.schema import CONTEXT_CHARS
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.transcripts.passage import split_passages
@@ -34,7 +35,7 @@ def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, in
     store.run_many(
         "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)",
         [
-            (row[0], own, left, right)
+            (row[0], own, left[-CONTEXT_CHARS:], right[:CONTEXT_CHARS])
             for row, own, left, right in zip(new, texts, [before, *texts], [*texts[1:], ""], strict=False)
         ],
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from engram.models import episodes
 from engram.models.episodes import Change, Episode, add_history
+from engram.models.packed import pack_text
 from engram.models.store import Store, Value
 from engram.models.uuids import pack_uuid
 
@@ -97,18 +98,13 @@ def unpack_content(store: Store, episode_id: str) -> None:
     episode = episodes.find_episode(store, episode_id)
     if episode is not None:
         sql = "UPDATE episode SET packed_content = NULL, content = ? WHERE id = ? AND packed_content IS NOT NULL"
-        _reindexed(store, episode.id, sql, (episode.content, episode.id))
+        _reindexed(store, episode.id, sql, (pack_text(episode.content), episode.id))
 
 
 def _reindexed(store: Store, row_id: int, sql: str, parameters: Sequence[Value]) -> None:
-    columns = "rowid, summary, content, entities"
-    select = "SELECT {}id, summary, content, entities FROM episode WHERE id = ?"
-    store.run(
-        f"INSERT INTO episode_fts(episode_fts, {columns}) {select.format(chr(39) + 'delete' + chr(39) + ', ')}",
-        (row_id,),
-    )
+    episodes.unindex_episode(store, row_id)
     store.run(sql, parameters)
-    store.run(f"INSERT INTO episode_fts({columns}) {select.format('')}", (row_id,))
+    episodes.index_episode(store, row_id)
 
 
 def add_merged_evidence(store: Store, kept: Episode, merged: Episode, run_id: int | None) -> None:

@@ -1,4 +1,4 @@
-"""The tables of memory.db, version 1. Later versions are further migrations, this text stays as it is."""
+"""The tables of memory.db by version. What a version says stays as it is; later versions are further migrations."""
 
 from __future__ import annotations
 
@@ -164,4 +164,43 @@ VERSION_1 = (
         project_id INTEGER, state TEXT NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
         dollars REAL NOT NULL)""",
     "CREATE INDEX spend_time ON spend(at_ms)",
+)
+
+#: Characters of the passage before and behind that are indexed with a passage: about twenty words.
+CONTEXT_CHARS = 120
+
+#: Version 3: the same in less room.
+VERSION_3 = (
+    # entries: their uuids and places lie packed in the turn's row, the table only finds the turn
+    "ALTER TABLE turn ADD COLUMN entries BLOB NOT NULL DEFAULT x''",
+    "CREATE TABLE entry_of_turn (key INTEGER PRIMARY KEY, turn_id INTEGER NOT NULL)",
+    # vectors name their model by a number
+    "CREATE TABLE vector_model (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "INSERT INTO vector_model (name) SELECT DISTINCT model FROM vector",
+    """CREATE TABLE vector_of_model (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, owner_id INTEGER NOT NULL,
+        piece INTEGER NOT NULL DEFAULT 0, model_id INTEGER NOT NULL REFERENCES vector_model(id), data BLOB NOT NULL,
+        UNIQUE (owner, owner_id, piece))""",
+    "INSERT INTO vector_of_model SELECT v.seq, v.owner, v.owner_id, v.piece, m.id, v.data "
+    "FROM vector v JOIN vector_model m ON m.name = v.model",
+    "DROP TABLE vector",
+    "ALTER TABLE vector_of_model RENAME TO vector",
+    # of the neighbours of a passage only what stands next to it is indexed
+    "DROP VIEW passage_context",
+    f"""CREATE VIEW passage_context AS SELECT p.id AS id,
+        substr(s.text, p.start + 1, p.stop - p.start) AS own,
+        coalesce((SELECT substr(t.text, -{CONTEXT_CHARS}) FROM passage_text t WHERE t.id =
+            (SELECT b.id FROM passage b WHERE b.session_ref = p.session_ref AND b.id < p.id
+             ORDER BY b.id DESC LIMIT 1)), '') AS before,
+        coalesce((SELECT substr(t.text, 1, {CONTEXT_CHARS}) FROM passage_text t WHERE t.id =
+            (SELECT a.id FROM passage a WHERE a.session_ref = p.session_ref AND a.id > p.id
+             ORDER BY a.id LIMIT 1)), '') AS after
+        FROM passage p JOIN said s ON s.id = p.said_id""",
+    "INSERT INTO passage_fts(passage_fts) VALUES ('rebuild')",
+    # an episode's content may lie compressed, so that the index can't read it from the table
+    "DROP TABLE episode_fts",
+    """CREATE VIRTUAL TABLE episode_fts USING fts5(summary, content, entities, content='',
+        tokenize="porter unicode61 remove_diacritics 2 tokenchars '_'")""",
+    # who was replaced by a memory that goes
+    "CREATE INDEX episode_superseded ON episode(superseded_by) WHERE superseded_by <> ''",
 )

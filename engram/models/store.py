@@ -228,8 +228,12 @@ class Store:
             found = [str(row[0]) for row in self.rows("PRAGMA quick_check(5)")]
             if found != ["ok"]:
                 return "; ".join(found)
-            for table in ("passage_fts", "episode_fts", "note_fts"):
+            for table in ("passage_fts", "note_fts"):
                 self.run(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
+            self.run("INSERT INTO episode_fts(episode_fts) VALUES ('integrity-check')")
+            kept, indexed = "SELECT id FROM episode", "SELECT id FROM episode_fts_docsize"
+            if self.value(f"SELECT 1 FROM ({kept} EXCEPT {indexed}) UNION ALL SELECT 1 FROM ({indexed} EXCEPT {kept})"):
+                return "fts5: the index of episodes does not fit its rows"
         except StoreError as error:
             return str(error)
         return ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram.errors import Moved
+from engram.models.entries import claimed_entries
 from engram.models.store import Store
 from engram.models.uuids import pack_uuid, unpack_uuid
 
@@ -139,13 +140,11 @@ def transcript_of_session(store: Store, session_id: str) -> list[Path]:
 
 def known_uuids(store: Store, uuids: Sequence[str]) -> set[str]:
     """Those of the uuids that belong to a turn already, or to one that was forgotten."""
-    known: set[str] = set()
-    tables = ["SELECT uuid FROM entry WHERE uuid IN ({})"]
+    known = claimed_entries(store, uuids)
     if store.row("SELECT 1 FROM tombstone WHERE kind = 'entry' LIMIT 1"):
-        tables.append("SELECT key FROM tombstone WHERE kind = 'entry' AND key IN ({})")
-    for start in range(0, len(uuids), 500):
-        packed = [pack_uuid(one) for one in uuids[start : start + 500]]
-        marks = ",".join("?" * len(packed))
-        for sql in tables:
-            known.update(unpack_uuid(row[0]) for row in store.rows(sql.format(marks), packed))
+        for start in range(0, len(uuids), 500):
+            packed = [pack_uuid(one) for one in uuids[start : start + 500]]
+            marks = ",".join("?" * len(packed))
+            sql = f"SELECT key FROM tombstone WHERE kind = 'entry' AND key IN ({marks})"
+            known.update(unpack_uuid(row[0]) for row in store.rows(sql, packed))
     return known

@@ -6,15 +6,15 @@ import dataclasses
 import json
 import os
 import secrets
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import peewee
-
 from engram.errors import Moved
+from engram.models.entries import claim_entries, entries_of_turn, free_entries, turn_of_entry
+from engram.models.packed import pack_text, unpack_text
+from engram.models.packed_entries import in_order, pack_entries, unpack_entries
 from engram.models.passages import add_passages, drop_passages
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
@@ -49,7 +49,7 @@ class EvidencePlace:
 _TURN = (
     "SELECT t.id, t.key, s.session_id, t.opening, t.cwd, t.branch, t.started_at_ms, t.ended_at_ms, t.start_offset, "
     "t.end_offset, t.is_closed, t.message_count, t.is_interrupted, t.agent, t.actions, t.extra, t.revision, "
-    "t.extracted_revision, t.project_id, t.session_ref, f.path "
+    "t.extracted_revision, t.project_id, t.session_ref, f.path, t.entries "
     "FROM turn t JOIN session s ON s.id = t.session_ref JOIN transcript f ON f.id = t.transcript_id"
 )
 
@@ -71,7 +71,6 @@ def write_turns(store: Store, turns: Sequence[Turn], session: SessionRow, transc
     said: list[tuple[int, int, Said]] = []
     for turn in turns:
         turn_id, is_new = _write_row(store, turn, session, transcript_id)
-        _write_entries(store, turn_id, turn.entries, is_new=is_new)
         have = 0 if is_new else int(store.value("SELECT count(*) FROM said WHERE turn_id = ?", (turn_id,)))
         said += [(turn_id, seq, one) for seq, one in enumerate(turn.said[have:], have)]
         ids.append(turn_id)
@@ -81,13 +80,14 @@ def write_turns(store: Store, turns: Sequence[Turn], session: SessionRow, transc
 
 def _write_row(store: Store, turn: Turn, session: SessionRow, transcript_id: int) -> tuple[int, bool]:
     """Store the turn's own row; returns its id and whether the turn is new."""
-    found = store.row("SELECT id, revision FROM turn WHERE key = ?", (turn.key,))
+    found = store.row("SELECT id, entries FROM turn WHERE key = ?", (turn.key,))
     values = _turn_values(turn)
+    known: set[str] = set()
     if found is None:
         turn_id = store.insert(
             "INSERT INTO turn (stable_id, key, session_ref, project_id, transcript_id, opening, agent, cwd, branch, "
             "started_at_ms, ended_at_ms, start_offset, end_offset, is_closed, is_interrupted, message_count, actions, "
-            "extra, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "extra, entries, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 secrets.token_hex(8), turn.key, session.id, session.project_id, transcript_id, turn.opening.value,
                 turn.agent, *values, store.now_ms(),
@@ -95,66 +95,58 @@ def _write_row(store: Store, turn: Turn, session: SessionRow, transcript_id: int
         )  # fmt: skip
     else:
         turn_id = int(found[0])
+        known = {entry.uuid for entry in unpack_entries(bytes(found[1]))}
         store.run(
             "UPDATE turn SET cwd = ?, branch = ?, started_at_ms = ?, ended_at_ms = ?, start_offset = ?, end_offset = ?, "
-            "is_closed = ?, is_interrupted = ?, message_count = ?, actions = ?, extra = ?, updated_at_ms = ?, "
+            "is_closed = ?, is_interrupted = ?, message_count = ?, actions = ?, extra = ?, entries = ?, updated_at_ms = ?, "
             "revision = revision + 1 WHERE id = ?",
             (*values, store.now_ms(), turn_id),
         )
+    claim_entries(store, turn_id, [entry for entry in turn.entries if entry.uuid not in known])
     return turn_id, found is None
 
 
 def _turn_values(turn: Turn) -> tuple[Any, ...]:
-    actions = pack_facts([_action_to_json(action) for action in turn.actions])
+    entries = in_order(turn.entries)
+    places = {entry.uuid: place for place, entry in enumerate(entries)}
+    actions = pack_text(json.dumps([_action_to_json(action, places) for action in turn.actions], ensure_ascii=False))
     return (
         turn.cwd, turn.branch, turn.started_at_ms, turn.ended_at_ms, turn.start_offset, turn.end_offset,
         int(turn.is_closed), int(turn.is_interrupted), turn.message_count, actions, json.dumps(turn.extra),
+        pack_entries(entries),
     )  # fmt: skip
 
 
-#: Facts of fewer characters are not compressed.
-_SHORT_FACTS = 200
 _ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
+#: Facts that name an entry; stored as its place among the turn's entries.
+_ENTRY_FACTS = ("uuid", "result_uuid")
 
 
-def _action_to_json(action: Action) -> dict[str, Any]:
-    """Only what differs from the defaults: most calls have few facts."""
-    return {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
+def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:
+    """Only what differs from the defaults: most calls have few facts. The id serves until the result is there."""
+    facts = {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
+    if action.result_uuid:
+        facts.pop("tool_use_id", None)
+    for name in _ENTRY_FACTS:
+        if name in facts:
+            facts[name] = places.get(facts[name], facts[name])
+    return facts
 
 
-def pack_facts(facts: list[dict[str, Any]]) -> str | bytes:
-    """The facts of tool calls as they are stored: JSON, compressed where that saves something."""
-    text = json.dumps(facts, ensure_ascii=False)
-    if len(text) < _SHORT_FACTS:
-        return text
-    return zlib.compress(text.encode("utf-8", "replace"), 6)
-
-
-def unpack_facts(stored: str | bytes) -> Any:
+def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
     """The facts of tool calls out of their column."""
-    if isinstance(stored, str):
-        return json.loads(stored)
-    return json.loads(zlib.decompress(bytes(stored)))
+    facts: list[dict[str, Any]] = json.loads(unpack_text(stored))
+    return facts
 
 
-def _action_from_json(facts: dict[str, Any]) -> Action:
+def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Action:
     known = {k: v for k, v in facts.items() if k in _ACTION_DEFAULTS}
     known["files"] = tuple(known.get("files", ()))
+    for name in _ENTRY_FACTS:
+        if isinstance(known.get(name), int):
+            known[name] = entries[known[name]].uuid
     return Action(**({"tool_use_id": "", "tool": ""} | known))
-
-
-def _write_entries(store: Store, turn_id: int, entries: Sequence[EntryRef], *, is_new: bool) -> None:
-    known = (
-        set() if is_new else {bytes(r[0]) for r in store.rows("SELECT uuid FROM entry WHERE turn_id = ?", (turn_id,))}
-    )
-    if len(known) >= len(entries):
-        return
-    new = [(pack_uuid(e.uuid), turn_id, e.offset, e.length, e.line) for e in entries]
-    try:
-        store.run_many("INSERT INTO entry VALUES (?, ?, ?, ?, ?)", [row for row in new if row[0] not in known])
-    except peewee.IntegrityError as error:
-        raise Moved() from error
 
 
 def _write_said(store: Store, said: Sequence[tuple[int, int, Said]]) -> list[tuple[int, int, Said]]:
@@ -193,9 +185,7 @@ def withdraw_turn(store: Store, key: str) -> None:
     if turn_id is None:
         return
     drop_passages(store, int(turn_id))
-    for table in ("said", "entry"):
-        store.run(f"DELETE FROM {table} WHERE turn_id = ?", (turn_id,))
-    store.run("DELETE FROM turn WHERE id = ?", (turn_id,))
+    _delete_rows(store, int(turn_id))
 
 
 def load_turn(store: Store, key: str) -> StoredTurn | None:
@@ -238,16 +228,14 @@ def _stored(store: Store, row: tuple[Any, ...]) -> StoredTurn:
         "SELECT uuid, role, text, message_id, offset, length, line, at_ms FROM said WHERE turn_id = ? ORDER BY seq",
         (row[0],),
     )
-    entries = store.rows(
-        "SELECT uuid, offset, length, line FROM entry WHERE turn_id = ? ORDER BY offset, line", (row[0],)
-    )
+    entries = unpack_entries(bytes(row[21]))
     turn = Turn(
         key=row[1], session_id=row[2], opening=Opening(row[3]), cwd=row[4], branch=row[5], started_at_ms=row[6],
         ended_at_ms=row[7], start_offset=row[8], end_offset=row[9], is_closed=bool(row[10]), message_count=row[11],
         is_interrupted=bool(row[12]), agent=row[13], extra=json.loads(row[15]),
-        actions=tuple(_action_from_json(facts) for facts in unpack_facts(row[14])),
+        actions=tuple(_action_from_json(facts, entries) for facts in unpack_facts(row[14])),
         said=tuple(Said(unpack_uuid(s[0]), Role(s[1]), *s[2:]) for s in said),
-        entries=tuple(EntryRef(unpack_uuid(e[0]), e[1], e[2], e[3]) for e in entries),
+        entries=entries,
     )  # fmt: skip
     return StoredTurn(row[0], turn, row[16], row[17], row[18], row[19], Path(os.fsdecode(bytes(row[20]))))
 
@@ -256,15 +244,17 @@ def places_of(store: Store, uuids: Iterable[str]) -> list[EvidencePlace]:
     """Session, file and line of entries, in the order asked; unknown ones have no file."""
     places = []
     for uuid in uuids:
-        found = store.row(
-            "SELECT s.session_id, f.path, e.line FROM entry e JOIN turn t ON t.id = e.turn_id "
-            "JOIN session s ON s.id = t.session_ref JOIN transcript f ON f.id = t.transcript_id WHERE e.uuid = ?",
-            (pack_uuid(uuid),),
-        )
-        if found is None:
+        turn_id = turn_of_entry(store, uuid)
+        found = None if turn_id is None else store.row(
+            "SELECT s.session_id, f.path, t.entries FROM turn t JOIN session s ON s.id = t.session_ref "
+            "JOIN transcript f ON f.id = t.transcript_id WHERE t.id = ?",
+            (turn_id,),
+        )  # fmt: skip
+        lines = {} if found is None else {entry.uuid: entry.line for entry in unpack_entries(bytes(found[2]))}
+        if found is None or uuid not in lines:
             places.append(EvidencePlace("", uuid, "", 0))
         else:
-            places.append(EvidencePlace(found[0], uuid, os.fsdecode(bytes(found[1])), found[2]))
+            places.append(EvidencePlace(found[0], uuid, os.fsdecode(bytes(found[1])), lines[uuid]))
     return places
 
 
@@ -274,16 +264,21 @@ def delete_turn(store: Store, turn_id: int) -> list[str]:
     Returns the uuids of its entries.
     """
     now = store.now_ms()
-    uuids = [bytes(row[0]) for row in store.rows("SELECT uuid FROM entry WHERE turn_id = ?", (turn_id,))]
+    uuids = [entry.uuid for entry in entries_of_turn(store, turn_id)]
     key = store.value("SELECT key FROM turn WHERE id = ?", (turn_id,))
     drop_passages(store, turn_id)
-    store.run_many("INSERT OR IGNORE INTO tombstone VALUES ('entry', ?, ?)", [(one, now) for one in uuids])
+    store.run_many("INSERT OR IGNORE INTO tombstone VALUES ('entry', ?, ?)", [(pack_uuid(uuid), now) for uuid in uuids])
     if key is not None:
         store.run("INSERT OR IGNORE INTO tombstone VALUES ('turn', ?, ?)", (str(key).encode(), now))
+    _delete_rows(store, turn_id)
+    return uuids
+
+
+def _delete_rows(store: Store, turn_id: int) -> None:
+    """A turn's own rows; its passages are gone already."""
+    free_entries(store, turn_id)
     store.run("DELETE FROM said WHERE turn_id = ?", (turn_id,))
-    store.run("DELETE FROM entry WHERE turn_id = ?", (turn_id,))
     store.run("DELETE FROM turn WHERE id = ?", (turn_id,))
-    return [unpack_uuid(one) for one in uuids]
 
 
 def is_forgotten(store: Store, key: str) -> bool:

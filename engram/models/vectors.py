@@ -24,12 +24,13 @@ class Missing:
 
 def missing_vectors(store: Store, model: str, limit: int) -> list[Missing]:
     """Rows without a current vector: episodes first, then notes, then the newest passages."""
+    number = _model_id(store, model)
     found = [
         Missing("e", row[0], row[1])
         for row in store.rows(
             "SELECT e.id, e.summary FROM episode e LEFT JOIN vector v ON v.owner = 'e' AND v.owner_id = e.id "
-            "WHERE v.model IS NULL OR v.model <> ? LIMIT ?",
-            (model, limit),
+            "WHERE v.model_id IS NULL OR v.model_id <> ? LIMIT ?",
+            (number, limit),
         )
     ]
     if len(found) < limit:
@@ -37,8 +38,8 @@ def missing_vectors(store: Store, model: str, limit: int) -> list[Missing]:
             Missing("n", row[0], f"{row[1]}: {row[2]}" if row[1] else row[2])
             for row in store.rows(
                 "SELECT n.id, n.heading, n.text FROM note_chunk n LEFT JOIN vector v ON v.owner = 'n' AND v.owner_id = n.id "
-                "WHERE v.model IS NULL OR v.model <> ? LIMIT ?",
-                (model, limit - len(found)),
+                "WHERE v.model_id IS NULL OR v.model_id <> ? LIMIT ?",
+                (number, limit - len(found)),
             )
         ]
     if len(found) < limit:
@@ -48,8 +49,8 @@ def missing_vectors(store: Store, model: str, limit: int) -> list[Missing]:
                 "SELECT p.id, p.role, p.text, (SELECT q.text FROM said q WHERE q.turn_id = p.turn_id AND q.role = 'user' "
                 "AND p.role <> 'user' ORDER BY q.seq LIMIT 1) "
                 "FROM passage_text p LEFT JOIN vector v ON v.owner = 'p' AND v.owner_id = p.id "
-                "WHERE v.model IS NULL OR v.model <> ? ORDER BY p.id DESC LIMIT ?",
-                (model, limit - len(found)),
+                "WHERE v.model_id IS NULL OR v.model_id <> ? ORDER BY p.id DESC LIMIT ?",
+                (number, limit - len(found)),
             )
         ]
     return found
@@ -62,9 +63,9 @@ def count_missing_vectors(store: Store, model: str) -> int:
         total += int(store.value(f"SELECT count(*) FROM {table}"))
         total -= int(
             store.value(
-                f"SELECT count(*) FROM vector v JOIN {table} t ON t.id = v.owner_id WHERE v.owner = ? AND v.model = ? "
-                "AND v.piece = 0",
-                (owner, model),
+                f"SELECT count(*) FROM vector v JOIN {table} t ON t.id = v.owner_id WHERE v.owner = ? AND "
+                "v.model_id = ? AND v.piece = 0",
+                (owner, _model_id(store, model)),
             )
         )
     return total
@@ -73,20 +74,22 @@ def count_missing_vectors(store: Store, model: str) -> int:
 def put_vectors(store: Store, model: str, vectors: Sequence[tuple[str, int, int, bytes]]) -> None:
     """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten meanwhile are left out. Inside ``writing``."""
     tables = {"p": "passage", "e": "episode", "n": "note_chunk"}
+    store.run("INSERT OR IGNORE INTO vector_model (name) VALUES (?)", (model,))
+    number = _model_id(store, model)
     for owner, table in tables.items():
         some = [v for v in vectors if v[0] == owner]
         store.run_many(
-            f"INSERT OR REPLACE INTO vector (owner, owner_id, piece, model, data) SELECT ?, id, ?, ?, ? FROM {table} "
+            f"INSERT OR REPLACE INTO vector (owner, owner_id, piece, model_id, data) SELECT ?, id, ?, ?, ? FROM {table} "
             "WHERE id = ?",
-            [(owner, piece, model, pack_vector(data), owner_id) for _, owner_id, piece, data in some],
+            [(owner, piece, number, pack_vector(data), owner_id) for _, owner_id, piece, data in some],
         )
 
 
 def load_vectors(store: Store, owner: str, model: str, after_id: int = 0) -> list[tuple[int, int, bytes]]:
     """``(owner_id, piece, float16 bytes)`` of an owner kind, beyond a row id."""
     rows = store.rows(
-        "SELECT owner_id, piece, data FROM vector WHERE owner = ? AND owner_id > ? AND model = ? ORDER BY owner_id, piece",
-        (owner, after_id, model),
+        "SELECT owner_id, piece, data FROM vector WHERE owner = ? AND owner_id > ? AND model_id = ? ORDER BY owner_id, piece",
+        (owner, after_id, _model_id(store, model)),
     )
     return [(row[0], row[1], data) for row, data in zip(rows, unpack_vectors([row[2] for row in rows]), strict=True)]
 
@@ -105,9 +108,9 @@ def vectors_since(
     }[owner]
     rows = store.rows(
         # The + keeps SQLite from walking through all rows of the owner for the few that are new.
-        f"SELECT v.seq, v.owner_id, {project}, v.data FROM vector v WHERE v.seq > ? AND +v.owner = ? AND v.model = ? "
+        f"SELECT v.seq, v.owner_id, {project}, v.data FROM vector v WHERE v.seq > ? AND +v.owner = ? AND v.model_id = ? "
         "ORDER BY v.seq LIMIT ?",
-        (seq, owner, model, limit),
+        (seq, owner, _model_id(store, model), limit),
     )
     return [(row[0], row[1], row[2], bytes(row[3])) for row in rows]
 
@@ -132,14 +135,20 @@ def count_vectors(store: Store, owner: str) -> int:
 def vectors_of(store: Store, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
     """``(owner_id, piece, float16 bytes)`` of certain rows."""
     found: list[tuple[int, int, bytes]] = []
+    number = _model_id(store, model)
     for start in range(0, len(owner_ids), 500):
         some = list(owner_ids[start : start + 500])
         marks = ",".join("?" * len(some))
         rows = store.rows(
-            f"SELECT owner_id, piece, data FROM vector WHERE owner = ? AND model = ? AND owner_id IN ({marks})",
-            (owner, model, *some),
+            f"SELECT owner_id, piece, data FROM vector WHERE owner = ? AND model_id = ? AND owner_id IN ({marks})",
+            (owner, number, *some),
         )
         found += [
             (row[0], row[1], data) for row, data in zip(rows, unpack_vectors([row[2] for row in rows]), strict=True)
         ]
     return found
+
+
+def _model_id(store: Store, model: str) -> int:
+    """The number that a model's vectors carry; 0 for one without any."""
+    return int(store.value("SELECT id FROM vector_model WHERE name = ?", (model,)) or 0)

@@ -81,12 +81,12 @@ class LatestPrompts:
             self._keep(session_id, prompt)
             return True
 
-    def is_new_call(self, session_id: str, tool_use_id: str) -> bool:
-        """True for a tool call that was not looked at yet; it counts as looked at from now on."""
+    def is_new_call(self, session_id: str, call: str) -> bool:
+        """True for a tool call (its turn and its number in it) not looked at yet; it counts as looked at from now on."""
         with self._lock:
-            if self._calls.get(session_id) == tool_use_id:
+            if self._calls.get(session_id) == call:
                 return False
-            self._calls[session_id] = tool_use_id
+            self._calls[session_id] = call
             self._calls.move_to_end(session_id)
             while len(self._calls) > KEPT_SESSIONS:
                 self._calls.popitem(last=False)

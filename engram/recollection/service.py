@@ -147,11 +147,11 @@ class RecollectionService:
         prompt = AskedPrompt(digest, digest, text, at_ms, turn.turn.cwd)
         if text and not self._is_stale(prompt) and self._prompts.claim_written(session_id, prompt):
             return not self._topics.is_same(session_id, text) and self._offer(session_id, prompt)
-        return self._look_at_hand(session_id, turn.turn.actions)
+        return self._look_at_hand(session_id, turn.turn.key, turn.turn.actions)
 
-    def _look_at_hand(self, session_id: str, actions: Sequence[Action]) -> bool:
+    def _look_at_hand(self, session_id: str, turn_key: str, actions: Sequence[Action]) -> bool:
         """Look at the latest tool call of a turn, once."""
-        if not actions or not self._prompts.is_new_call(session_id, actions[-1].tool_use_id):
+        if not actions or not self._prompts.is_new_call(session_id, f"{turn_key} {len(actions)}"):
             return False
         last = actions[-1]
         return self.about_tool(session_id, last.files, last.command, last.error_line)

@@ -48,6 +48,7 @@ class Said:
 class Action:
     """The facts of one tool call. Never the text of a bite, only for matching."""
 
+    #: What its result names; "" in a stored turn once the result is there.
     tool_use_id: str
     #: Name of the tool, such as Bash, Edit, Read.
     tool: str

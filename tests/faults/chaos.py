@@ -31,6 +31,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.candidate import Candidate, Kind, Status
 from engram.ingest.service import ingest_all
 from engram.models.episodes import Episode, add_episode, new_episode_id
+from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
@@ -383,7 +384,8 @@ def verdict(chaos: Chaos, store: Store) -> dict[str, Any]:
     """What is lost or doubled."""
     script = chaos.script
     prompts = Counter(row[0] for row in store.rows("SELECT key FROM turn"))
-    entries = Counter(str(uuid.UUID(bytes=bytes(row[0]))) for row in store.rows("SELECT uuid FROM entry"))
+    packed = store.rows("SELECT entries FROM turn")
+    entries = Counter(entry.uuid for row in packed for entry in unpack_entries(bytes(row[0])))
     said = Counter(str(uuid.UUID(bytes=bytes(row[0]))) for row in store.rows("SELECT uuid FROM said"))
     live = Counter(
         row[0] for row in store.rows("SELECT summary FROM episode WHERE status <> 'archived' AND superseded_by = ''")

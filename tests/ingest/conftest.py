@@ -12,6 +12,7 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.ingest.service import IngestResult, ingest_file
+from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store, open_store
 from engram.models.turns import StoredTurn, load_turn_row
 from engram.redaction import redact
@@ -133,7 +134,12 @@ def content(store: Store) -> Callable[[], Any]:
                 "message_count, actions, extra FROM turn ORDER BY key"
             ),
             store.rows("SELECT t.key, s.seq, s.role, s.text FROM said s JOIN turn t ON t.id = s.turn_id ORDER BY 1, 2"),
-            store.rows("SELECT e.uuid, t.key, e.line FROM entry e JOIN turn t ON t.id = e.turn_id ORDER BY 1"),
+            sorted(
+                (entry.uuid, key, entry.line)
+                for key, packed in store.rows("SELECT key, entries FROM turn")
+                for entry in unpack_entries(bytes(packed))
+            ),
+            store.rows("SELECT e.key, t.key FROM entry e JOIN turn t ON t.id = e.turn_id ORDER BY 1"),
             store.rows("SELECT session_id, message_count, last_at_ms, cwd FROM session ORDER BY 1"),
         )
 

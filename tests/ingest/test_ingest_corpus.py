@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from engram.ingest.service import ingest_file
+from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 
@@ -47,7 +48,8 @@ def prompts(store: Store) -> list[Any]:
 
 
 def uuids(store: Store) -> list[Any]:
-    return store.rows("SELECT uuid FROM entry ORDER BY 1")
+    packed = store.rows("SELECT entries FROM turn")
+    return sorted(entry.uuid for row in packed for entry in unpack_entries(bytes(row[0])))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from engram.models.episodes import Episode, add_episode, new_episode_id
 from engram.models.store import Store, open_store
-from engram.models.vectors import put_vectors
+from engram.models.vectors import load_vectors, put_vectors
 from engram.search import pairs
 from engram.search.pairs import similar_pairs
 
@@ -41,7 +41,9 @@ def test_it_agrees_with_the_whole_product(tmp_path: Path) -> None:
     with open_store(tmp_path / "memory.db") as store:
         ids = keep(store, rows)
         found = {(one, other) for one, other, _ in similar_pairs(store, "test", 0.8)}
-    stored = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+        stored = np.array(
+            [np.frombuffer(one[2], dtype=np.float16) for one in load_vectors(store, "e", "test")], np.float32
+        )
     product = stored @ stored.T
 
     wanted = {(ids[a], ids[b]) for a in range(150) for b in range(a + 1, 150) if product[a, b] >= 0.8}

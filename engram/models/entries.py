@@ -1,0 +1,56 @@
+"""Which turn an entry belongs to: each entry to one, by a key of its uuid. Uuids and places lie in the turn's row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import peewee
+
+from engram.errors import Moved
+from engram.models.packed_entries import entry_key, unpack_entries
+from engram.models.store import Store
+from engram.transcripts.record import EntryRef
+
+#: Most keys asked for in one statement.
+_MOST_KEYS = 500
+
+
+def turn_of_entry(store: Store, uuid: str) -> int | None:
+    """Row id of the turn that an entry belongs to; None for an unknown one."""
+    found = store.value("SELECT turn_id FROM entry WHERE key = ?", (entry_key(uuid),))
+    return None if found is None else int(found)
+
+
+def entries_of_turn(store: Store, turn_id: int) -> tuple[EntryRef, ...]:
+    """A turn's entries, in the order of the file."""
+    return unpack_entries(bytes(store.value("SELECT entries FROM turn WHERE id = ?", (turn_id,)) or b""))
+
+
+def claimed_entries(store: Store, uuids: Sequence[str]) -> set[str]:
+    """Those of the uuids that belong to a turn already."""
+    by_key = {entry_key(uuid): uuid for uuid in uuids}
+    keys = list(by_key)
+    found: set[str] = set()
+    for start in range(0, len(keys), _MOST_KEYS):
+        some = keys[start : start + _MOST_KEYS]
+        rows = store.rows(f"SELECT key FROM entry WHERE key IN ({','.join('?' * len(some))})", some)
+        found.update(by_key[int(row[0])] for row in rows)
+    return found
+
+
+def claim_entries(store: Store, turn_id: int, entries: Sequence[EntryRef]) -> None:
+    """Note that new entries belong to a turn. Inside ``writing``.
+
+    Raises:
+        Moved: one of them went to another turn meanwhile; roll back and read again.
+    """
+    try:
+        store.run_many("INSERT INTO entry VALUES (?, ?)", [(entry_key(entry.uuid), turn_id) for entry in entries])
+    except peewee.IntegrityError as error:
+        raise Moved() from error
+
+
+def free_entries(store: Store, turn_id: int) -> None:
+    """Give up what a turn holds, so that its entries may come again in another one. Inside ``writing``."""
+    entries = entries_of_turn(store, turn_id)
+    store.run_many("DELETE FROM entry WHERE key = ?", [(entry_key(entry.uuid),) for entry in entries])
