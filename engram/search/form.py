@@ -26,16 +26,6 @@ _CHANGE = re.compile(
     r"|any ?more|obsolete|deprecat\w+|invert\w*|merged?|was changed|old"
     r"|now (?:uses?|is|only|has|shows?|goes|counts?|lives?|resolves?))\b"
 )
-#: Words of a report: something is finished, and here is what came of it.
-_REPORT = re.compile(
-    r"\b(?:done|fixed|implemented|completed?|summary|changes made|here'?s what|all (?:\d+ )?tests? (?:pass|green)"
-    r"|committed|verified|confirmed|the fix (?:is|was)|root cause)\b"
-)
-#: An assistant says what it is about to do.
-_NARRATION = re.compile(
-    r"(?:^|[.!?:]\s+|\n)(?:now |first,? |next,? |ok(?:ay)?,? |good[.,!]? |also,? |then )*(?:let me|i'll|i will|i need to"
-    r"|i should|let's (?:look|check|see)|now (?:let me|i'll|i need|the|add|update|write|fix|create|run)|i can see|i see)\b"
-)
 
 _WHEN = re.compile(r"\b(?:when|what (?:time|date|day|month|year)|how long|since)\b", re.I)
 _HOW_MANY = re.compile(
@@ -69,9 +59,6 @@ class TextForm:
     has_code: float
     is_directive: float
     is_change: float
-    #: The other voice's, an assistant's mostly.
-    is_report: float
-    is_narration: float
     #: Whoever a chat line names as its speaker, in lower case; "" for none.
     speaker: str
 
@@ -98,19 +85,13 @@ def speaker_of(text: str) -> str:
     return named[1].lower() if named else ""
 
 
-def form_of(text: str, *, is_user: bool, asked: AskedForm, is_short: bool = True) -> TextForm:
-    """The signs of a passage; those that the question gives no weight are not looked for and 0.
-
-    ``is_short``: where its text is long, an assistant that tells what comes next tells more than that.
-    """
-    lower = text.lower()
+def form_of(text: str, *, is_user: bool, asked: AskedForm) -> TextForm:
+    """The signs of a passage; those that the question gives no weight are not looked for and 0."""
     return TextForm(
         float(text.endswith("?")), float(asked.wants_time > 0 and bool(_TIME.search(text))),
         float(asked.wants_number > 0 and bool(_NUMBER.search(text))),
         float("`" in text or bool(_CODE.search(text))), float(is_user and bool(_DIRECTIVE.search(text))),
-        float(bool(_CHANGE.search(lower))), float(not is_user and bool(_REPORT.search(lower))),
-        float(is_short and not is_user and bool(_NARRATION.search(lower))),
-        speaker_of(text),
+        float(bool(_CHANGE.search(text.lower()))), speaker_of(text),
     )  # fmt: skip
 
 

@@ -23,8 +23,6 @@ _SHORT_WORDS = 40
 _SPEAKER_TIMES = 3
 #: So large a share of the passages begins with the name of a speaker where it is a chat.
 _CHAT_SHARE = 0.5
-#: A text of the assistant below this, in characters, that tells what comes next tells nothing else.
-_NARRATION_CHARS = 400
 _HOUR_MS = 3_600_000.0
 
 #: Sign → the step it belongs to, in the order of the weights.
@@ -38,7 +36,6 @@ GROUPS: Mapping[str, str] = {
     "names": "names",
     "speaker": "speaker", "speaker_not": "speaker", "user_short": "speaker", "rule": "speaker", "rule_asked": "speaker",
     "isq": "form", "when_time": "form", "how_many": "form", "code": "form", "first": "form", "place": "form",
-    "report": "form", "narration": "form",
     "late": "latest", "late_now": "latest", "change": "latest", "newest": "latest", "in_session": "latest",
 }  # fmt: skip
 
@@ -49,10 +46,7 @@ STEP_NAMES = tuple(dict.fromkeys(GROUPS.values()))
 def signs_of(read: Read, asked: Asked, coverage: Coverage) -> dict[str, Column]:
     """All signs of the chosen passages, each a column."""
     rows = [read.row(int(place)) for place in read.chosen]
-    forms = [
-        form_of(row.text, is_user=row.role == "user", asked=asked.form, is_short=row.said_chars < _NARRATION_CHARS)
-        for row in rows
-    ]
+    forms = [form_of(row.text, is_user=row.role == "user", asked=asked.form) for row in rows]
     speakers = speakers_of([row.text for row in rows])
     return (
         _text_signs(read, rows, coverage)
@@ -171,6 +165,4 @@ def _form_signs(rows: list[PassageRow], forms: list[TextForm], asked: Asked) -> 
         "code": np.array([form.has_code for form in forms]),
         "first": np.array([float(row.start == 0) for row in rows]),
         "place": np.array([min(1.0, row.start / max(row.said_chars, 1)) for row in rows]),
-        "report": np.array([form.is_report for form in forms]),
-        "narration": np.array([form.is_narration for form in forms]),
     }

@@ -127,3 +127,17 @@ def test_no_question_breaks_a_search(store: Store, searcher: Searcher, text: str
 
     searcher.search(Query(text))
     searcher.recall(Query(text))
+
+
+def test_a_prompt_and_its_reply_are_one_hit_with_both_entries(store: Store, searcher: Searcher) -> None:
+    add_turn(store, "t1", "Let us take the smaller thumbnail cache", "Done: the thumbnail cache holds 200 images now.")
+    add_turn(store, "t2", "How is the weather over there", "Nothing to report from the harbour.")
+    fill(store, searcher)
+
+    first = searcher.search(Query("How large is the thumbnail cache?"))[0]
+
+    assert {place.uuid for place in first.evidence} == {"t1-u", "t1-a"}
+    assert first.text.splitlines() == [
+        "Let us take the smaller thumbnail cache", "Done: the thumbnail cache holds 200 images now.",
+    ]  # fmt: skip
+    assert abs(sum(first.parts.values()) - first.score) < 0.01
