@@ -65,7 +65,7 @@ def real_sentences(folder: Path) -> list[str]:
     texts: list[str] = []
     for path in sorted(folder.rglob("*.jsonl")):
         for raw in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(ValueError, AttributeError, TypeError):
+            with contextlib.suppress(ValueError, AttributeError, TypeError, LookupError):
                 blocks = json.loads(raw)["message"]["content"] if '"assistant"' in raw else []
                 texts += [block["text"] for block in blocks if block.get("type") == "text"]
         if len(texts) > CORPUS_TEXTS:
@@ -268,8 +268,9 @@ def plot(table: list[dict[str, Any]]) -> str:
         return [(turns, wanted[name]) for turns, wanted in GOALS.items() if name in wanted]
 
     times = [
-        line("recall p99", "recall", "p99"), line("recall p50", "recall", "p50"), line("search p99", "search", "p99"),
-        line("search p50", "search", "p50"), line("prompt p50", "prompt", "p50"), line("add a turn", "add a turn", "p50"),
+        line("recall p99", "recall", "p99"), line("recall p50", "recall", "p50"),
+        line("in a project", "recall in a project", "p50"), line("search p50", "search", "p50"),
+        line("prompt p50", "prompt", "p50"), line("add a turn", "add a turn", "p50"),
     ]  # fmt: skip
     room = [line("worker", "worker MB"), line("at its peak", "worker MB at its peak")]
     return draw(
@@ -313,6 +314,9 @@ def main() -> None:
     )
     parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument(
+        "--beside", type=Path, nargs="*", default=[], help="figures of earlier runs to show and draw too"
+    )
     parser.add_argument("--plot", type=Path, help="write an SVG drawing here")
     given = parser.parse_args()
     ensure_compiled("bundled", given.models)
@@ -326,6 +330,8 @@ def main() -> None:
     finally:
         if not given.keep:
             shutil.rmtree(folder, ignore_errors=True)
+    earlier = [one for file in given.beside for one in json.loads(file.read_text())]
+    table = sorted(earlier + table, key=lambda one: int(one["turns"]))
     show(table)
     if given.plot:
         given.plot.write_text(plot(table))
