@@ -28,10 +28,10 @@ _MIDDLE = 7.5
 class Part(ABC):
     """The codes and scales of up to so many rows."""
 
-    def __init__(self, codes: Codes) -> None:
-        """``codes``: room for all rows."""
+    def __init__(self, codes: Codes, scales: NDArray[np.floating]) -> None:
+        """``codes`` and ``scales``: room for all rows."""
         self._codes = codes
-        self._scales: Floats = np.empty(len(codes), dtype=np.float32)
+        self._scales = scales
 
     @abstractmethod
     def store(self, start: int, rows: Floats) -> None:
@@ -73,7 +73,7 @@ class Bytes(Part):
 
     def __init__(self, rows: int, width: int) -> None:
         """Room for ``rows`` rows of ``width`` numbers."""
-        super().__init__(np.empty((rows, width), dtype=np.int8))
+        super().__init__(np.empty((rows, width), dtype=np.int8), np.empty(rows, dtype=np.float32))
 
     def store(self, start: int, rows: Floats) -> None:
         """See ``Part.store``."""
@@ -101,7 +101,7 @@ class Nibbles(Part):
         """Room for ``rows`` rows of ``width`` numbers."""
         self._width = width
         self._half = (width + 1) // 2
-        super().__init__(np.empty((rows, self._half), dtype=np.uint8))
+        super().__init__(np.empty((rows, self._half), dtype=np.uint8), np.empty(rows, dtype=np.float16))
 
     def store(self, start: int, rows: Floats) -> None:
         """See ``Part.store``; the scale is such that a row's product with itself stays as it was."""
