@@ -14,7 +14,7 @@ from engram.search.pool import Column
 
 #: Entries of a turn that one hit shows at most, and their words together.
 MOST_ENTRIES, MOST_WORDS = 3, 100
-#: An entry joins a better one of its turn where it is at least an e-th to the power of so much as likely.
+#: An entry joins a better one of its turn where it is at least a seventh (1 / e²) as likely to answer.
 _NEARLY = 2.0 * SCALE
 #: What is so much worse than the last hit can neither join one that is shown nor become one.
 _TOO_LATE = _NEARLY + SCALE * math.log(MOST_ENTRIES)

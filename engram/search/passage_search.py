@@ -30,14 +30,14 @@ def passage_hits(
 ) -> list[Hit]:
     """The best passages, one for each entry, those of a turn together, best first; none where nothing is likely.
 
-    ``without`` leaves steps of the ranking out by name.
+    ``without`` leaves steps of the ranking out by name; then no hit is too unlikely, since the others weigh less.
     """
     read, coverage = read_passages(source, query, asked, vector)
     if not len(read.chosen):
         return []
     ranked = rank_passages(read, asked, coverage, without=without)
     best = best_exchanges(read, coverage, np.where(_reasons(read), ranked.score, -np.inf), query.limit)
-    if not query.thorough:
+    if not query.thorough and not without:
         best = best[: _likely(read, asked, coverage, [one.score for one in best], source.relevance_floor)]
     return _hits(source.store, read, ranked, best)
 
