@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -31,6 +32,8 @@ __all__ = ["Hit", "Query", "Searcher"]
 
 #: Vectors of questions that are remembered.
 _REMEMBERED = 16
+#: Threads that embed questions while their words are looked up.
+_BESIDE = 2
 #: Episodes that text and vectors bring, each.
 CANDIDATES = 100
 #: Memories that a new one is compared with, at most.
@@ -55,6 +58,7 @@ class Searcher:
             index = {owner: LoadedVectors(owner, embedder.model_id, embedder.dimension) for owner in "pen"}
         self._index = index or {}
         self._vectors: dict[str, Floats] = {}
+        self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="embed") if embedder is not None else None
         self._lock = threading.Lock()
         self._counts = {table: TermCounts(table) for table in ("passage_fts", "episode_fts", "note_fts")}
 
@@ -71,18 +75,19 @@ class Searcher:
 
     def recall(self, query: Query) -> list[Hit]:
         """The best episodes, best first; own project and global ones only where a project is named."""
-        asked, vector = self._take_apart(query), self._vector_of(query)
+        asked, vector = self._take_apart(query), self._vector_coming(query)
         is_classic = self._settings.ranking == "classic"
-        pool = self._newest_pool(query, asked, vector) if is_classic else self._episode_pool(query, asked, vector)
+        pool = self._newest_pool(query, asked, vector()) if is_classic else self._episode_pool(query, asked, vector)
         ranked = rank_classic(pool, asked.now_ms) if is_classic else rank(pool, asked, EPISODE_WEIGHTS)
         return self._episode_hits(pool, ranked, query.limit)
 
-    def _episode_pool(self, query: Query, asked: Asked, vector: Floats | None) -> Pool:
-        """The candidates that text and vectors bring."""
+    def _episode_pool(self, query: Query, asked: Asked, coming: Callable[[], Floats | None]) -> Pool:
+        """The candidates that text and vectors bring; the text is asked while the question is being embedded."""
         terms = self._terms(asked, "episode_fts")
         bm25 = dict(
             search_episodes(self._store, terms, CANDIDATES, project_id=query.project_id, with_global=query.with_global)
         )
+        vector = coming()
         ids = sorted({*bm25, *self._nearest("e", vector, query)})
         rows = {
             row_id: row
@@ -148,6 +153,17 @@ class Searcher:
             while len(self._vectors) > _REMEMBERED:
                 del self._vectors[next(iter(self._vectors))]
         return vector
+
+    def _vector_coming(self, query: Query) -> Callable[[], Floats | None]:
+        """Begin to embed the question in another thread; call what is returned for its vector.
+
+        Both the model and SQLite let other threads run meanwhile.
+        """
+        with self._lock:
+            known = self._vectors.get(query.text)
+        if known is not None or self._beside is None:
+            return lambda: self._vector_of(query)
+        return self._beside.submit(self._vector_of, query).result
 
     def _nearest(self, owner: str, vector: Floats | None, query: Query) -> dict[int, float]:
         index = self._index.get(owner)
