@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0
 #: What the limit allows beyond the vectors in memory, in MB.
 ABOVE_INDEX_MB = 300.0
+#: Growth after which unused memory is given back although nothing heavy ran: questions leave some behind, too.
+GROWN_MB = 8.0
 
 
 class Housekeeper:
@@ -40,6 +42,8 @@ class Housekeeper:
         self._opened = file_identity(runtime.store)
         self._backup = DailyBackup(runtime)
         self._was_busy = False
+        #: What the process held when unused memory was last given back, in MB.
+        self._given_back_mb = 0.0
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
@@ -82,11 +86,12 @@ class Housekeeper:
             self._backup.look()
 
     def _look_at_memory(self) -> None:
-        is_busy = self._runtime.lane.is_busy
-        if is_busy or self._was_busy:
+        is_busy, used_mb = self._runtime.lane.is_busy, rss_mb()
+        if is_busy or self._was_busy or used_mb > self._given_back_mb + GROWN_MB:
             give_back_memory()
+            used_mb = self._given_back_mb = rss_mb()
         self._was_busy = is_busy
-        settings, used_mb = self._runtime.settings, rss_mb()
+        settings = self._runtime.settings
         limit_mb = float(settings.limit_rss_mb)
         if used_mb > limit_mb:
             # Counting the vectors costs something: only where it matters.
