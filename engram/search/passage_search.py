@@ -61,7 +61,9 @@ def rank_passages(read: Read, asked: Asked, coverage: Coverage, *, without: Coll
 def _reasons(read: Read) -> NDArray[np.bool_]:
     """False where neither text nor vector nor a neighbour's text speaks for a passage."""
     base = read.pool.base
-    return np.asarray(((base > 0) | (read.pool.best_of(read.pool.turn, base) > 0))[read.chosen], dtype=np.bool_)
+    near = np.maximum(read.pool.beside(1, base), read.pool.beside(-1, base))
+    told = np.maximum(np.maximum(base, near), read.pool.best_of(read.pool.turn, base))
+    return np.asarray(told[read.chosen] > 0, dtype=np.bool_)
 
 
 def best_exchanges(read: Read, coverage: Coverage, score: Column, limit: int) -> list[Exchange]:
