@@ -26,7 +26,7 @@ from typing import Any
 from engram.clock import FixedClock
 from engram.consolidation.service import Report, consolidate, undo_run
 from engram.ingest.service import ingest_all
-from engram.models import episodes, runs
+from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.store import Store, open_store
 from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT
 from engram.redaction import redact
@@ -86,7 +86,7 @@ class Year:
         for _ in range(USED_A_DAY):
             if there:
                 place = min(int(self.chance.expovariate(12 / len(there))), len(there) - 1)
-                episodes.note_access(self.store, there[place])
+                episode_changes.note_access(self.store, there[place])
 
     def embed(self) -> None:
         drain(self.runtime)
@@ -105,7 +105,7 @@ def recoverable(store: Store) -> dict[str, set[tuple[str, str]]]:
     found: dict[str, set[tuple[str, str]]] = {}
     for episode in episodes.all_episodes(store):
         texts = {("summary", episode.summary), ("content", episode.content)}
-        for change in episodes.history_of(store, episode.episode_id):
+        for change in episode_history.history_of(store, episode.episode_id):
             texts |= {(name, str(change.before[name])) for name in ("summary", "content") if name in change.before}
         texts |= {("evidence", one.uuid) for one in episodes.evidence_of(store, episode.id)}
         found[episode.episode_id] = texts

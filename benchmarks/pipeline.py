@@ -22,7 +22,8 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.embedding.load import load_embedder
-from engram.models.episodes import Episode, add_episode, new_episode_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, new_episode_id
 from engram.models.sessions import ensure_project
 from engram.models.store import Store, open_store
 from engram.paths import Home

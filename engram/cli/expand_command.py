@@ -11,7 +11,7 @@ from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.extraction.saving import require_episode
-from engram.models import episodes, injections
+from engram.models import episode_changes, episode_history, episodes, injections
 from engram.models.episodes import Episode
 from engram.models.store import Store
 
@@ -29,7 +29,7 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
     """
     with workspace.store() as store:
         episode = require_episode(store, episode_id)
-        episodes.note_access(store, episode_id)
+        episode_changes.note_access(store, episode_id)
         facts = expand_json(store, episode)
     if as_json:
         print_json(facts)
@@ -46,7 +46,7 @@ def expand_json(store: Store, episode: Episode) -> dict[str, Any]:
         "history": [
             {"at": iso(one.at_ms), "action": one.action, "reason": one.reason, "run": one.run_id,
              "before": dict(one.before), "after": dict(one.after)}
-            for one in episodes.history_of(store, episode.episode_id)
+            for one in episode_history.history_of(store, episode.episode_id)
         ],
         "injections": [
             {"session": one.session_id, "channel": one.channel, "state": one.state, "at": iso(one.at_ms),

@@ -16,7 +16,7 @@ from engram.cli.options import json_option, project_option
 from engram.cli.output import print_json, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
 from engram.errors import BadRequest
-from engram.models import episodes, sessions
+from engram.models import episode_changes, episodes, sessions
 from engram.models.forgetting import is_episode_forgotten
 from engram.models.store import Store
 from engram.transcripts.agent import CLAUDE_CODE
@@ -133,5 +133,5 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
                 store, episode.session_id, agent=CLAUDE_CODE.name, project_id=episode.project_id,
                 is_global=False, cwd="", at_ms=episode.created_at_ms,
             )  # fmt: skip
-        episodes.add_episode(store, episode, evidence, action="import")
+        episode_changes.add_episode(store, episode, evidence, action="import")
     return "added"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engram.atomic import read_regular, write_atomic
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.marks import Mark, latest_change, undone
 from engram.models.store import Store
@@ -113,7 +113,7 @@ class Context:
         with self.store.writing():
             now = self.current(episode)
             if now is not None:
-                episodes.change_episode(self.store, now[0], action, reason, run_id=self.run_id, **changes)
+                episode_changes.change_episode(self.store, now[0], action, reason, run_id=self.run_id, **changes)
         return now is not None
 
     # -- notes

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from engram.consolidation.context import Context
 from engram.errors import ExtractionError
-from engram.models import episodes
+from engram.models import episode_history
 from engram.models.episodes import Episode
 
 logger = logging.getLogger(__name__)
@@ -109,5 +109,5 @@ def _is_local(episode: Episode) -> bool:
 
 def _is_decided(context: Context, episode: Episode) -> bool:
     """True where the words are a person's, or those of several memories."""
-    history = episodes.history_of(context.store, episode.episode_id)
+    history = episode_history.history_of(context.store, episode.episode_id)
     return any(change.reason == "by hand" or change.action == "merge" for change in history)

@@ -17,8 +17,8 @@ from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.truth import supersede_outdated
 from engram.errors import BadRequest, NotFound
-from engram.models import episodes, marks, runs
-from engram.models.episodes import Change
+from engram.models import episode_changes, episode_history, episodes, marks, runs
+from engram.models.episode_history import Change
 from engram.models.store import Store
 from engram.models.work import last_run_ms, release_lease, take_lease
 from engram.settings import Settings
@@ -192,7 +192,9 @@ def _restore_note(settings: Settings, name: str, text: str, written: str | None,
 def _check_untouched(store: Store, changes: list[Change]) -> None:
     for change in changes:
         later = [
-            c for c in episodes.history_of(store, change.episode_id) if c.id > change.id and c.run_id != change.run_id
+            c
+            for c in episode_history.history_of(store, change.episode_id)
+            if c.id > change.id and c.run_id != change.run_id
         ]
         if later:
             raise BadRequest(
@@ -212,4 +214,4 @@ def _undo_change(store: Store, change: Change) -> None:
         fields = {
             name: tuple(value) if name in ("facts", "entities") else value for name, value in change.before.items()
         }
-        episodes.change_episode(store, episode, "undo", f"run {change.run_id}", run_id=change.run_id, **fields)
+        episode_changes.change_episode(store, episode, "undo", f"run {change.run_id}", run_id=change.run_id, **fields)

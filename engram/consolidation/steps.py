@@ -7,7 +7,7 @@ from engram.consolidation.context import Context
 from engram.consolidation.merging import merged_content, merged_summary, plain
 from engram.consolidation.truth import says_otherwise
 from engram.failpoint import reach
-from engram.models import episodes, runs
+from engram.models import episode_changes, episodes, runs
 from engram.models.episodes import Episode
 from engram.notes.daily import log_session
 
@@ -40,12 +40,12 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
             return kept
         kept, merged = now
         runs.add_merged_evidence(context.store, kept, merged, context.run_id)
-        episodes.change_episode(
+        episode_changes.change_episode(
             context.store, merged, "archive", f"says the same as {kept.episode_id}", run_id=context.run_id,
             status="archived", superseded_by=kept.episode_id,
         )  # fmt: skip
         if merged.session_id != kept.session_id:
-            kept = episodes.change_episode(
+            kept = episode_changes.change_episode(
                 context.store, kept, "confirm", f"came back as {merged.episode_id}", run_id=context.run_id,
                 confirmations=kept.confirmations + 1,
                 status="active" if kept.status == "provisional" else kept.status,
@@ -92,11 +92,11 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
             return False
         older, newer = now
         runs.add_merged_evidence(context.store, older, newer, context.run_id)
-        episodes.change_episode(
+        episode_changes.change_episode(
             context.store, older, "merge", f"took up {newer.episode_id}", run_id=context.run_id,
             **_merged_fields(older, newer),
         )  # fmt: skip
-        episodes.change_episode(
+        episode_changes.change_episode(
             context.store, newer, "archive", f"merged into {older.episode_id}", run_id=context.run_id,
             status="archived", superseded_by=older.episode_id,
         )  # fmt: skip

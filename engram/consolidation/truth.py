@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
 
@@ -191,7 +191,7 @@ def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id
         now = episodes.find_episode(store, older.episode_id)
         if now is None or now.revision != older.revision:
             return False
-        episodes.change_episode(
+        episode_changes.change_episode(
             store, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
             status="superseded", superseded_by=newer.episode_id, valid_to_ms=newer.valid_from_ms or newer.created_at_ms,
         )  # fmt: skip

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engram.extraction.candidate import Candidate, Scope
+from engram.models.episode_changes import add_episode, add_evidence, change_episode
+from engram.models.episode_history import history_of
 from engram.models.episodes import (
     Episode,
     Evidence,
-    add_episode,
-    add_evidence,
-    change_episode,
     episode_by_slot,
     episodes_of_turn,
     evidence_of,
-    history_of,
     is_slot_forgotten,
     new_episode_id,
     slot_of,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engram.errors import BadRequest, NotFound
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
 
@@ -75,7 +75,7 @@ def save_memory(
     )
     with store.writing():
         old = None if supersedes is None else require_episode(store, supersedes)
-        made = episodes.add_episode(store, made, [], action="save")
+        made = episode_changes.add_episode(store, made, [], action="save")
         if old is not None:
             supersede(store, old, made, "replaced by hand")
     return made
@@ -83,7 +83,7 @@ def save_memory(
 
 def supersede(store: Store, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:
     """Mark ``old`` as replaced by ``new`` from now on. Inside ``writing``."""
-    return episodes.change_episode(
+    return episode_changes.change_episode(
         store, old, "supersede", reason, run_id=run_id,
         status="superseded", superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or store.now_ms(),
     )  # fmt: skip
@@ -114,21 +114,23 @@ def edit_memory(
         found = require_episode(store, episode_id)
         if changes.get("scope") == "project" and found.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
-        return episodes.change_episode(store, found, "edit", "by hand", **changes)
+        return episode_changes.change_episode(store, found, "edit", "by hand", **changes)
 
 
 def pin_memory(store: Store, episode_id: str, *, is_pinned: bool = True) -> Episode:
     """Pin a memory (it never ages and heads every briefing), or unpin it."""
     with store.writing():
         found = require_episode(store, episode_id)
-        return episodes.change_episode(store, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned)
+        return episode_changes.change_episode(
+            store, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned
+        )
 
 
 def lower_memory(store: Store, episode_id: str) -> Episode:
     """Say that a memory is bad: it is never injected again and sinks in every answer; nothing is deleted."""
     with store.writing():
         found = require_episode(store, episode_id)
-        return episodes.change_episode(store, found, "bad", "by hand", is_lowered=True)
+        return episode_changes.change_episode(store, found, "bad", "by hand", is_lowered=True)
 
 
 def require_episode(store: Store, episode_id: str) -> Episode:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.models.packed import pack_text, unpack_text
+from engram.models.packed import unpack_text
 from engram.models.store import Store, Value
-from engram.models.uuids import pack_uuid, unpack_uuid
+from engram.models.uuids import unpack_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,224 +217,9 @@ def evidence_of(store: Store, row_id: int) -> list[Evidence]:
     return [Evidence(unpack_uuid(row[0]), row[1], row[2]) for row in rows]
 
 
-def add_episode(
-    store: Store, episode: Episode, evidence: Sequence[Evidence], *, action: str = "add", reason: str = "",
-    run_id: int | None = None,
-) -> Episode:  # fmt: skip
-    """Store a new episode with evidence, index, entities and history. Inside ``writing``."""
-    now = store.now_ms()
-    made = dataclasses.replace(
-        episode,
-        created_at_ms=episode.created_at_ms or now,
-        updated_at_ms=now,
-        kept_at_ms=episode.kept_at_ms or now,
-        stable_id=episode.stable_id or secrets.token_hex(8),
-    )
-    session_ref = (
-        store.value("SELECT id FROM session WHERE session_id = ?", (made.session_id,)) if made.session_id else None
-    )
-    columns = _values(made) | {"episode_id": made.episode_id, "session_ref": session_ref, "stable_id": made.stable_id,
-                               "origin": made.origin, "created_at_ms": made.created_at_ms,
-                               "kept_at_ms": made.kept_at_ms}  # fmt: skip
-    names = ", ".join(columns)
-    marks = ", ".join("?" * len(columns))
-    row_id = store.insert(f"INSERT INTO episode ({names}) VALUES ({marks})", list(columns.values()))
-    made = dataclasses.replace(made, id=row_id)
-    add_evidence(store, row_id, evidence)
-    index_episode(store, row_id)
-    _link_entities(store, made)
-    add_history(store, made.episode_id, action, reason, {}, _beginning(made), run_id=run_id)
-    return made
-
-
-def add_evidence(store: Store, row_id: int, evidence: Sequence[Evidence]) -> None:
-    """Add to what an episode rests on; entries it has already are left out. Inside ``writing``."""
-    have = {e.uuid for e in evidence_of(store, row_id)}
-    seq = int(store.value("SELECT coalesce(max(seq), -1) FROM evidence WHERE episode_ref = ?", (row_id,))) + 1
-    new = [e for e in dict.fromkeys(evidence) if not e.uuid or e.uuid not in have]
-    store.run_many(
-        "INSERT INTO evidence VALUES (?, ?, ?, ?, ?)",
-        [(row_id, seq + n, pack_uuid(e.uuid) if e.uuid else None, e.turn_id, e.session_id) for n, e in enumerate(new)],
-    )
-
-
-def change_episode(
-    store: Store, episode: Episode, action: str, reason: str = "", *, run_id: int | None = None, **changes: Any
-) -> Episode:
-    """Change fields of an episode and keep history; text changes drop its vector. Inside ``writing``."""
-    if not changes:
-        return episode
-    after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=store.now_ms())
-    is_text = bool({"summary", "content", "entities"} & set(changes))
-    if is_text:
-        unindex_episode(store, episode.id)
-    columns = _values(after)
-    if "content" in changes:
-        columns["packed_content"] = None
-    else:
-        del columns["content"]  # packed content stays packed
-    assignments = ", ".join(f"{name} = ?" for name in columns)
-    store.run(f"UPDATE episode SET {assignments} WHERE id = ?", [*columns.values(), episode.id])
-    if is_text:
-        index_episode(store, episode.id)
-        store.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
-        store.run("DELETE FROM episode_entity WHERE episode_ref = ?", (episode.id,))
-        _link_entities(store, after)
-    before, now = snapshot(episode), snapshot(after)
-    keys = [key for key in now if now[key] != before.get(key)]
-    add_history(
-        store,
-        episode.episode_id,
-        action,
-        reason,
-        {k: before.get(k) for k in keys},
-        {k: now[k] for k in keys},
-        run_id=run_id,
-    )
-    return after
-
-
-def note_access(store: Store, episode_id: str) -> None:
-    """Count that a memory was expanded."""
-    with store.writing():
-        store.run(
-            "UPDATE episode SET access_count = access_count + 1, accessed_at_ms = ? WHERE episode_id = ?",
-            (store.now_ms(), episode_id),
-        )
-        store.run(
-            "UPDATE injection SET expanded_at_ms = ? WHERE id = (SELECT max(id) FROM injection WHERE episode_id = ?) "
-            "AND expanded_at_ms IS NULL",
-            (store.now_ms(), episode_id),
-        )
-
-
-def delete_episode(store: Store, episode: Episode) -> None:
-    """Forget an episode for good: row, index, vector, entities, history, injections. Inside ``writing``.
-
-    Leaves tombstones for its id and its slot, so that neither an import nor the extractor brings it back.
-    """
-    now = store.now_ms()
-    unindex_episode(store, episode.id)
-    store.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
-    store.run("DELETE FROM evidence WHERE episode_ref = ?", (episode.id,))
-    store.run("DELETE FROM episode_entity WHERE episode_ref = ?", (episode.id,))
-    store.run("DELETE FROM entity WHERE id NOT IN (SELECT entity_id FROM episode_entity)")
-    store.run("DELETE FROM history WHERE episode_id = ?", (episode.episode_id,))
-    store.run("DELETE FROM injection WHERE episode_id = ?", (episode.episode_id,))
-    store.run(
-        "UPDATE episode SET superseded_by = '' WHERE superseded_by = ? AND superseded_by <> ''", (episode.episode_id,)
-    )
-    store.run("DELETE FROM episode WHERE id = ?", (episode.id,))
-    store.run("INSERT OR IGNORE INTO tombstone VALUES ('episode', ?, ?)", (episode.episode_id.encode(), now))
-    if episode.slot:
-        store.run("INSERT OR IGNORE INTO tombstone VALUES ('slot', ?, ?)", (episode.slot.encode(), now))
-
-
 def is_slot_forgotten(store: Store, slot: str) -> bool:
     """True where the user forgot what this slot held."""
     return store.row("SELECT 1 FROM tombstone WHERE kind = 'slot' AND key = ?", (slot.encode(),)) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One step of an episode's history."""
-
-    at_ms: int
-    action: str
-    reason: str
-    run_id: int | None
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
-    episode_id: str = ""
-    id: int = 0
-
-
-def add_history(
-    store: Store, episode_id: str, action: str, reason: str, before: Mapping[str, Any], after: Mapping[str, Any], *,
-    run_id: int | None = None,
-) -> None:  # fmt: skip
-    """Keep one step of an episode's history. Inside ``writing``."""
-    store.run(
-        "INSERT INTO history (episode_id, at_ms, action, reason, run_id, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (episode_id, store.now_ms(), action, reason, run_id,
-         json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False)),
-    )  # fmt: skip
-
-
-def history_of(store: Store, episode_id: str) -> list[Change]:
-    """An episode's history, the oldest step first."""
-    rows = store.rows(
-        "SELECT at_ms, action, reason, run_id, before, after, episode_id, id FROM history WHERE episode_id = ? ORDER BY id",
-        (episode_id,),
-    )
-    return [
-        Change(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5]), row[6], row[7]) for row in rows
-    ]
-
-
-def _values(episode: Episode) -> dict[str, Value]:
-    """The columns that may change, as stored."""
-    return {
-        "slot": episode.slot, "kind": episode.kind, "project_id": episode.project_id, "scope": episode.scope,
-        "summary": episode.summary, "content": pack_text(episode.content),
-        "facts": json.dumps(episode.facts, ensure_ascii=False),
-        "entities": json.dumps(episode.entities, ensure_ascii=False),
-        "importance": episode.importance, "source": episode.source, "voice": episode.voice, "status": episode.status,
-        "confidence": episode.confidence, "quality": episode.quality, "suspect": episode.suspect,
-        "is_pinned": int(episode.is_pinned), "is_lowered": int(episode.is_lowered), "weight": episode.weight,
-        "stale_reason": episode.stale_reason, "valid_from_ms": episode.valid_from_ms, "valid_to_ms": episode.valid_to_ms,
-        "superseded_by": episode.superseded_by, "extractor": episode.extractor,
-        "accessed_at_ms": episode.accessed_at_ms, "access_count": episode.access_count,
-        "confirmations": episode.confirmations, "graduated_at_ms": episode.graduated_at_ms,
-        "revision": episode.revision, "updated_at_ms": episode.updated_at_ms,
-    }  # fmt: skip
-
-
-def snapshot(episode: Episode) -> dict[str, Any]:
-    """What history keeps of an episode."""
-    left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
-    facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
-    return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}
-
-
-def _beginning(episode: Episode) -> dict[str, Any]:
-    """What history keeps of a new episode. The rest stands in the episode, or in what a later change replaced."""
-    facts = snapshot(episode)
-    return {key: facts[key] for key in ("kind", "status", "importance", "confidence", "source", "extractor")}
-
-
-def index_episode(store: Store, row_id: int) -> None:
-    """Take an episode into the text index as it stands in the table. Inside ``writing``."""
-    store.run_many("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
-                   _indexed(store, row_id))  # fmt: skip
-
-
-def unindex_episode(store: Store, row_id: int) -> None:
-    """Take an episode out of the text index; it must stand in the table as it was indexed. Inside ``writing``."""
-    store.run_many("INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
-                   _indexed(store, row_id))  # fmt: skip
-
-
-def rebuild_episode_index(store: Store) -> None:
-    """Make the text index of episodes anew. Inside ``writing``."""
-    store.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
-    for (row_id,) in store.rows("SELECT id FROM episode ORDER BY id"):
-        index_episode(store, int(row_id))
-
-
-def _indexed(store: Store, row_id: int) -> list[tuple[Value, ...]]:
-    """What the index holds of an episode. Content that was packed because of its age is not in it."""
-    rows = store.rows("SELECT id, summary, content, entities FROM episode WHERE id = ?", (row_id,))
-    return [(row[0], row[1], unpack_text(row[2]), row[3]) for row in rows]
-
-
-def _link_entities(store: Store, episode: Episode) -> None:
-    for name in dict.fromkeys(episode.entities):
-        store.run("INSERT OR IGNORE INTO entity (kind, name) VALUES ('', ?)", (name,))
-        store.run(
-            "INSERT OR IGNORE INTO episode_entity SELECT id, ? FROM entity WHERE kind = '' AND name = ?",
-            (episode.id, name),
-        )
 
 
 def related_episodes(store: Store, episode: Episode, limit: int = 5) -> list[Episode]:

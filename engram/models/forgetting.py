@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 
 from engram.models.entries import entries_of_turn, turn_of_entry
-from engram.models.episodes import Episode, delete_episode, evidence_of, select_episodes
+from engram.models.episode_changes import delete_episode
+from engram.models.episodes import Episode, evidence_of, select_episodes
 from engram.models.notes import drop_note
 from engram.models.store import Store
 from engram.models.turns import delete_turn

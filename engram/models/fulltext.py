@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from engram.models.episodes import rebuild_episode_index
+from engram.models.episode_index import rebuild_episode_index
 from engram.models.store import Store, Value
 
 _WORD = re.compile(r"\w+", re.UNICODE)

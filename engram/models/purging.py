@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engram.models.episodes import Episode, delete_episode, select_episodes
+from engram.models.episode_changes import delete_episode
+from engram.models.episodes import Episode, select_episodes
 from engram.models.store import Store
 
 

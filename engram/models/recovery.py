@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engram.atomic import locked_folder, read_regular
 from engram.errors import BadRequest, EngramError
-from engram.models import episodes, sessions
+from engram.models import episode_changes, episodes, sessions
 from engram.models.backup import drop_database
 from engram.models.episodes import Episode
 from engram.models.pauses import carry_pauses
@@ -119,7 +119,7 @@ def _carry(store: Store, source: Store, one: Episode) -> bool:
                 is_global=session.is_global, cwd=session.cwd, at_ms=session.first_at_ms,
             )  # fmt: skip
         made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
-        episodes.add_episode(store, made, evidence, action="recover", reason="by hand")
+        episode_changes.add_episode(store, made, evidence, action="recover", reason="by hand")
     return True
 
 

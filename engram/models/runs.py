@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.models import episodes
-from engram.models.episodes import Change, Episode, add_history
+from engram.models import episode_changes, episode_history, episode_index, episodes
+from engram.models.episode_history import Change, add_history
+from engram.models.episodes import Episode
 from engram.models.packed import pack_text
 from engram.models.store import Store, Value
 from engram.models.uuids import pack_uuid
@@ -102,15 +103,15 @@ def unpack_content(store: Store, episode_id: str) -> None:
 
 
 def _reindexed(store: Store, row_id: int, sql: str, parameters: Sequence[Value]) -> None:
-    episodes.unindex_episode(store, row_id)
+    episode_index.unindex_episode(store, row_id)
     store.run(sql, parameters)
-    episodes.index_episode(store, row_id)
+    episode_index.index_episode(store, row_id)
 
 
 def add_merged_evidence(store: Store, kept: Episode, merged: Episode, run_id: int | None) -> None:
     """Give ``kept`` the evidence of ``merged`` too, logged so that it can be taken back. Inside ``writing``."""
     before = int(store.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (kept.id,)))
-    episodes.add_evidence(store, kept.id, episodes.evidence_of(store, merged.id))
+    episode_changes.add_evidence(store, kept.id, episodes.evidence_of(store, merged.id))
     after = int(store.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (kept.id,)))
     if after > before:
         add_history(store, kept.episode_id, "evidence", f"from {merged.episode_id}", {"count": before}, {"count": after},
@@ -153,7 +154,7 @@ def content_digest(store: Store) -> str:
     digest = hashlib.sha256()
     for episode in episodes.all_episodes(store):
         state = {
-            **episodes.snapshot(episode),
+            **episode_history.snapshot(episode),
             "evidence": [pack_uuid(e.uuid).hex() for e in episodes.evidence_of(store, episode.id)],
         }
         packed = store.value("SELECT packed_content IS NOT NULL FROM episode WHERE id = ?", (episode.id,))

@@ -38,6 +38,11 @@ class LoadedVectors:
     def __len__(self) -> int:
         return len(self._index)
 
+    @property
+    def bytes_used(self) -> int:
+        """Memory of the matrix, in bytes."""
+        return self._index.bytes_used
+
     def refresh(self, store: Store) -> int:
         """Read what was written since the last time and drop what was forgotten; returns how many rows were read.
 

@@ -73,6 +73,11 @@ class Searcher:
         """
         return sum(vectors.catch_up(self._store) for vectors in self._index.values())
 
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the vectors, in bytes."""
+        return sum(vectors.bytes_used for vectors in self._index.values())
+
     def recall(self, query: Query) -> list[Hit]:
         """The best episodes, best first; own project and global ones only where a project is named."""
         asked, vector = self._take_apart(query), self._vector_coming(query)

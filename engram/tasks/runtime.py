@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from engram.errors import EmbeddingError, EngramError
 from engram.models.store import Store
-from engram.models.vectors import count_vectors
 from engram.models.work import note_failure, note_success
 from engram.redaction import redact
 from engram.settings import Settings
@@ -57,10 +56,7 @@ class Runtime:
 
     def index_mb(self) -> float:
         """Size of the vectors in memory, in MB."""
-        if self.embedder is None:
-            return 0.0
-        rows = sum(count_vectors(self.store, owner) for owner in "pen")
-        return round(rows * self.embedder.dimension * 4 / 1e6, 1)
+        return round(self.searcher.index_bytes / 1e6, 1)
 
     def refresh_index(self) -> None:
         """Bring the vectors in memory up to date, and drop what was forgotten."""

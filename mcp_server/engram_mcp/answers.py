@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engram.clock import parse_time_ms
-from engram.models.episodes import Change, Episode
+from engram.models.episode_history import Change
+from engram.models.episodes import Episode
 from engram.models.turns import EvidencePlace
 from engram.redaction.display import fence_safe, one_line
 

@@ -9,7 +9,7 @@ from engram.clock import iso_time, parse_time_ms
 from engram.errors import BadRequest
 from engram.extraction.saving import require_episode, save_memory
 from engram.ingest.folder import scope_of_folder
-from engram.models import episodes, injections, notes
+from engram.models import episode_changes, episode_history, episodes, injections, notes
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
@@ -73,10 +73,12 @@ def expand(access: Access, episode_id: str) -> str:
     """Everything that is known of one memory; counts the access."""
     with access.store() as store:
         episode = require_episode(store, episode_id)
-        episodes.note_access(store, episode_id)
+        episode_changes.note_access(store, episode_id)
         uuids = [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid]
         related = episodes.related_episodes(store, episode)
-        return answers.expand_text(episode, places_of(store, uuids), related, episodes.history_of(store, episode_id))
+        return answers.expand_text(
+            episode, places_of(store, uuids), related, episode_history.history_of(store, episode_id)
+        )
 
 
 def get(access: Access, source: str, start: int | None, lines: int | None) -> str:

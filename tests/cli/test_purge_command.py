@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.store import Store
 
 Run = Callable[..., Result]
@@ -21,7 +21,7 @@ def archived(filled: Store) -> list[str]:
     some = [one for one in episodes.all_episodes(filled) if one.importance == "normal"][:2]
     with filled.writing():
         for one in some:
-            episodes.change_episode(filled, one, "age", "not used for 180 days", status="archived")
+            episode_changes.change_episode(filled, one, "age", "not used for 180 days", status="archived")
     return [one.episode_id for one in some]
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from engram.cli.main import engram
 from engram.extraction.saving import save_memory
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.store import open_store
 from engram.paths import Home, default_home
@@ -25,7 +25,7 @@ def home() -> Home:
         save_memory(store, "The mast is brown", str, scope="global")
         make_backup(store, places.backups)
         with store.writing():
-            episodes.add_episode(store, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
+            episode_changes.add_episode(store, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
     return places
 
 

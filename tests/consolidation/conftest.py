@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store, open_store
 from engram.settings import Settings
@@ -44,7 +44,7 @@ def keep(store: Store) -> Keep:
         made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope="global")
         made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
         with store.writing():
-            return episodes.add_episode(
+            return episode_changes.add_episode(
                 store, made, evidence or [Evidence(f"uuid of {made.episode_id}", made.session_id or "s1")]
             )
 

@@ -10,7 +10,7 @@ from engram.clock import FixedClock
 from engram.consolidation.arrivals import welcome
 from engram.embedding.embedder import Embedder
 from engram.embedding.hashed import HashedEmbedder
-from engram.models import episodes
+from engram.models import episode_history, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.search.embed import embed_missing
@@ -37,7 +37,7 @@ def test_a_decision_that_gives_up_an_older_one_replaces_it_at_once(
     assert found is not None
     assert (found.status, found.superseded_by) == ("superseded", new.episode_id)
     assert len(told) == 1
-    assert episodes.history_of(store, old.episode_id)[-1].action == "supersede"
+    assert episode_history.history_of(store, old.episode_id)[-1].action == "supersede"
 
 
 def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
@@ -52,7 +52,7 @@ def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
     found = episodes.find_episode(store, old.episode_id)
     assert found is not None
     assert found.summary == "the queue is SQLite | SQLite holds the queue"
-    assert episodes.history_of(store, old.episode_id)[-1].before["summary"] == "the queue is SQLite"
+    assert episode_history.history_of(store, old.episode_id)[-1].before["summary"] == "the queue is SQLite"
     assert [e.episode_id for e in episodes.all_episodes(store) if e.status == "active"] == [old.episode_id]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate, undo_run
 from engram.errors import BadRequest
-from engram.models import episodes, runs
+from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store, open_store
 from engram.settings import Settings
@@ -45,7 +45,7 @@ def keep(store: Store, summary: str, **changes: object) -> Episode:
     made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope="global")
     made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
     with store.writing():
-        return episodes.add_episode(store, made, [Evidence(f"uuid of {made.episode_id}", "s1")])
+        return episode_changes.add_episode(store, made, [Evidence(f"uuid of {made.episode_id}", "s1")])
 
 
 def status_of(store: Store, episode: Episode) -> str:
@@ -252,7 +252,7 @@ def test_no_run_reduces_what_can_be_recovered(data: st.DataObject, tmp_path_fact
         for episode_id, (summary, content) in texts.items():
             found = episodes.find_episode(store, episode_id)
             assert found is not None
-            history = episodes.history_of(store, episode_id)
+            history = episode_history.history_of(store, episode_id)
             assert summary == found.summary or summary in [c.before.get("summary") for c in history]
             assert content == found.content or content in [c.before.get("content") for c in history]
         assert store.find_damage() == ""

@@ -9,7 +9,7 @@ from engram.clock import FixedClock
 from engram.consolidation import steps
 from engram.consolidation.context import Context
 from engram.consolidation.service import consolidate, undo_run
-from engram.models import episodes, runs
+from engram.models import episode_changes, episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.settings import Settings
@@ -56,7 +56,7 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
     context = Context(store, settings, run_id=1)
     seen = now(store, first)
     with store.writing():
-        episodes.change_episode(store, seen, "edit", "by hand", summary="my own words", content="mine")
+        episode_changes.change_episode(store, seen, "edit", "by hand", summary="my own words", content="mine")
 
     assert not context.change(seen, "age", "old", weight=0.7)
     assert not steps._merge(context, seen, second, 0.95)
@@ -69,7 +69,7 @@ def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, setting
     episode = keep("used right now")
     context = Context(store, settings)
     seen = now(store, episode)
-    episodes.note_access(store, episode.episode_id)
+    episode_changes.note_access(store, episode.episode_id)
 
     context.change(seen, "age", "old", weight=0.7)
 
@@ -139,7 +139,7 @@ def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_ba
     before = note.read_bytes()
     assert b"we use npm" in before
     with store.writing():
-        episodes.change_episode(store, now(store, old), "supersede", "by hand", status="superseded")
+        episode_changes.change_episode(store, now(store, old), "supersede", "by hand", status="superseded")
 
     report = consolidate(store, settings, is_forced=True)
 

@@ -14,7 +14,7 @@ import pytest
 from engram.consolidation.forget import forget_episode, plan_forget
 from engram.errors import NotFound
 from engram.ingest.service import ingest_file
-from engram.models import episodes, forgetting, injections, runs, vectors
+from engram.models import episode_changes, episode_history, episodes, forgetting, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.store import Store, open_store
@@ -76,7 +76,7 @@ def remember(store: Store, summary: str, turn_number: int) -> Episode:
         project_id=stored.project_id, project="boat", entities=("hull",), facts=(summary,), slot=summary[:8],
     )  # fmt: skip
     with store.writing():
-        return episodes.add_episode(store, made, evidence)
+        return episode_changes.add_episode(store, made, evidence)
 
 
 @pytest.fixture
@@ -105,9 +105,9 @@ def spread(store: Store, home: Home, target: Episode) -> None:
     )  # fmt: skip
     with store.writing():
         vectors.put_vectors(store, "m", [("e", target.id, 0, b"zanzibar")])
-        changed = episodes.change_episode(store, target, "edit", "quokkafied", summary="The hull is quokkafied")
+        changed = episode_changes.change_episode(store, target, "edit", "quokkafied", summary="The hull is quokkafied")
         injections.add_injections(store, [Injection(SESSION, "p", "prompt", target.episode_id, 0.5, 9, "shown")])
-        episodes.change_episode(store, changed, "edit", "back", summary=target.summary)
+        episode_changes.change_episode(store, changed, "edit", "back", summary=target.summary)
     store.checkpoint("TRUNCATE")
     home.backups.mkdir(mode=0o700)
     shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")
@@ -187,16 +187,16 @@ def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: 
 def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: Episode) -> None:
     other = remember(store, "The mast stays brown", 2)
     with store.writing():
-        episodes.change_episode(
+        episode_changes.change_episode(
             store, other, "merge", f"with {target.episode_id}", summary=f"{other.summary} | zanzibarian"
         )
         merged = episodes.find_episode(store, other.episode_id)
         assert merged is not None
-        episodes.change_episode(store, merged, "undo", "split", summary=other.summary)
+        episode_changes.change_episode(store, merged, "undo", "split", summary=other.summary)
 
     forget_episode(store, home, target.episode_id, keep_turns=True)
 
-    told = [dataclasses.asdict(one) for one in episodes.history_of(store, other.episode_id)]
+    told = [dataclasses.asdict(one) for one in episode_history.history_of(store, other.episode_id)]
     assert target.episode_id not in json.dumps(told)
 
 

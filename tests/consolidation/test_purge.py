@@ -16,7 +16,7 @@ from engram.errors import BadRequest, NotFound
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
-from engram.models import episodes, purging, runs
+from engram.models import episode_changes, episode_history, episodes, purging, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.models.turns import turns_of_session
@@ -48,7 +48,7 @@ def test_only_archived_memories_that_nobody_touched_for_long_are_planned(
     keep("active")
     keep("provisional", status="provisional")
     clock.advance(190 * DAY)
-    episodes.note_access(store, used.episode_id)
+    episode_changes.note_access(store, used.episode_id)
     keep("archived just now", status="archived")
 
     plan = plan_purge(store, archived_days=180)
@@ -84,7 +84,7 @@ def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store
     assert report.episode_ids == (gone.episode_id,)
     assert not is_there(store, gone)
     assert is_there(store, stays)
-    assert episodes.history_of(store, gone.episode_id) == []
+    assert episode_history.history_of(store, gone.episode_id) == []
     assert count_vectors(store, "e") == 1
     assert store.rows("SELECT rowid FROM episode_fts WHERE episode_fts MATCH 'zanzibarian'") == []
     assert store.find_damage() == ""
@@ -97,8 +97,8 @@ def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep)
     changed, used, gone = (keep(f"archived {n}", status="archived") for n in range(3))
     plan = plan_purge(store, archived_days=-1)
     with store.writing():
-        episodes.change_episode(store, changed, "edit", "by hand", status="active")
-    episodes.note_access(store, used.episode_id)
+        episode_changes.change_episode(store, changed, "edit", "by hand", status="active")
+    episode_changes.note_access(store, used.episode_id)
 
     report = purge(store, plan)
 
@@ -160,7 +160,7 @@ def test_turns_stay_and_another_extraction_of_them_makes_no_purged_memory_again(
     made = episodes.all_episodes(store)
     with store.writing():
         for one in made:
-            episodes.change_episode(store, one, "age", "test", status="archived", importance="normal")
+            episode_changes.change_episode(store, one, "age", "test", status="archived", importance="normal")
     turns = turns_of_session(store, session)
 
     report = purge(store, plan_purge(store, archived_days=-1))

@@ -10,7 +10,7 @@ import pytest
 from engram.consolidation.rewording import REWRITTEN
 from engram.consolidation.service import Report, consolidate, undo_run
 from engram.errors import BudgetReached
-from engram.models import episodes, runs
+from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.settings import Settings
@@ -85,7 +85,7 @@ def test_summary_kind_and_entities_change_and_the_verbatim_text_and_evidence_sta
     assert (after.summary, after.kind, after.entities) == ("the missing lock, fixed in new.py", "fix", ("new.py",))
     assert (after.content, episodes.evidence_of(store, after.id)) == (episode.content, rests_on)
     assert after.extractor.startswith("local-1")
-    change = episodes.history_of(store, episode.episode_id)[-1]
+    change = episode_history.history_of(store, episode.episode_id)[-1]
     assert (change.action, change.reason) == (REWRITTEN, "in the words of test-model")
     assert change.before["summary"] == "I fixed it"
     assert report.lines == (f"reword {episode.episode_id} (in the words of test-model)",)
@@ -112,7 +112,7 @@ def test_the_used_come_first_and_a_few_a_run(
 ) -> None:
     some = [local(f"memory number {n}", quality=0.5 + n / 100) for n in range(settings.llm_rewrite_limit + 2)]
     used = local("used, though of little quality", quality=0.1)
-    episodes.note_access(store, used.episode_id)
+    episode_changes.note_access(store, used.episode_id)
     high = local("highly important", importance="high")
 
     tidy()
@@ -127,7 +127,7 @@ def test_what_a_person_decided_or_another_extractor_made_is_left_alone(
 ) -> None:
     edited = local("edited by hand")
     with store.writing():
-        episodes.change_episode(store, edited, "edit", "by hand", importance="high")
+        episode_changes.change_episode(store, edited, "edit", "by hand", importance="high")
     local("pinned", is_pinned=True)
     local("lowered", is_lowered=True)
     local("suspect", suspect="orders")

@@ -11,7 +11,7 @@ import pytest
 from engram.clock import FixedClock
 from engram.consolidation.truth import replaces, supersede_pairs
 from engram.embedding.embedder import Embedder
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
 from engram.search.embed import embed_missing
@@ -43,9 +43,9 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
         new_ids = []
         for number, (old, new, _) in enumerate(CHANGED):
             with store.writing():
-                episodes.add_episode(store, decision(old, clock.at_ms + number), [])
+                episode_changes.add_episode(store, decision(old, clock.at_ms + number), [])
                 new_ids.append(
-                    episodes.add_episode(store, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
+                    episode_changes.add_episode(store, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
                 )
         while embed_missing(store, bundled):
             pass

@@ -17,7 +17,9 @@ from engram.extraction.candidate import Candidate, Importance, Kind, Status
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.service import BATCH_TURNS, ExtractReport, extract_session
 from engram.ingest.service import ingest_file
-from engram.models.episodes import all_episodes, change_episode, delete_episode, evidence_of, history_of
+from engram.models.episode_changes import change_episode, delete_episode
+from engram.models.episode_history import history_of
+from engram.models.episodes import all_episodes, evidence_of
 from engram.models.sessions import find_session
 from engram.models.store import Store, open_store
 from engram.models.vectors import load_vectors

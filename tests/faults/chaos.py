@@ -30,7 +30,8 @@ from engram.consolidation.service import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.candidate import Candidate, Kind, Status
 from engram.ingest.service import ingest_all
-from engram.models.episodes import Episode, add_episode, new_episode_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, new_episode_id
 from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService

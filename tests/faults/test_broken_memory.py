@@ -14,7 +14,7 @@ from transcript_lines import say
 from engram.errors import BrokenDatabase, NewerSchema
 from engram.extraction.saving import pin_memory, save_memory
 from engram.ingest.service import ingest_all
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.episodes import Episode
 from engram.models.sessions import list_projects
@@ -59,7 +59,7 @@ def fill(settings: Settings) -> None:
         pinned = Episode(episodes.new_episode_id(), "fact", "Pinned", "x", project_id=project.id, slot="p")
         with store.writing():
             for one in (automatic, pinned):
-                episodes.add_episode(store, one, [])
+                episode_changes.add_episode(store, one, [])
         pin_memory(store, pinned.episode_id)
         make_backup(store, places.backups)
         save_memory(store, "Saved since the backup", redact, project_id=project.id)
@@ -141,7 +141,7 @@ def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         (saved,) = [one for one in episodes.all_episodes(store) if one.summary == "Saved before the backup"]
         with store.writing():
-            episodes.delete_episode(store, saved)
+            episode_changes.delete_episode(store, saved)
         store.checkpoint("TRUNCATE")
     settings.places.memory_db.rename(settings.home / "aside.db")
     shutil.copyfile(settings.home / "aside.db", settings.places.memory_db)

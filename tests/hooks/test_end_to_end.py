@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from engram.models import injections, sessions
-from engram.models.episodes import Episode, Evidence, add_episode, new_episode_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.search.service import Hit, Query, Searcher

@@ -16,7 +16,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from engram.clock import FixedClock
-from engram.models import episodes, sessions
+from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode
 from engram.models.store import open_store
 from engram.settings import Settings
@@ -56,7 +56,7 @@ def settings(tmp_path: Path) -> Settings:
                 f"ep_00000000000{number}", "decision", summary, f"We talked about it: {summary}.", project_id=project.id,
                 importance="high" if number == 0 else "normal", entities=("cache.py",), voice="user",
             )  # fmt: skip
-            episodes.add_episode(store, made_episode, [])
+            episode_changes.add_episode(store, made_episode, [])
             clock.advance(86_400)
     (made.places.notes / "MEMORY.md").write_text("# Memory\n\n## Hosts\nthe zebra host is staging\n")
     return made

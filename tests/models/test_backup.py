@@ -14,7 +14,7 @@ import pytest
 from engram.clock import FixedClock
 from engram.errors import BadRequest, BrokenDatabase, StoreError
 from engram.models import backup as backups
-from engram.models import episodes
+from engram.models import episode_changes, episodes
 from engram.models.backup import holding_backups, list_backups, make_backup
 from engram.models.episodes import Episode, Evidence
 from engram.models.recovery import recover_by_hand, restore_backup
@@ -56,7 +56,7 @@ def keep(store: Store, text: str, **fields: object) -> Episode:
         made = Episode(
             episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
         )  # type: ignore[arg-type]
-        return episodes.add_episode(store, made, [Evidence(ENTRY, "s1", None)])
+        return episode_changes.add_episode(store, made, [Evidence(ENTRY, "s1", None)])
 
 
 def summaries(path: Path) -> list[str]:
@@ -188,7 +188,7 @@ def test_what_was_done_by_hand_is_carried_over_and_the_rest_is_not(store: Store,
     keep(store, "Pinned", is_pinned=True, slot="slot-2")
     gone = keep(store, "Forgotten", source="manual")
     with store.writing():
-        episodes.delete_episode(store, gone)
+        episode_changes.delete_episode(store, gone)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
     found = recover_by_hand(new, [store.path, store.path])
@@ -206,7 +206,7 @@ def test_what_was_forgotten_since_the_backup_does_not_come_back(store: Store, fo
     gone = keep(store, "Forgotten later", source="manual")
     made = make_backup(store, folder)
     with store.writing():
-        episodes.delete_episode(store, gone)
+        episode_changes.delete_episode(store, gone)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
     recover_by_hand(new, [store.path, made.path])

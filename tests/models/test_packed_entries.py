@@ -16,7 +16,9 @@ from engram.transcripts.record import EntryRef
 ENTRIES = st.lists(
     st.builds(
         EntryRef,
-        st.one_of(st.uuids().map(str), st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)),
+        st.one_of(
+            st.uuids().map(str), st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
+        ),
         st.integers(0, 2**40),
         st.integers(0, 2**31),
         st.integers(0, 2**31),

@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 from engram.errors import ForeignDatabase, Moved, NewerSchema
-from engram.models import episodes, fulltext, sessions, transcripts, turns, uuids, vectors, work
+from engram.models import (
+    episode_changes,
+    episode_history,
+    episodes,
+    fulltext,
+    sessions,
+    transcripts,
+    turns,
+    uuids,
+    vectors,
+    work,
+)
 from engram.models.store import Store, open_store
 from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
 
@@ -126,14 +137,14 @@ def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
 
 def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
     with store.writing():
-        made = episodes.add_episode(
+        made = episode_changes.add_episode(
             store, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), []
         )
-        episodes.change_episode(store, made, "edit", "better words", summary="lock is held")
+        episode_changes.change_episode(store, made, "edit", "better words", summary="lock is held")
 
     assert fulltext.search_episodes(store, ["flock"], 5) == []
     assert fulltext.search_episodes(store, ["held"], 5)[0][0] == made.id
-    changes = episodes.history_of(store, made.episode_id)
+    changes = episode_history.history_of(store, made.episode_id)
     assert [c.action for c in changes] == ["add", "edit"]
     assert changes[1].before == {"summary": "flock leaks"}
 
@@ -141,10 +152,10 @@ def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Stor
 def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None:
     slot = episodes.slot_of("turn", "fix", "flock leaks")
     with store.writing():
-        made = episodes.add_episode(
+        made = episode_changes.add_episode(
             store, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot), []
         )
-        episodes.delete_episode(store, made)
+        episode_changes.delete_episode(store, made)
 
     assert episodes.find_episode(store, made.episode_id) is None
     assert episodes.is_slot_forgotten(store, slot)
@@ -226,3 +237,19 @@ def test_a_newer_database_is_refused_and_not_changed(store: Store) -> None:
 @pytest.mark.parametrize("text", [PROMPT, "msg_1", "exactly16letters", "t" * 15, "ÄÖ", PROMPT.upper()])
 def test_every_uuid_survives_packing(text: str) -> None:
     assert uuids.unpack_uuid(uuids.pack_uuid(text)) == text
+
+
+def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:
+    with store.writing():
+        made = episode_changes.add_episode(
+            store, episodes.Episode(episodes.new_episode_id(), "fact", "a summary", "content"), []
+        )
+        vectors.put_vectors(store, "m", [("e", made.id, 0, b"\0\0")])
+        episode_changes.change_episode(store, made, "edit", is_pinned=True)
+    kept = vectors.load_vectors(store, "e", "m")
+
+    with store.writing():
+        episode_changes.change_episode(store, made, "edit", scope="global")
+
+    assert [row[0] for row in kept] == [made.id]
+    assert vectors.load_vectors(store, "e", "m") == []

@@ -12,7 +12,8 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.models import sessions
-from engram.models.episodes import Episode, Evidence, add_episode, new_episode_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService

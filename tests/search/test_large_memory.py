@@ -10,7 +10,8 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.models import fulltext
-from engram.models.episodes import Episode, add_episode, delete_episode, new_episode_id
+from engram.models.episode_changes import add_episode, delete_episode
+from engram.models.episodes import Episode, new_episode_id
 from engram.models.fulltext import document_counts, match_expression, search_episodes
 from engram.models.sessions import ensure_project
 from engram.models.store import Store, open_store

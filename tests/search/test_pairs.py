@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engram.models.episodes import Episode, add_episode, new_episode_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
 from engram.models.vectors import load_vectors, put_vectors
 from engram.search import pairs

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.models.episodes import Episode, Evidence, add_episode, new_episode_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.sessions import ensure_project, ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript

@@ -15,7 +15,8 @@ from engram.clock import FixedClock
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.ingest.service import ingest_file
-from engram.models.episodes import all_episodes, change_episode
+from engram.models.episode_changes import change_episode
+from engram.models.episodes import all_episodes
 from engram.models.sessions import find_session
 from engram.models.store import Store, open_store
 from engram.models.work import WorkState, find_work, list_stages

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.models.episodes import Episode, add_episode, new_episode_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import open_store
 from engram.paths import Home
 from engram.recollection.client import ask_worker

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from engram.embedding.embedder import Embedder
 from engram.models.counts import count_totals
-from engram.models.episodes import Episode, Evidence, add_episode, new_episode_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.search_rows import count_documents
 from engram.models.sessions import SessionRow, ensure_project, ensure_session
 from engram.models.store import Store

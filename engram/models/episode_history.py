@@ -1,0 +1,56 @@
+"""The history of episodes: what changed in each, when and why, so that a run can be taken back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engram.models.episodes import Episode
+from engram.models.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of an episode's history."""
+
+    at_ms: int
+    action: str
+    reason: str
+    run_id: int | None
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    episode_id: str = ""
+    id: int = 0
+
+
+def add_history(
+    store: Store, episode_id: str, action: str, reason: str, before: Mapping[str, Any], after: Mapping[str, Any], *,
+    run_id: int | None = None,
+) -> None:  # fmt: skip
+    """Keep one step of an episode's history. Inside ``writing``."""
+    store.run(
+        "INSERT INTO history (episode_id, at_ms, action, reason, run_id, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (episode_id, store.now_ms(), action, reason, run_id,
+         json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False)),
+    )  # fmt: skip
+
+
+def history_of(store: Store, episode_id: str) -> list[Change]:
+    """An episode's history, the oldest step first."""
+    rows = store.rows(
+        "SELECT at_ms, action, reason, run_id, before, after, episode_id, id FROM history WHERE episode_id = ? ORDER BY id",
+        (episode_id,),
+    )
+    return [
+        Change(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5]), row[6], row[7]) for row in rows
+    ]
+
+
+def snapshot(episode: Episode) -> dict[str, Any]:
+    """What history keeps of an episode."""
+    left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
+    facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
+    return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}

@@ -1,0 +1,31 @@
+"""The text index of episodes. It holds no text itself: an episode leaves it by the words it was indexed with."""
+
+from __future__ import annotations
+
+from engram.models.packed import unpack_text
+from engram.models.store import Store, Value
+
+
+def index_episode(store: Store, row_id: int) -> None:
+    """Take an episode into the text index as it stands in the table. Inside ``writing``."""
+    store.run_many("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
+                   _indexed(store, row_id))  # fmt: skip
+
+
+def unindex_episode(store: Store, row_id: int) -> None:
+    """Take an episode out of the text index; it must stand in the table as it was indexed. Inside ``writing``."""
+    store.run_many("INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
+                   _indexed(store, row_id))  # fmt: skip
+
+
+def rebuild_episode_index(store: Store) -> None:
+    """Make the text index of episodes anew. Inside ``writing``."""
+    store.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
+    for (row_id,) in store.rows("SELECT id FROM episode ORDER BY id"):
+        index_episode(store, int(row_id))
+
+
+def _indexed(store: Store, row_id: int) -> list[tuple[Value, ...]]:
+    """What the index holds of an episode. Content that was packed because of its age is not in it."""
+    rows = store.rows("SELECT id, summary, content, entities FROM episode WHERE id = ?", (row_id,))
+    return [(row[0], row[1], unpack_text(row[2]), row[3]) for row in rows]
