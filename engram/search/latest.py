@@ -51,9 +51,9 @@ def _newest(read: Read, rows: Sequence[PassageRow]) -> Column:
     """
     alike = _alike([frozenset(_WORD.findall(row.text.lower())) - STOP_WORDS for row in rows], _RIVALS)
     rivals = alike.shape[1]
-    said, ids = np.array([row.said_id for row in rows]), np.array([row.id for row in rows])
+    said, order = np.array([row.said_id for row in rows]), _order(rows)
     alike = np.where(said[:, None] == said[None, :rivals], 0.0, alike) * read.pool.base[read.chosen[:rivals]]
-    is_later = ids[None, :rivals] > ids[:, None]
+    is_later = order[None, :rivals] > order[:, None]
     overtaken = np.where(is_later, alike, 0.0).max(axis=1, initial=0.0)
     return np.asarray(np.where(is_later, 0.0, alike).max(axis=1, initial=0.0) - overtaken, dtype=np.float64)
 
@@ -69,6 +69,13 @@ def _alike(words: Sequence[frozenset[str]], rivals: int) -> Column:
     shared = table @ table[:rivals].T
     share = shared / np.maximum(np.minimum(sizes[:, None], sizes[None, :rivals]), 1.0)
     return np.where((shared >= _FEWEST_SHARED) & (share >= _LEAST_ALIKE), share, 0.0).astype(np.float64)
+
+
+def _order(rows: Sequence[PassageRow]) -> NDArray[np.intp]:
+    """The place of each in time; transcripts may have been read in any order, the parts of one entry stand in theirs."""
+    places = np.lexsort(([row.id for row in rows], [row.at_ms for row in rows]))
+    order: NDArray[np.intp] = np.argsort(places)
+    return order
 
 
 def _place_in_session(rows: Sequence[PassageRow]) -> Column:

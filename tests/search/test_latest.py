@@ -18,11 +18,13 @@ NEW = "The retry limit of the upload queue is three attempts instead of five."
 OTHER = "Release notes are written by hand."
 
 
-def signs(texts: list[str], sessions: list[int] | None = None, *, is_chat: bool = False) -> dict[str, Column]:
-    """The signs of texts said one after another, each with the same first guess."""
+def signs(
+    texts: list[str], sessions: list[int] | None = None, *, is_chat: bool = False, step_ms: int = 1
+) -> dict[str, Column]:
+    """The signs of texts read one after another and said ``step_ms`` apart, each with the same first guess."""
     rows = [
         PassageRow(2 * number, number, (sessions or [1] * len(texts))[number - 1], 1, "user", number, text,
-                   NOW + number, 0, len(text), True)
+                   NOW + number * step_ms, 0, len(text), True)
         for number, text in enumerate(texts, 1)
     ]  # fmt: skip
     pool = build_pool(
@@ -38,6 +40,12 @@ def test_of_two_statements_on_one_matter_the_later_rises_and_the_earlier_sinks()
 
     assert newest[2] > 0 == newest[1] > newest[0]
     assert newest[2] == -newest[0]
+
+
+def test_what_was_said_later_counts_not_what_was_read_later() -> None:
+    newest = signs([NEW, OTHER, OLD], step_ms=-1)["newest"]
+
+    assert newest[0] > 0 > newest[2]
 
 
 def test_in_a_chat_what_was_said_first_holds_as_well() -> None:
