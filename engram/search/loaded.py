@@ -31,6 +31,8 @@ class LoadedVectors:
         self._dimension = dimension
         self._index = VectorIndex(dimension)
         self._seq = 0
+        #: False until what was there at first has been read.
+        self._is_filled = False
         #: What the newest vector of all owners was when this was last brought up to date.
         self._newest = -1
         self._lock = threading.Lock()
@@ -49,25 +51,33 @@ class LoadedVectors:
         The forgotten are found by counting, which takes 60 ms for a million vectors.
         """
         total = self.catch_up(store)
+        if not self._is_filled:
+            return total
         with self._lock:
             if count_vectors(store, self._owner) != len(self._index):
                 self._drop_forgotten(store)
         return total
 
     def catch_up(self, store: Store) -> int:
-        """Read what was written since the last time; returns how many rows. At once where nothing was."""
+        """Read what was written since the last time; returns how many rows. At once where nothing was.
+
+        While another thread reads for the first time, which takes seconds for a large memory, nobody waits for it:
+        a search finds what has been read so far.
+        """
         newest = last_vector_seq(store)
-        if newest == self._newest:
+        if newest == self._newest or not self._lock.acquire(blocking=self._is_filled):
             return 0
-        with self._lock:
+        try:
             total = 0
             if not self._seq:
                 self._index.expect(count_vectors(store, self._owner))
             while count := self._read(store):
                 total += count
             # Whatever was there when the newest was asked for has been read, of other owners too.
-            self._seq, self._newest = max(self._seq, newest), newest
+            self._seq, self._newest, self._is_filled = max(self._seq, newest), newest, True
             return total
+        finally:
+            self._lock.release()
 
     def _read(self, store: Store) -> int:
         """Read one slice of what is new; returns how many rows it had."""

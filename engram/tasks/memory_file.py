@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+from pathlib import Path
 
 from engram.atomic import drop_leftovers
 from engram.errors import BrokenDatabase, StoreError
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 BROKEN_NAME = "memory.broken.db"
 #: A temporary file of this age has no writer any more, in seconds.
 LEFTOVER_SECONDS = 600
+#: A file of more bytes is checked once a day, not at every start.
+LARGE_BYTES = 100_000_000
 
 
 def open_or_set_aside(home: Home, settings: Settings) -> Store:
@@ -72,10 +75,21 @@ def _is_emptied(home: Home) -> bool:
     return False
 
 
+def _is_large(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.lstat(path).st_size > LARGE_BYTES
+    return False
+
+
 def _damage_of(store: Store) -> str:
-    """What is wrong; a text index alone is built anew. Where the last run met no damage, a quick look does."""
-    damage = quick_damage(store)
+    """What is wrong; a text index alone is built anew. Where the last run met no damage, a quick look does.
+
+    A large file is not even looked through quickly then: that takes 5 s a GB at every start. The daily backup does it.
+    """
     suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
+    if not suspected and _is_large(store.path):
+        return ""
+    damage = quick_damage(store)
     if not damage and not suspected:
         return ""
     if damage and "fts5" not in damage.lower():

@@ -88,7 +88,7 @@ def current_runtime() -> Runtime:
 
 
 def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool = True) -> Runtime:
-    """Load the model, the vectors and the extractor for an open memory.
+    """Load the model and the extractor for an open memory; the vectors come with the first ``refresh_index``.
 
     A model that cannot be used is noted in the status; everything else works without it.
     """
@@ -97,7 +97,6 @@ def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool =
 
     embedder = _load_embedder(settings, store, compile_if_missing)
     searcher = Searcher(store, settings, embedder=embedder)
-    searcher.refresh()
     recollection = RecollectionService(store, searcher, settings, embedder=embedder)
     extractor = _make_extractor(settings, store)
     return Runtime(

@@ -19,6 +19,7 @@ from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consumer import EngramConsumer
+from engram.tasks.edge import attempt
 from engram.tasks.housekeeping import Housekeeper
 from engram.tasks.lock import ProcessLock
 from engram.tasks.marker import clear_dead_leases
@@ -69,7 +70,6 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     store = open_or_set_aside(home, settings)
     clear_dead_leases(store)
     runtime = make(settings, store)
-    give_back_memory()
     try:
         return _serve(runtime)
     finally:
@@ -89,6 +89,8 @@ def _serve(runtime: Runtime) -> int:
     queue.on_reject = lambda reason: note_failure(runtime.store, "queue", reason)
     lay_on(runtime)
     queue.storage.listen()
+    loader = threading.Thread(target=runtime.lane.run, args=("load", lambda: _load_vectors(runtime)), daemon=True)
+    loader.start()
     server = RecallServer(runtime).start()
     consumer = EngramConsumer(queue, settings.drain_seconds)
     reasons: list[str] = []
@@ -104,6 +106,7 @@ def _serve(runtime: Runtime) -> int:
     closer.start()
     logger.info("action=start pid=%d model=%s", os.getpid(), runtime.embedder.model_id if runtime.embedder else "")
     consumer.run()
+    loader.join(settings.drain_seconds)
     housekeeper.close()
     server.close()
     queue.storage.stop_listening()
@@ -112,6 +115,12 @@ def _serve(runtime: Runtime) -> int:
     code = EXIT_AGAIN if reasons or not consumer.has_drained else 0
     logger.info("action=end exit=%d", code)
     return code
+
+
+def _load_vectors(runtime: Runtime) -> None:
+    """Read the vectors while questions are answered already, by text and what has been read; heavy tasks stand in line."""
+    attempt(runtime, "search", "", runtime.refresh_index)
+    give_back_memory()
 
 
 def _close_lane_on_stop(runtime: Runtime, consumer: EngramConsumer) -> None:

@@ -22,7 +22,8 @@ from engram.models.store import Store, open_store
 from engram.models.work import list_stages, note_failure
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.memory_file import open_or_set_aside
+from engram.tasks import memory_file
+from engram.tasks.memory_file import note_damage, open_or_set_aside
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
@@ -122,6 +123,23 @@ def test_it_is_set_aside_and_made_anew_with_what_was_done_by_hand(settings: Sett
     assert read_all(store, settings) == 40
     assert store.find_damage() == ""
     store.close()
+
+
+def test_a_large_file_is_looked_through_at_the_start_only_after_damage_was_met(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(settings)
+    looks = []
+    monkeypatch.setattr(memory_file, "LARGE_BYTES", 1)
+    monkeypatch.setattr(memory_file, "quick_damage", lambda store: looks.append(store.path) or "")
+
+    open_or_set_aside(settings.places, settings).close()
+    without = len(looks)
+    with open_store(settings.places.memory_db) as store:
+        note_damage(store)
+    open_or_set_aside(settings.places, settings).close()
+
+    assert (without, len(looks)) == (0, 1)
 
 
 def test_a_second_damage_overwrites_nothing_that_was_set_aside(settings: Settings) -> None:

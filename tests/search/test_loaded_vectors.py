@@ -1,0 +1,88 @@
+"""The vectors of memory.db in memory: what is new comes in, and nobody waits for the first reading."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, new_episode_id
+from engram.models.store import Store, open_store
+from engram.models.vectors import put_vectors
+from engram.search import loaded
+from engram.search.loaded import LoadedVectors
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "memory.db") as store:
+        yield store
+
+
+def keep(store: Store, *rows: list[float]) -> list[int]:
+    """One memory a row; returns their ids."""
+    ids = []
+    with store.writing():
+        for row in rows:
+            made = add_episode(store, Episode(new_episode_id(), "fact", "a summary", "text"), [])
+            put_vectors(store, "m", [("e", made.id, 0, np.array(row, dtype=np.float16).tobytes())])
+            ids.append(made.id)
+    return ids
+
+
+def test_what_came_since_the_last_time_is_read(store: Store) -> None:
+    vectors = LoadedVectors("e", "m", 2)
+    (first,) = keep(store, [1, 0])
+    vectors.refresh(store)
+    (second,) = keep(store, [0, 1])
+
+    assert vectors.catch_up(store) == 1
+    assert list(vectors.search(np.array([0, 1], dtype=np.float32), 2, None)) == [second, first]
+
+
+def test_nobody_waits_while_another_thread_reads_for_the_first_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second slice is held back: what the first one brought is found meanwhile."""
+    first, second = keep(store, [1, 0], [0, 1])
+    monkeypatch.setattr(loaded, "_SLICE", 1)
+    reached, go_on = threading.Event(), threading.Event()
+    asked = []
+    plain = loaded.vectors_since
+
+    def held(*arguments: Any) -> Any:
+        asked.append(arguments)
+        if len(asked) == 2:
+            reached.set()
+            assert go_on.wait(60)
+        return plain(*arguments)
+
+    monkeypatch.setattr(loaded, "vectors_since", held)
+    vectors = LoadedVectors("e", "m", 2)
+    reader = threading.Thread(target=vectors.refresh, args=(store,))
+    reader.start()
+    assert reached.wait(60)
+
+    meanwhile = vectors.catch_up(store), vectors.refresh(store)
+    found = list(vectors.search(np.array([0, 1], dtype=np.float32), 2, None))
+    go_on.set()
+    reader.join(60)
+
+    assert meanwhile == (0, 0)
+    assert found == [first]
+    assert list(vectors.search(np.array([0, 1], dtype=np.float32), 2, None)) == [second, first]
+
+
+def test_the_memory_that_it_takes_is_told(store: Store) -> None:
+    vectors = LoadedVectors("e", "m", 2)
+    keep(store, [1, 0])
+    before = vectors.bytes_used
+
+    vectors.refresh(store)
+
+    assert vectors.bytes_used > before == 0
