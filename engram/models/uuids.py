@@ -8,7 +8,7 @@ from functools import lru_cache
 
 _UUID_BYTES = 16
 #: An entry's uuid is needed a few times while its chunk is read.
-_REMEMBERED = 8192
+_REMEMBERED = 2048
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
