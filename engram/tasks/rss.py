@@ -36,16 +36,15 @@ def give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def limit_arenas(mapped_bytes: int = _MAPPED_BYTES) -> None:
+def limit_arenas() -> None:
     """Let threads share few allocation arenas, where that can be set (glibc): each keeps what it once needed.
 
-    Pieces of ``mapped_bytes`` and more are mapped each by itself, so that what a search over many vectors or a long
-    line needs is given back at once.
+    Large pieces are mapped each by itself, so that what a search over many vectors needs is given back at once.
     """
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
         library.mallopt(_ARENA_MAX, 2)
-        library.mallopt(_MMAP_THRESHOLD, mapped_bytes)
+        library.mallopt(_MMAP_THRESHOLD, _MAPPED_BYTES)
 
 
 def limit_matrix_threads() -> None:

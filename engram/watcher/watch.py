@@ -27,7 +27,6 @@ from engram.tasks.lock import ProcessLock
 from engram.tasks.queue import huey
 from engram.tasks.recollect import recollect
 from engram.tasks.ring import ring_due
-from engram.tasks.rss import limit_arenas
 from engram.transcripts.agent import CLAUDE_CODE, Agent
 from engram.transcripts.discover import TranscriptFile, projects_folder
 from engram.watcher.events import Events
@@ -271,7 +270,6 @@ def run_watcher(settings: Settings) -> int:
         sys.stderr.write("a watcher is already running; this one ends\n")
         return 0
     start_logging(home.logs, "watcher", settings.log_level, redact)
-    limit_arenas(CHUNK_BYTES)
     try:
         store = open_store(home.memory_db, driver=settings.sqlite_driver)
     except BrokenDatabase as error:
