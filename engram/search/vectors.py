@@ -13,8 +13,8 @@ from engram.errors import EmbeddingError
 from engram.search.vector_blocks import BLOCK_ROWS, Block, ExactBlock, Flags, Groups, Ids, QuantisedBlock, Turn
 from engram.search.vector_parts import Floats, Places
 
-#: Up to so many rows an index is exact (46 MB at 384 numbers a row); beyond, it takes a quarter of the memory.
-EXACT_LIMIT = 30_000
+#: Up to so many rows an index is exact (23 MB at 384 numbers a row); beyond, it takes a quarter of the memory.
+EXACT_LIMIT = 15_000
 #: Beyond so many rows (200 MB) each number takes 4 bits instead of 8.
 BYTE_LIMIT = 500_000
 #: Rows that are looked at in full after the first guess: this share of all, within bounds. They hold 99.5 % of the
