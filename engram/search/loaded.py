@@ -32,7 +32,7 @@ class LoadedVectors:
         self._index = VectorIndex(dimension)
         self._seq = 0
         #: False until what was there at first has been read.
-        self._is_filled = False
+        self.is_filled = False
         #: What the newest vector of all owners was when this was last brought up to date.
         self._newest = -1
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class LoadedVectors:
         The forgotten are found by counting, which takes 60 ms for a million vectors.
         """
         total = self.catch_up(store)
-        if not self._is_filled:
+        if not self.is_filled:
             return total
         with self._lock:
             if count_vectors(store, self._owner) != len(self._index):
@@ -65,7 +65,7 @@ class LoadedVectors:
         a search finds what has been read so far.
         """
         newest = last_vector_seq(store)
-        if newest == self._newest or not self._lock.acquire(blocking=self._is_filled):
+        if newest == self._newest or not self._lock.acquire(blocking=self.is_filled):
             return 0
         try:
             total = 0
@@ -74,7 +74,7 @@ class LoadedVectors:
             while count := self._read(store):
                 total += count
             # Whatever was there when the newest was asked for has been read, of other owners too.
-            self._seq, self._newest, self._is_filled = max(self._seq, newest), newest, True
+            self._seq, self._newest, self.is_filled = max(self._seq, newest), newest, True
             return total
         finally:
             self._lock.release()

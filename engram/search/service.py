@@ -57,20 +57,33 @@ class Searcher:
         if index is None and embedder is not None:
             index = {owner: LoadedVectors(owner, embedder.model_id, embedder.dimension) for owner in "pen"}
         self._index = index or {}
+        #: True while the vectors are read for the first time.
+        self._is_filling = False
         self._vectors: dict[str, Floats] = {}
         self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="embed") if embedder is not None else None
         self._lock = threading.Lock()
         self._counts = {table: TermCounts(table) for table in ("passage_fts", "episode_fts", "note_fts")}
 
     def refresh(self) -> int:
-        """Bring the vectors in memory up to date; returns how many rows were read."""
-        return sum(vectors.refresh(self._store) for vectors in self._index.values())
+        """Bring the vectors in memory up to date; returns how many rows were read.
+
+        While another thread does so for the first time nobody waits for it: 0.
+        """
+        if self._is_filling:
+            return 0
+        self._is_filling = not all(vectors.is_filled for vectors in self._index.values())
+        try:
+            return sum(vectors.refresh(self._store) for vectors in self._index.values())
+        finally:
+            self._is_filling = False
 
     def catch_up(self) -> int:
         """Read the vectors that are new, in no time where none are; what was forgotten goes with the next ``refresh``.
 
         Nothing forgotten is ever shown: every hit is read from memory.db.
         """
+        if self._is_filling:
+            return 0
         return sum(vectors.catch_up(self._store) for vectors in self._index.values())
 
     @property

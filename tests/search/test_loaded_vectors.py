@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engram.embedding.hashed import HashedEmbedder
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
 from engram.models.vectors import put_vectors
 from engram.search import loaded
 from engram.search.loaded import LoadedVectors
+from engram.search.service import Searcher
+from engram.settings import Settings
 
 
 @pytest.fixture
@@ -86,3 +89,35 @@ def test_the_memory_that_it_takes_is_told(store: Store) -> None:
     vectors.refresh(store)
 
     assert vectors.bytes_used > before == 0
+
+
+def test_a_question_reads_no_kind_of_vectors_for_the_first_time_while_another_thread_does(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = HashedEmbedder()
+    keep(store, [1, 0])
+    searcher = Searcher(store, Settings(home=tmp_path), embedder=embedder)
+    reached, go_on = threading.Event(), threading.Event()
+    plain = loaded.last_vector_seq
+
+    def held(store: Store) -> int:
+        if threading.current_thread() is reader and not reached.is_set():
+            reached.set()
+            assert go_on.wait(60)
+        return plain(store)
+
+    monkeypatch.setattr(loaded, "last_vector_seq", held)
+    reader = threading.Thread(target=searcher.refresh)
+    reader.start()
+    assert reached.wait(60)
+    with store.writing():
+        made = add_episode(store, Episode(new_episode_id(), "fact", "a summary", "text"), [])
+        put_vectors(store, embedder.model_id, [("e", made.id, 0, np.ones(embedder.dimension, np.float16).tobytes())])
+
+    meanwhile = searcher.catch_up(), searcher.refresh()
+    go_on.set()
+    reader.join(60)
+
+    assert meanwhile == (0, 0)
+    assert searcher.index_bytes > 0
+    assert searcher.catch_up() == 0
