@@ -345,6 +345,8 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
     earlier = [one for file in given.beside for one in json.loads(file.read_text())]
     table = sorted(earlier + table, key=lambda one: int(one["turns"]))
+    if not table:
+        raise SystemExit("the memory that was kept is larger than every size asked for")
     show(table)
     if given.plot:
         given.plot.write_text(plot(table))
