@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from engram.atomic import FILE_MODE
 
 #: Longest path of a Unix socket that every system takes, in bytes (macOS 103, Linux 107).
 LONGEST_SOCKET_PATH = 103
@@ -32,3 +35,22 @@ def socket_address(path: Path) -> Iterator[str]:
             os.unlink(link)
         with contextlib.suppress(OSError):
             os.rmdir(folder)
+
+
+def bind_at(listener: socket.socket, path: Path) -> None:
+    """Bind a Unix socket to ``path``, mode 0600; anything found there is replaced, and at no moment is nothing there.
+
+    Raises:
+        OSError: the socket cannot be made, or a folder lies there.
+    """
+    temporary = path.with_name(f".{os.getpid()}.{path.name[0]}.tmp")
+    with contextlib.suppress(OSError):
+        temporary.unlink()
+    try:
+        with socket_address(temporary) as address:
+            listener.bind(address)
+        os.chmod(temporary, FILE_MODE)
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -154,7 +154,7 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
     if run.state == "undone":
         raise BadRequest(f"consolidation {run_id} is undone already")
     check_unpurged(store, run_id)
-    changes = runs.changes_of_run(store, run_id)
+    changes = episode_history.changes_of_run(store, run_id)
     _check_untouched(store, changes)
     told = []
     with store.writing():

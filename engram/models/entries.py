@@ -11,9 +11,6 @@ from engram.models.packed_entries import entry_key, unpack_entries
 from engram.models.store import Store
 from engram.transcripts.record import EntryRef
 
-#: Most keys asked for in one statement.
-_MOST_KEYS = 500
-
 
 def turn_of_entry(store: Store, uuid: str) -> int | None:
     """Row id of the turn that an entry belongs to; None for an unknown one."""
@@ -29,13 +26,7 @@ def entries_of_turn(store: Store, turn_id: int) -> tuple[EntryRef, ...]:
 def claimed_entries(store: Store, uuids: Sequence[str]) -> set[str]:
     """Those of the uuids that belong to a turn already."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
-    keys = list(by_key)
-    found: set[str] = set()
-    for start in range(0, len(keys), _MOST_KEYS):
-        some = keys[start : start + _MOST_KEYS]
-        rows = store.rows(f"SELECT key FROM entry WHERE key IN ({','.join('?' * len(some))})", some)
-        found.update(by_key[int(row[0])] for row in rows)
-    return found
+    return {by_key[int(row[0])] for row in store.rows_among("SELECT key FROM entry WHERE key IN", list(by_key))}
 
 
 def claim_entries(store: Store, turn_id: int, entries: Sequence[EntryRef]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.models.episodes import Episode
-from engram.models.store import Store
+from engram.models.store import Store, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,17 @@ def add_history(
 
 def history_of(store: Store, episode_id: str) -> list[Change]:
     """An episode's history, the oldest step first."""
-    rows = store.rows(
-        "SELECT at_ms, action, reason, run_id, before, after, episode_id, id FROM history WHERE episode_id = ? ORDER BY id",
-        (episode_id,),
-    )
+    return _changes(store, "episode_id = ?", episode_id)
+
+
+def changes_of_run(store: Store, run_id: int) -> list[Change]:
+    """What a run changed, in order."""
+    return _changes(store, "run_id = ?", run_id)
+
+
+def _changes(store: Store, where: str, value: Value) -> list[Change]:
+    columns = "at_ms, action, reason, run_id, before, after, episode_id, id"
+    rows = store.rows(f"SELECT {columns} FROM history WHERE {where} ORDER BY id", (value,))
     return [
         Change(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5]), row[6], row[7]) for row in rows
     ]

@@ -127,14 +127,8 @@ def find_episode(store: Store, episode_id: str) -> Episode | None:
 
 def episodes_by_row(store: Store, row_ids: Sequence[int]) -> dict[int, Episode]:
     """Row id → episode, for those that exist."""
-    found: dict[int, Episode] = {}
-    for start in range(0, len(row_ids), 500):
-        some = list(row_ids[start : start + 500])
-        marks = ",".join("?" * len(some))
-        for row in store.rows(f"SELECT {_COLUMNS} {_FROM} WHERE e.id IN ({marks})", some):
-            episode = _episode(row)
-            found[episode.id] = episode
-    return found
+    found = (_episode(row) for row in store.rows_among(f"SELECT {_COLUMNS} {_FROM} WHERE e.id IN", row_ids))
+    return {episode.id: episode for episode in found}
 
 
 def select_episodes(

@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 
 from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import delete_episode
-from engram.models.episodes import Episode, evidence_of, select_episodes
+from engram.models.episodes import Episode, episodes_by_row, evidence_of, select_episodes
 from engram.models.notes import drop_note
 from engram.models.store import Store
 from engram.models.turns import delete_turn
 from engram.models.uuids import pack_uuid
 
-#: Most uuids asked for in one statement.
-_MOST_UUIDS = 500
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 
@@ -36,13 +34,10 @@ def episodes_resting_on(store: Store, turn_ids: Sequence[int]) -> list[Episode]:
     """Every episode that rests on one of the turns."""
     found: dict[int, Episode] = {}
     for turn_id in turn_ids:
-        resting = select_episodes(store, "e.id IN (SELECT episode_ref FROM evidence WHERE turn_id = ?)", (turn_id,))
+        resting = store.rows("SELECT episode_ref FROM evidence WHERE turn_id = ?", (turn_id,))
         uuids = [pack_uuid(entry.uuid) for entry in entries_of_turn(store, turn_id)]
-        for start in range(0, len(uuids), _MOST_UUIDS):
-            some = uuids[start : start + _MOST_UUIDS]
-            of_entries = f"e.id IN (SELECT episode_ref FROM evidence WHERE uuid IN ({','.join('?' * len(some))}))"
-            resting += select_episodes(store, of_entries, some)
-        found.update({one.id: one for one in resting})
+        resting += store.rows_among("SELECT episode_ref FROM evidence WHERE uuid IN", uuids)
+        found |= episodes_by_row(store, sorted({int(row[0]) for row in resting}))
     return list(found.values())
 
 

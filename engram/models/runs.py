@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.models import episode_changes, episode_history, episode_index, episodes
-from engram.models.episode_history import Change, add_history
+from engram.models.episode_history import add_history
 from engram.models.episodes import Episode
 from engram.models.packed import pack_text
 from engram.models.store import Store, Value
@@ -70,17 +70,6 @@ def update_run(store: Store, run: Run, *, position: str, report: Mapping[str, An
             (position, json.dumps(report, ensure_ascii=False), state, ended, run.id),
         )
     return Run(run.id, run.started_at_ms, ended, state, position, report)
-
-
-def changes_of_run(store: Store, run_id: int) -> list[Change]:
-    """What a run changed, in order."""
-    rows = store.rows(
-        "SELECT at_ms, action, reason, run_id, before, after, episode_id, id FROM history WHERE run_id = ? ORDER BY id",
-        (run_id,),
-    )
-    return [
-        Change(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5]), row[6], row[7]) for row in rows
-    ]
 
 
 def pack_content(store: Store, episode: Episode, run_id: int | None, reason: str) -> None:

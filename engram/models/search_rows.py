@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engram.models.store import Row, Store
+from engram.models.store import Store
 from engram.models.turns import EvidencePlace
 from engram.models.uuids import unpack_uuid
-
-_SLICE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ def passage_rows(store: Store, ids: Sequence[int]) -> dict[int, PassageRow]:
         "length(s.text), NOT EXISTS (SELECT 1 FROM said n WHERE n.turn_id = p.turn_id AND n.seq > s.seq) "
         "FROM passage p JOIN said s ON s.id = p.said_id JOIN turn t ON t.id = p.turn_id WHERE p.id IN"
     )
-    return {row[0]: PassageRow(*row) for row in _rows_of(store, sql, ids)}
+    return {row[0]: PassageRow(*row) for row in store.rows_among(sql, ids)}
 
 
 def passage_places(store: Store, ids: Sequence[int]) -> dict[int, PassagePlace]:
@@ -101,7 +99,7 @@ def passage_places(store: Store, ids: Sequence[int]) -> dict[int, PassagePlace]:
         row[0]: PassagePlace(
             EvidencePlace(row[1], unpack_uuid(row[2]), os.fsdecode(bytes(row[3])), row[4]), row[5], row[6]
         )
-        for row in _rows_of(store, sql, ids)
+        for row in store.rows_among(sql, ids)
     }
 
 
@@ -115,7 +113,7 @@ def episode_rows(store: Store, ids: Sequence[int]) -> dict[int, EpisodeRow]:
         row[0]: EpisodeRow(
             row[0], row[1], bool(row[2]), row[3], row[4], bool(row[5]), bool(row[6]), *row[7:]
         )
-        for row in _rows_of(store, sql, ids)
+        for row in store.rows_among(sql, ids)
     }  # fmt: skip
 
 
@@ -125,14 +123,14 @@ def note_rows(store: Store, ids: Sequence[int]) -> dict[int, NoteRowText]:
         "SELECT c.id, n.source, n.path, c.heading, c.text, c.start_line, n.changed_at_ns "
         "FROM note_chunk c JOIN note n ON n.id = c.note_id WHERE c.id IN"
     )
-    return {row[0]: NoteRowText(*row) for row in _rows_of(store, sql, ids)}
+    return {row[0]: NoteRowText(*row) for row in store.rows_among(sql, ids)}
 
 
 def passage_spots(store: Store, ids: Sequence[int], project_id: int | None = None) -> list[tuple[int, int, int, int]]:
     """``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project where it is named."""
     of_project = "" if project_id is None else f"project_id = {int(project_id)} AND"
     sql = f"SELECT id, session_ref, turn_id, said_id FROM passage WHERE {of_project} id IN"
-    return sorted((row[0], row[1], row[2], row[3]) for row in _rows_of(store, sql, ids))
+    return sorted((row[0], row[1], row[2], row[3]) for row in store.rows_among(sql, ids))
 
 
 def passages_between(
@@ -159,9 +157,3 @@ def count_documents(store: Store, table: str) -> int:
 def last_turn_ms(store: Store) -> int:
     """When the last turn ended, in milliseconds since 1970; 0 where there is none."""
     return int(store.value("SELECT coalesce(max(coalesce(ended_at_ms, started_at_ms)), 0) FROM turn"))
-
-
-def _rows_of(store: Store, sql: str, ids: Sequence[int]) -> Iterator[Row]:
-    for start in range(0, len(ids), _SLICE):
-        some = list(ids[start : start + _SLICE])
-        yield from store.rows(f"{sql} ({','.join('?' * len(some))})", some)

@@ -24,6 +24,8 @@ from engram.models.schema import APPLICATION_ID
 _looked_at: set[tuple[int, int]] = set()
 _looking = threading.Lock()
 
+#: Most values asked for in one statement.
+MOST_VALUES = 500
 #: A write-ahead log that is larger is emptied after a commit, in bytes.
 LOG_LIMIT_BYTES = 8_000_000
 #: How long that waits for readers, in milliseconds, and when it is tried again where one stays, in seconds.
@@ -121,6 +123,12 @@ class Store:
         """All rows of a statement."""
         with self._mapped_errors():
             return [tuple(row) for row in self._database.execute_sql(sql, tuple(parameters)).fetchall()]
+
+    def rows_among(self, sql: str, values: Sequence[Value], parameters: Sequence[Value] = ()) -> Iterator[Row]:
+        """All rows of a statement that ends in ``IN``, for any number of values; its other parameters stand before them."""
+        for start in range(0, len(values), MOST_VALUES):
+            some = values[start : start + MOST_VALUES]
+            yield from self.rows(f"{sql} ({','.join('?' * len(some))})", (*parameters, *some))
 
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
         """The first row of a statement, or None."""

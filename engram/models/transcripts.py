@@ -142,9 +142,6 @@ def known_uuids(store: Store, uuids: Sequence[str]) -> set[str]:
     """Those of the uuids that belong to a turn already, or to one that was forgotten."""
     known = claimed_entries(store, uuids)
     if store.row("SELECT 1 FROM tombstone WHERE kind = 'entry' LIMIT 1"):
-        for start in range(0, len(uuids), 500):
-            packed = [pack_uuid(one) for one in uuids[start : start + 500]]
-            marks = ",".join("?" * len(packed))
-            sql = f"SELECT key FROM tombstone WHERE kind = 'entry' AND key IN ({marks})"
-            known.update(unpack_uuid(row[0]) for row in store.rows(sql, packed))
+        forgotten = "SELECT key FROM tombstone WHERE kind = 'entry' AND key IN"
+        known.update(unpack_uuid(row[0]) for row in store.rows_among(forgotten, [pack_uuid(one) for one in uuids]))
     return known

@@ -134,19 +134,9 @@ def count_vectors(store: Store, owner: str) -> int:
 
 def vectors_of(store: Store, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
     """``(owner_id, piece, float16 bytes)`` of certain rows."""
-    found: list[tuple[int, int, bytes]] = []
-    number = _model_id(store, model)
-    for start in range(0, len(owner_ids), 500):
-        some = list(owner_ids[start : start + 500])
-        marks = ",".join("?" * len(some))
-        rows = store.rows(
-            f"SELECT owner_id, piece, data FROM vector WHERE owner = ? AND model_id = ? AND owner_id IN ({marks})",
-            (owner, number, *some),
-        )
-        found += [
-            (row[0], row[1], data) for row, data in zip(rows, unpack_vectors([row[2] for row in rows]), strict=True)
-        ]
-    return found
+    sql = "SELECT owner_id, piece, data FROM vector WHERE owner = ? AND model_id = ? AND owner_id IN"
+    rows = list(store.rows_among(sql, owner_ids, (owner, _model_id(store, model))))
+    return [(row[0], row[1], data) for row, data in zip(rows, unpack_vectors([row[2] for row in rows]), strict=True)]
 
 
 def _model_id(store: Store, model: str) -> int:

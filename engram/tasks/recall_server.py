@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engram.atomic import FILE_MODE
 from engram.errors import BadRequest, EngramError
 from engram.search.hits import hit_to_json
 from engram.search.query import Query
-from engram.socketpath import socket_address
+from engram.socketpath import bind_at
 from engram.tasks.embed import embed
 from engram.tasks.rss import rss_mb
 from engram.tasks.runtime import Runtime
@@ -62,12 +61,8 @@ class RecallServer:
         return self
 
     def _open(self) -> socket.socket:
-        with contextlib.suppress(OSError):
-            self._path.unlink()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with socket_address(self._path) as address:
-            listener.bind(address)
-        os.chmod(self._path, FILE_MODE)
+        bind_at(listener, self._path)
         listener.listen(_BACKLOG)
         listener.setblocking(False)
         return listener

@@ -20,7 +20,7 @@ from huey.storage import SqliteStorage
 from engram.atomic import FILE_MODE
 from engram.failpoint import reach
 from engram.paths import Home
-from engram.socketpath import socket_address
+from engram.socketpath import bind_at, socket_address
 from engram.tasks.message import key_of
 
 logger = logging.getLogger(__name__)
@@ -227,13 +227,9 @@ class QueueStorage(SqliteStorage):
     def listen(self) -> None:
         """Be the one that ``wake.sock`` wakes; anything found there is replaced. Call with the worker's lock held."""
         assert self.home is not None
-        with contextlib.suppress(OSError):
-            self.home.wake_socket.unlink()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         listener.setblocking(False)
-        with socket_address(self.home.wake_socket) as address:
-            listener.bind(address)
-        os.chmod(self.home.wake_socket, FILE_MODE)
+        bind_at(listener, self.home.wake_socket)
         old, self._listener = self._listener, listener
         self._stop_pipe = self._stop_pipe or os.pipe()
         if old is not None:

@@ -39,13 +39,6 @@ def clock() -> FixedClock:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
-    made.places.prepare()
-    return made
-
-
-@pytest.fixture
 def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
     with open_store(settings.places.memory_db, clock=clock) as opened:
         yield opened

@@ -25,13 +25,6 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
-    made.places.prepare()
-    return made
-
-
-@pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     with open_store(settings.places.memory_db) as opened:
         yield opened

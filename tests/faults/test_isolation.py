@@ -24,13 +24,6 @@ CANARY = "Always deploy the harbor service with the copper lantern script."
 QUESTION = "How do I deploy the harbor service, with which script? copper lantern"
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
-    made.places.prepare()
-    return made
-
-
 @pytest.fixture(params=["cysqlite", "sqlite3"])
 def store(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Store]:
     with open_store(settings.places.memory_db, driver=request.param) as opened:
