@@ -1,8 +1,8 @@
 """How the cost of the vector index grows, and what its guesses lose: ``python benchmarks/vectors.py [--largest N]``.
 
 The rows are clusters of clusters with a spectrum like that of a text model; half of the queries lie near a row,
-half lie further away. Times are CPU milliseconds of one thread, p50 and the largest; recall is the share of the true
-best 100 and 10 that is found, and ``lost`` the mean cosine by which the found ones fall short of the true ones.
+half lie further away. Times are CPU milliseconds of one thread, p50 and the largest; ``best_50`` is the share of the true
+best 50 among the 100 that are found, and ``error`` the mean error of a cosine.
 Set OPENBLAS_NUM_THREADS=1 for figures of a single thread.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ SLICE = 20_000
 QUERIES = 60
 #: As many as a search asks for.
 BEST = 100
+#: What makes an index keep its rows so, however many there are.
+FORMS: dict[str | None, dict[str, int]] = {"bytes": {"byte_limit": 2**60}, "narrow": {"byte_limit": 0}}
 _random = np.random.default_rng(0)
 #: Variance falls along the axes about as it does for MiniLM.
 _SPECTRUM = (1 / np.sqrt(np.arange(1, DIMENSION + 1) + 6)).astype(np.float32)
@@ -61,32 +64,55 @@ def timed(call: Any, times: int) -> tuple[float, float]:
     return sorted(taken)[times // 2], max(taken)
 
 
-def measure(count: int, bits: int = 0) -> dict[str, float]:
-    """All figures for ``count`` rows; in so many bits a number, or as the index chooses."""
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The true best of each query, best first."""
+
+    cosines: NDArray[np.float32]
+    ids: NDArray[np.int64]
+
+    def with_rows(self, queries: NDArray[np.float32], rows: NDArray[np.float32], start: int) -> Truth:
+        """The true best when ``rows``, with ids from ``start`` on, are there too."""
+        cosines = np.concatenate([self.cosines, queries @ rows.T], axis=1)
+        ids = np.concatenate([self.ids, np.tile(np.arange(start, start + len(rows)), (len(queries), 1))], axis=1)
+        best = np.argsort(-cosines, axis=1)[:, :BEST]
+        return Truth(np.take_along_axis(cosines, best, axis=1), np.take_along_axis(ids, best, axis=1))
+
+
+def missed(
+    index: VectorIndex, queries: NDArray[np.float32], truth: Truth, first: NDArray[np.float32]
+) -> dict[str, float]:
+    """What the index does not find, and how its cosines err: of the ``first`` rows, with ids from 0 on."""
+    found = [index.top(query, BEST)[0] for query in queries]
+    figures = {
+        f"best_{most}": float(np.mean([np.isin(ids[:most], got).mean() for ids, got in zip(truth.ids, found, strict=True)]))
+        for most in (10, 50, BEST)
+    }  # fmt: skip
+    errors = [np.abs(index.scores_of(query, np.arange(len(first))) - first @ query).mean() for query in queries]
+    return figures | {"error": float(np.mean(errors))}
+
+
+def measure(count: int, form: str | None = None) -> dict[str, float]:
+    """All figures for ``count`` rows; in the form named, or as the index chooses."""
     queries = np.concatenate([some_rows(QUERIES // 2), unit(some_rows(QUERIES // 2) + some_rows(QUERIES // 2))])
-    best: NDArray[np.float32] = np.full((QUERIES, BEST), -2, dtype=np.float32)
+    truth = Truth(np.zeros((QUERIES, 0), dtype=np.float32), np.zeros((QUERIES, 0), dtype=np.int64))
     before, building = rss_mb(), 0.0
-    index = VectorIndex(DIMENSION, byte_limit=0 if bits == 4 else 2**60) if bits else VectorIndex(DIMENSION)
+    index = VectorIndex(DIMENSION, **FORMS.get(form, {}))
+    first = np.zeros((0, DIMENSION), dtype=np.float32)
     for start in range(0, count, SLICE):
         rows = some_rows(min(SLICE, count - start))
         blobs = [row.tobytes() for row in rows.astype(np.float16)]
         began = time.thread_time()
         index.add(np.arange(start, start + len(rows)), rows_from_blobs(blobs, DIMENSION), np.arange(len(rows)) % 5)
         building += time.thread_time() - began
-        best = np.sort(np.concatenate([best, queries @ rows.T], axis=1), axis=1)[:, -BEST:]
+        truth = truth.with_rows(queries, rows, start)
+        first = first if len(first) else rows
     grown = rss_mb() - before
-    found = [index.top(query, BEST)[1] for query in queries]
-    recall = {
-        most: float(
-            np.mean([(cosines[:most] >= true[-most] - 1e-3).mean() for cosines, true in zip(found, best, strict=True)])
-        )
-        for most in (10, BEST)
-    }
-    lost = [float(true.mean() - cosines.mean()) for cosines, true in zip(found, best, strict=True)]
+    figures = missed(index, queries, truth, first)
     top, worst = timed(lambda number: index.top(queries[number], BEST), QUERIES)
     return {
         "rows": count,
-        "bits": bits or (32 if index.is_exact else round(8 * index.bytes_used / count / DIMENSION)),
+        "row_bytes": index.bytes_used / count,
         "build_s": building,
         "mb": index.bytes_used / 1e6,
         "rss_mb": grown,
@@ -95,30 +121,28 @@ def measure(count: int, bits: int = 0) -> dict[str, float]:
         "one_group_ms": timed(lambda number: index.top(queries[number], BEST, groups=[2]), 20)[0],
         "all_scores_ms": timed(lambda number: index.scores(queries[number]), 3)[0],
         "add_one_ms": timed(lambda number: index.add([count + number], queries[:1]), 100)[0],
-        "recall_10": recall[10],
-        "recall_100": recall[BEST],
-        "lost": float(np.mean(lost)),
-    }
+    } | figures
 
 
 def main() -> None:
     """Print the table, a line a size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=1_000_000, help="most rows (default 1000000)")
+    parser.add_argument("--smallest", type=int, default=0, help="fewest rows")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--bits", type=int, choices=(4, 8), help="bits a number of large ones (as the index chooses)")
+    parser.add_argument("--form", choices=FORMS, help="how large ones keep their rows (as the index chooses)")
     options = parser.parse_args()
     table = [
-        measure(count, options.bits)
-        for count in (1_000, 10_000, 50_000, 100_000, 1_000_000)
-        if count <= options.largest
+        measure(count, options.form)
+        for count in (1_000, 10_000, 50_000, 100_000, 500_000, 1_000_000)
+        if options.smallest <= count <= options.largest
     ]
     if options.json:
         print(json.dumps(table))
         return
     print(" ".join(f"{name:>13}" for name in table[0]))
     for line in table:
-        print(" ".join(f"{value:13,.3f}" for value in line.values()))
+        print(" ".join(f"{value:13,.4g}" if value < 1 else f"{value:13,.1f}" for value in line.values()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Vectors in memory, searched as a whole: exact while they are few, in 8 or 4 bits a number when they are many."""
+"""Vectors in memory, searched as a whole: exact while they are few, in 8 bits a number or about 3 when they are many."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engram.search.vector_parts import Floats, Places
 
 #: Up to so many rows an index is exact (23 MB at 384 numbers a row); beyond, it takes a quarter of the memory.
 EXACT_LIMIT = 15_000
-#: Beyond so many rows (200 MB) each number takes 4 bits instead of 8.
+#: Beyond so many rows (200 MB) a row's first half takes 4 bits a number instead of 8, its second half 2.
 BYTE_LIMIT = 500_000
 #: Rows that are looked at in full after the first guess: this share of all, within bounds. They hold 99.5 % of the
 #: true best 50, also for queries that resemble none of the rows.
@@ -49,7 +49,7 @@ class VectorIndex:
     def __init__(self, dimension: int, *, exact_limit: int = EXACT_LIMIT, byte_limit: int = BYTE_LIMIT) -> None:
         """An empty index for rows of ``dimension`` numbers.
 
-        Above ``exact_limit`` rows it becomes approximate, above ``byte_limit`` it takes half as much for each.
+        Above ``exact_limit`` rows it becomes approximate, above ``byte_limit`` it takes 0.4 times as much for each.
         """
         self.dimension = dimension
         self._exact_limit, self._byte_limit = exact_limit, byte_limit
@@ -213,7 +213,7 @@ class VectorIndex:
         self._publish(blocks)
 
     def _narrow(self) -> None:
-        """Turn 8 bits a number into 4, block by block, so that it takes little memory beside."""
+        """Turn 8 bits a number into fewer, block by block, so that it takes little memory beside."""
         self._is_narrow = True
         for number, (block, count) in enumerate(self._view):
             fresh, places = self._new_block(), block.living(count)

@@ -183,7 +183,46 @@ def test_beyond_its_limit_an_index_keeps_8_bits_a_number() -> None:
     assert 5 not in index.ids
 
 
-def test_very_many_rows_take_half_as_much_and_are_still_found() -> None:
+def spread_rows(count: int, seed: int) -> NDArray[np.float32]:
+    """Rows of 384 numbers whose variance falls along the axes about as it does for a text model."""
+    random = np.random.default_rng(seed)
+    spread = (1 / np.sqrt(np.arange(1, 385) + 6)).astype(np.float32)
+    return unit(random.standard_normal((count, 384), dtype=np.float32) * spread)
+
+
+def test_a_narrow_row_takes_less_than_half_of_one_in_bytes() -> None:
+    rows = spread_rows(100, seed=0)
+    sizes = []
+    for byte_limit in (10**6, 0):
+        index = VectorIndex(384, exact_limit=0, byte_limit=byte_limit)
+        index.add(np.arange(100), rows)
+        sizes.append(index.bytes_used / 100)
+
+    assert sizes == [384 + 3 * 4 + 13, 192 / 2 + 192 / 4 + 3 * 2 + 13]
+
+
+def test_narrow_rows_are_found_nearly_as_well_as_exact_ones() -> None:
+    """More rows than the shortlist holds; the queries resemble a few rows, and most rows little."""
+    count = 2 * MOST_SHORTLISTED
+    rows = spread_rows(count, seed=0)
+    queries = unit(rows[:30] + spread_rows(30, seed=1))
+    index = VectorIndex(384, exact_limit=0, byte_limit=0)
+    index.expect(count)
+    index.add(np.arange(count), rows)
+
+    shares, errors = [], []
+    for query in queries:
+        true = rows @ query
+        ids, cosines = index.top(query, 100)
+        best = np.argsort(-true)
+        shares.append([np.isin(best[:most], ids).mean() for most in (10, 50, 100)])
+        errors.append(np.abs(cosines - true[ids]).mean())
+
+    assert np.all(np.mean(shares, axis=0) > (0.995, 0.99, 0.87))
+    assert np.mean(errors) < 0.008
+
+
+def test_very_many_rows_take_less_and_are_still_found() -> None:
     rows = some_rows(1200)
     index = VectorIndex(DIMENSION, exact_limit=100, byte_limit=700)
     index.add(np.arange(600), rows[:600])
