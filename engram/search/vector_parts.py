@@ -14,7 +14,7 @@ Codes: TypeAlias = NDArray[np.int8] | NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.intp]
 
 #: Rows worked on at a time, so that what is worked on stays in the processor's cache.
-SLICE_ROWS = 1_024
+SLICE_ROWS = 2_048
 #: Largest number in 8 bits.
 _LARGEST = 127.0
 #: Keeps a row of zeros from being divided by zero.
