@@ -126,7 +126,8 @@ class Packed(Part):
         """Where the bits of a share begin, and which numbers of a row it has."""
         size = self._codes.shape[1]
         for number in range(8 // self._bits):
-            yield self._bits * number, slice(size * number, min(size * (number + 1), self._width))
+            start = min(size * number, self._width)
+            yield self._bits * number, slice(start, min(start + size, self._width))
 
     def _dots(self, codes: Codes, query: Floats) -> Floats:
         answer: Floats = np.full(len(codes), -self._middle * query.sum(), dtype=np.float32)
