@@ -76,6 +76,8 @@ def _run(
 
 
 def _print(answer: Answer, explain: bool) -> None:
+    if answer.hits and all(hit.get("doubtful") for hit in answer.hits):
+        click.echo("Nothing comes near to this question; the nearest:")
     for number, hit in enumerate(answer.hits, 1):
         _print_hit(number, hit, explain)
     if not answer.hits:

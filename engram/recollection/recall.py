@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from engram.recollection.at_hand import ToolCall, choose_at_hand
 from engram.recollection.choose import Asking, Bite, Floors, choose_bites
@@ -20,7 +19,7 @@ def bites_for(searcher: Searcher, asking: Asking, floors: Floors | None = None) 
     """The bites for a prompt; mostly none. Nothing is noted: asking again gives the same."""
     query = query_for(asking)
     hits = searcher.recall(query)
-    support = support_of(searcher.search(replace(query_for(asking, PASSAGES), thorough=True))) if hits else {}
+    support = support_of(searcher.search(query_for(asking, PASSAGES))) if hits else {}
     return choose_bites(hits, asking, support, floors)
 
 
@@ -30,7 +29,7 @@ def bites_at_hand(searcher: Searcher, asking: Asking, call: ToolCall) -> list[Bi
 
 
 def query_for(asking: Asking, limit: int = CANDIDATES, call: ToolCall | None = None) -> Query:
-    """The question that is put to the memory: own project and global scope."""
+    """The question that is put to the memory: own project and global scope; what is found is judged by the caller."""
     return Query(
         asking.text,
         NO_PROJECT if asking.project_id is None else asking.project_id,
@@ -40,6 +39,7 @@ def query_for(asking: Asking, limit: int = CANDIDATES, call: ToolCall | None = N
         files=call.files if call else (),
         command=call.command if call else "",
         error=call.error if call else "",
+        thorough=True,
     )
 
 

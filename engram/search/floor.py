@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import nlargest
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engram.search.asked import Asked
+from engram.search.coverage import Coverage
+from engram.search.pool import Pool
 
 #: The mean cosine of so many of the nearest passages, in units of the model's relevance floor, is a question's nearness.
 _NEAREST = 5
@@ -23,8 +28,13 @@ UNKNOWN = 0.83
 #: some hits always.
 LOOK_UP_NEARNESS, FEWEST_HITS = 1.2, 3
 _FEWEST_TERMS = 3
-#: Below this a question comes near to nothing.
-FAR_NEARNESS = 1.06
+#: Below this a question comes near to nothing that was said, or to no memory: those are fewer and say less each.
+FAR_NEARNESS, FAR_FROM_MEMORIES = 1.06, 0.7
+#: The cosine from which on a memory is shown, in units of the model's relevance floor, for a question that comes near to
+#: much, and how much more it takes for each 1 of nearness less.
+LEAST_COSINE, COSINE_SLOPE = 0.5, 0.33
+#: A memory with so many of the question's telling words, and so large a share of them, is shown at any cosine.
+_ENOUGH_WORDS, _ENOUGH_SHARE = 2, 0.5
 
 
 def nearness(
@@ -56,6 +66,30 @@ def nearness(
 def is_far(near: float) -> bool:
     """True where a question comes near to nothing: for texts whose scores say little by themselves."""
     return near < FAR_NEARNESS
+
+
+def fitting(pool: Pool, asked: Asked, coverage: Coverage, relevance_floor: float) -> tuple[NDArray[np.bool_], bool]:
+    """Which memories may be shown, and whether the question comes near to none of them.
+
+    A memory may that is near enough, or holds a name of the question or half of its telling words; one that has no
+    vector yet may, too, and all may where there is no model.
+    """
+    known = pool.cosine[~np.isnan(pool.cosine)]
+    if relevance_floor <= 0 or not len(known):
+        return np.ones(len(pool), dtype=np.bool_), False
+    near = nearness(asked, coverage.unknown, pool.texts, known.tolist(), relevance_floor)
+    least = relevance_floor * (LEAST_COSINE + COSINE_SLOPE * max(0.0, MOST_NEARNESS - near))
+    fits = [
+        np.isnan(cosine) or cosine >= least or _is_told(text.lower(), asked, coverage)
+        for cosine, text in zip(pool.cosine, pool.texts, strict=True)
+    ]
+    return np.array(fits, dtype=np.bool_), near < FAR_FROM_MEMORIES
+
+
+def _is_told(text: str, asked: Asked, coverage: Coverage) -> bool:
+    found = coverage.found_in(text)
+    is_shared = len(found) >= _ENOUGH_WORDS and len(found) >= _ENOUGH_SHARE * len(asked.terms)
+    return is_shared or any(name in text for name in asked.names)
 
 
 def how_many(scores: Iterable[float], near: float, *, is_chat: bool) -> int:

@@ -28,6 +28,8 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
     }
     if hit.cosine is not None:
         found["cosine"] = round(hit.cosine, 6)
+    if hit.is_doubtful:
+        found["doubtful"] = True
     if hit.episode is not None:
         found["stale"] = hit.episode.stale_reason
         found["content"], found["scope"], found["pinned"] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from engram.search.candidates import read_passages
 from engram.search.coverage import Coverage
 from engram.search.excerpt import excerpt, widened
 from engram.search.exchange import Exchange, exchanges
-from engram.search.floor import how_many, nearness
+from engram.search.floor import how_many, is_far, nearness
 from engram.search.learned import learned_weights
 from engram.search.loaded import Floats
 from engram.search.passage_pool import Read
@@ -37,19 +38,25 @@ def passage_hits(
         return []
     ranked = rank_passages(read, asked, coverage, without=without)
     best = best_exchanges(read, coverage, np.where(_reasons(read), ranked.score, -np.inf), query.limit)
-    if not query.thorough and not without:
-        best = best[: _likely(read, asked, coverage, [one.score for one in best], source.relevance_floor)]
-    return _hits(source.store, read, ranked, best)
+    if query.thorough or without:
+        return _hits(source.store, read, ranked, best)
+    count, is_doubtful = _likely(read, asked, coverage, [one.score for one in best], source.relevance_floor)
+    return [replace(hit, is_doubtful=is_doubtful) for hit in _hits(source.store, read, ranked, best[:count])]
 
 
-def _likely(read: Read, asked: Asked, coverage: Coverage, scores: Sequence[float], relevance_floor: float) -> int:
-    """How many of the hits with these scores, best first, may be shown; all where there is no model."""
+def _likely(
+    read: Read, asked: Asked, coverage: Coverage, scores: Sequence[float], relevance_floor: float
+) -> tuple[int, bool]:
+    """How many of the hits with these scores, best first, may be shown, and whether the question is far from all.
+
+    All of them where there is no model.
+    """
     if not read.pool.cosine.any() or not relevance_floor:
-        return len(scores)
+        return len(scores), False
     texts = [row.text for row in read.rows.values()]
     cosines = read.pool.cosine[read.pool.cosine > 0].tolist()
     near = nearness(asked, coverage.unknown, texts, cosines, relevance_floor)
-    return how_many(scores, near, is_chat=bool(speakers_of(texts)))
+    return how_many(scores, near, is_chat=bool(speakers_of(texts))), is_far(near)
 
 
 def rank_passages(read: Read, asked: Asked, coverage: Coverage, *, without: Collection[str] = ()) -> Ranked:

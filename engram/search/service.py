@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from engram.models.turns import places_of
 from engram.models.vectors import vectors_of
 from engram.search.asked import Asked, take_apart
 from engram.search.classic import NEWEST, rank_classic
+from engram.search.coverage import Coverage
+from engram.search.floor import fitting
 from engram.search.loaded import Floats, LoadedVectors
 from engram.search.note_search import note_hits
 from engram.search.passage_search import passage_hits
-from engram.search.pool import Pool, pool_of_episodes
+from engram.search.pool import Column, Pool, pool_of_episodes
 from engram.search.query import Hit, Query
 from engram.search.ranking import Ranked, rank
 from engram.search.source import Source
@@ -92,12 +95,20 @@ class Searcher:
         return sum(vectors.bytes_used for vectors in self._index.values())
 
     def recall(self, query: Query) -> list[Hit]:
-        """The best episodes, best first; own project and global ones only where a project is named."""
+        """The best episodes, best first; own project and global ones only where a project is named.
+
+        None that is not near the question, unless the query is thorough or the ranking classic.
+        """
         asked, vector = self._take_apart(query), self._vector_coming(query)
         is_classic = self._settings.ranking == "classic"
         pool = self._newest_pool(query, asked, vector()) if is_classic else self._episode_pool(query, asked, vector)
         ranked = rank_classic(pool, asked.now_ms) if is_classic else rank(pool, asked, EPISODE_WEIGHTS)
-        return self._episode_hits(pool, ranked, query.limit)
+        if is_classic or query.thorough:
+            return self._episode_hits(pool, ranked, _best(ranked.score, query.limit))
+        coverage = Coverage(asked.terms, *self._counts["episode_fts"].of(self._store, asked.terms))
+        fits, is_far = fitting(pool, asked, coverage, self._relevance_floor)
+        best = _best(np.where(fits, ranked.score, -np.inf), query.limit)
+        return [replace(hit, is_doubtful=is_far) for hit in self._episode_hits(pool, ranked, best)]
 
     def _episode_pool(self, query: Query, asked: Asked, coming: Callable[[], Floats | None]) -> Pool:
         """The candidates that text and vectors bring; the text is asked while the question is being embedded."""
@@ -127,7 +138,7 @@ class Searcher:
         ``without`` leaves steps of the ranking out by name, to see what each brings.
         """
         asked, vector = self._take_apart(query), self._vector_of(query)
-        floor = self._embedder.thresholds.relevance_floor if self._embedder is not None else 0.0
+        floor = self._relevance_floor
         source = Source(self._store, self._index.get("p"), self._counts["passage_fts"], floor)
         found = passage_hits(source, query, asked, vector, without=without)
         if query.project_id is None or query.with_global:
@@ -153,6 +164,11 @@ class Searcher:
         return sorted(pairs, key=lambda pair: -pair[2])
 
     # -- the question
+
+    @property
+    def _relevance_floor(self) -> float:
+        """The model's cosine below which a text has nothing to do with a question; 0 without a model."""
+        return self._embedder.thresholds.relevance_floor if self._embedder is not None else 0.0
 
     def _take_apart(self, query: Query) -> Asked:
         return take_apart(query, self._store.now_ms() if query.now_ms is None else query.now_ms)
@@ -199,8 +215,7 @@ class Searcher:
 
     # -- the answer
 
-    def _episode_hits(self, pool: Pool, ranked: Ranked, limit: int) -> list[Hit]:
-        best = _best(ranked, limit)
+    def _episode_hits(self, pool: Pool, ranked: Ranked, best: Sequence[int]) -> list[Hit]:
         episodes = episodes_by_row(self._store, [int(pool.ids[index]) for index in best])
         hits = []
         for index in best:
@@ -236,8 +251,9 @@ def _may_see(query: Query, row: EpisodeRow) -> bool:
     return query.with_global if row.is_global else row.project_id == query.project_id
 
 
-def _best(ranked: Ranked, limit: int) -> Sequence[int]:
-    return [int(index) for index in np.argsort(-ranked.score, kind="stable")[:limit]]
+def _best(score: Column, limit: int) -> Sequence[int]:
+    """Places of the best scores, best first; an infinitely low one is left out."""
+    return [int(index) for index in np.argsort(-score, kind="stable")[:limit] if not np.isneginf(score[index])]
 
 
 def _cosine(pool: Pool, index: int) -> float | None:

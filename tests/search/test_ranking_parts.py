@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.models.search_rows import EpisodeRow
-from engram.search.asked import take_apart
+from engram.search.asked import Asked, take_apart
 from engram.search.classic import rank_classic
 from engram.search.coverage import Coverage
 from engram.search.excerpt import excerpt, widened
-from engram.search.floor import FEWEST_HITS, how_many, is_far, nearness
+from engram.search.floor import FEWEST_HITS, fitting, how_many, is_far, nearness
 from engram.search.learned import learned_weights
-from engram.search.pool import pool_of_episodes
+from engram.search.pool import Pool, pool_of_episodes
 from engram.search.query import Query
 from engram.search.signs import GROUPS
 from engram.search.terms import COMMON_SHARE, MANY_PASSAGES, MOST_TERMS, informative
@@ -109,6 +109,55 @@ def test_a_question_about_a_name_that_nobody_ever_named_is_far() -> None:
 
 def test_without_a_model_everything_is_near() -> None:
     assert not is_far(nearness(take_apart(Query("Which colour do trains have now?"), NOW), frozenset(), (), [], 0.0))
+
+
+def memories(summaries: dict[str, float | None]) -> tuple[Pool, Coverage, Asked]:
+    """Memories with their cosines to one question, and that question taken apart."""
+    rows = {
+        number: EpisodeRow(
+            number, None, True, "active", "normal", False, False, 1.0, 1.0, NOW, 0, 0, summary=summary, entities=""
+        )
+        for number, summary in enumerate(summaries)
+    }
+    cosines = {number: value for number, value in enumerate(summaries.values()) if value is not None}
+    asked = take_apart(Query("Which colour did the designers choose for trains in paint_set.py?"), NOW)
+    counts = dict.fromkeys(asked.terms, 1)
+    return pool_of_episodes(rows, {}, cosines), Coverage(asked.terms, counts, 100), asked
+
+
+def test_a_memory_is_shown_that_is_near_or_holds_half_the_words_or_a_name_or_has_no_vector_yet() -> None:
+    pool, coverage, asked = memories(
+        {
+            "The livery is green": 0.5,
+            "Lunch is at noon": 0.05,
+            "Designers choose the colour of trains": 0.05,
+            "See paint_set.py": 0.05,
+            "Written a moment ago": None,
+        }
+    )
+
+    fits, is_doubtful = fitting(pool, asked, coverage, 0.3)
+
+    assert fits.tolist() == [True, False, True, True, True]
+    assert not is_doubtful
+
+
+def test_where_no_memory_is_near_the_question_is_doubtful() -> None:
+    pool, coverage, asked = memories({"Lunch is at noon": 0.05, "Green is a fine colour": 0.16})
+
+    fits, is_doubtful = fitting(pool, asked, coverage, 0.3)
+
+    assert not fits.any()
+    assert is_doubtful
+
+
+def test_without_a_model_every_memory_that_was_found_is_shown() -> None:
+    pool, coverage, asked = memories({"Lunch is at noon": None})
+
+    fits, is_doubtful = fitting(pool, asked, coverage, 0.0)
+
+    assert fits.all()
+    assert not is_doubtful
 
 
 def test_names_are_told_by_capitals_in_english_alone() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -15,6 +16,7 @@ from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import delete_turn, write_turn
 from engram.search.embed import embed_missing
+from engram.search.hits import hit_to_json
 from engram.search.service import Query, Searcher
 from engram.settings import Settings
 from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
@@ -142,3 +144,44 @@ def test_a_prompt_and_its_reply_are_one_hit_with_both_entries(store: Store, sear
         "Let us take the smaller thumbnail cache", "Done: the thumbnail cache holds 200 images now.",
     ]  # fmt: skip
     assert abs(sum(first.parts.values()) - first.score) < 0.01
+
+
+QUESTION = "When does the ferry to the northern islands leave the harbour on holidays?"
+
+
+def test_recall_keeps_silent_where_no_memory_has_to_do_with_the_question(store: Store) -> None:
+    searcher = Searcher(store, Settings(), embedder=HashedEmbedder())
+    save(store, "We keep the queue in SQLite")
+    fill(store, searcher)
+
+    assert searcher.recall(Query(QUESTION)) == []
+    assert len(searcher.recall(Query(QUESTION, thorough=True))) == 1
+    assert len(searcher.recall(Query("Where do we keep the queue?"))) == 1
+
+
+def test_the_older_formula_shows_whatever_is_newest(store: Store) -> None:
+    searcher = Searcher(store, Settings(ranking="classic"), embedder=HashedEmbedder())
+    save(store, "We keep the queue in SQLite")
+    fill(store, searcher)
+
+    assert len(searcher.recall(Query(QUESTION))) == 1
+
+
+class Strict(HashedEmbedder):
+    """A model whose cosines are high between texts that have little to do with each other."""
+
+    thresholds = Thresholds(duplicate=0.98, same_topic=0.95, relevance_floor=0.5)
+
+
+def test_what_is_found_about_a_thing_that_nobody_ever_named_is_marked_as_doubtful(store: Store) -> None:
+    searcher = Searcher(store, Settings(), embedder=Strict())
+    add_turn(store, "t1", "How do we run the import?", "We run the import inside a job at night, from the crontab.")
+    fill(store, searcher)
+
+    near = searcher.search(Query("How do we run the import inside a job at night, from the crontab?"))
+    far = searcher.search(Query("How do we run the import inside a Kubernetes job at night?"))
+
+    assert not near[0].is_doubtful
+    assert far[0].is_doubtful
+    assert hit_to_json(far[0])["doubtful"]
+    assert "doubtful" not in hit_to_json(near[0])

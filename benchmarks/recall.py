@@ -1,0 +1,92 @@
+"""What ``recall`` brings: is the memory of an answer among the first five, and how many hits get questions without one.
+
+    python benchmarks/recall.py --corpus DIR --questions FILE [--homes DIR]
+
+The memories are those that the local extractor makes of a project's transcripts. Questions without an answer are those
+of the set, and those that were asked of another project. Every row is measured in one run; ``--homes`` keeps the
+memories, so that a second run takes a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engram.cli.bench_homes import extract_all, open_homes, read_transcripts
+from engram.cli.workspace import Workspace
+from engram.search.bench.datasets import Question, read_code_questions
+from engram.search.bench.memories import last_said_ms
+from engram.search.query import Hit, Query
+from engram.search.service import Searcher
+
+#: Hits of a question: what ``recall`` shows by default.
+LIMIT = 5
+#: Every so many questions of another project are asked, too.
+EVERY_FOREIGN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One question with its hits, with the last step of the search and without it."""
+
+    kind: str
+    wanted: frozenset[str]
+    every: Sequence[Hit]
+    shown: Sequence[Hit]
+
+    def is_right(self, hits: Sequence[Hit]) -> bool:
+        """Whether a hit rests on an entry that holds the answer."""
+        return any(one.uuid in self.wanted for hit in hits for one in hit.evidence)
+
+
+def main() -> None:
+    """Ask everything and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--questions", type=Path, required=True)
+    parser.add_argument("--homes", type=Path)
+    options = parser.parse_args()
+    by_project = read_code_questions(options.questions)
+    answered: list[Answered] = []
+    with open_homes(Workspace(), no_model=False, keep=options.homes) as homes:
+        for project, own in by_project.items():
+            with homes.memory(project, read_transcripts(options.corpus / project)) as (store, searcher):
+                extract_all(store, homes.settings, homes.embedder)
+                searcher.refresh()
+                foreign = [one for name, some in by_project.items() if name != project for one in some if one.wanted]
+                now_ms = last_said_ms(store)
+                answered += [ask(searcher, one, now_ms, "with" if one.wanted else "without") for one in own]
+                answered += [ask(searcher, one, now_ms, "foreign") for one in foreign[::EVERY_FOREIGN]]
+    report(answered)
+
+
+def ask(searcher: Searcher, question: Question, now_ms: int, kind: str) -> Answered:
+    """One question, with and without the last step."""
+    query = Query(question.text, now_ms=question.now_ms or now_ms, limit=LIMIT)
+    wanted = frozenset(question.wanted) if kind == "with" else frozenset()
+    return Answered(kind, wanted, searcher.recall(replace(query, thorough=True)), searcher.recall(query))
+
+
+def report(answered: Sequence[Answered]) -> None:
+    """A line a kind of question."""
+    for kind, name in (("with", "with an answer"), ("without", "without one"), ("foreign", "of another project")):
+        some = [one for one in answered if one.kind == kind]
+        line = f"{name:20} {len(some):4}   hits {mean(len(one.every) for one in some):.2f} -> "
+        line += f"{mean(len(one.shown) for one in some):.2f}   none {100 * mean(not one.shown for one in some):.0f} %"
+        line += f"   doubtful {100 * mean(any(hit.is_doubtful for hit in one.shown) for one in some):.0f} %"
+        if kind == "with":
+            every, shown = mean(one.is_right(one.every) for one in some), mean(one.is_right(one.shown) for one in some)
+            line += f"   right among them {100 * every:.1f} % -> {100 * shown:.1f} %"
+        print(line)
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of some numbers."""
+    found = list(values)
+    return sum(found) / len(found)
+
+
+if __name__ == "__main__":
+    main()
