@@ -1,0 +1,162 @@
+"""What tells a question that has an answer from one that has none, before anything is read.
+
+    python benchmarks/answerable.py --corpus DIR --questions FILE [--homes DIR]
+
+For each sign: how well it tells the questions of the set that have an answer from those that have none (AUC), from those
+that were asked of another project (every fourth), and how many of the questions with an answer would be silent at the
+bound that silences three in four of those without: as asked, by their telling words alone, and by half of these, as a
+person in a hurry types them. A sign that only tells how this set was written fails in one of these columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.cli.bench_homes import open_homes, read_transcripts
+from engram.cli.workspace import Workspace
+from engram.embedding.embedder import Embedder
+from engram.models.store import Store
+from engram.search.asked import take_apart
+from engram.search.bench.datasets import Question, read_code_questions
+from engram.search.bench.memories import last_said_ms
+from engram.search.candidates import read_passages
+from engram.search.floor import nearness
+from engram.search.loaded import LoadedVectors
+from engram.search.passage_search import best_exchanges, rank_passages
+from engram.search.query import Query
+from engram.search.source import Source
+from engram.search.terms import TermCounts
+from engram.search.words import terms_of
+
+#: Passages whose cosines are averaged.
+NEAREST = 5
+#: Every so many questions of another project are asked, too.
+EVERY_FOREIGN = 4
+#: Share of the questions without an answer that a bound is to silence.
+SILENCED = 0.75
+#: Fewest words of a shortened question.
+FEWEST_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The signs of one question, asked in one way; more means likelier to have an answer."""
+
+    #: asked, words or half; foreign: as asked, of another project.
+    way: str
+    has_answer: bool
+    values: Mapping[str, float]
+
+
+class Asking:
+    """Asks one project's memory."""
+
+    def __init__(self, store: Store, embedder: Embedder) -> None:
+        """Read the vectors of ``store``."""
+        self._index = LoadedVectors("p", embedder.model_id, embedder.dimension)
+        self._index.refresh(store)
+        self._embedder, self._now_ms = embedder, last_said_ms(store)
+        floor = embedder.thresholds.relevance_floor
+        self._source = Source(store, self._index, TermCounts("passage_fts"), floor)
+
+    def signs(self, text: str) -> dict[str, float]:
+        """Every sign of a question."""
+        query = Query(text, now_ms=self._now_ms, limit=NEAREST)
+        asked = take_apart(query, self._now_ms)
+        read, coverage = read_passages(self._source, query, asked, self._embedder.embed_query(text))
+        best = best_exchanges(read, coverage, rank_passages(read, asked, coverage).score, NEAREST)
+        cosines = read.pool.cosine[read.pool.cosine > 0]
+        texts = [row.text for row in read.rows.values()]
+        return {
+            "nearness, as shipped": nearness(
+                asked, coverage.unknown, texts, cosines.tolist(), self._source.relevance_floor
+            ),
+            "cosine of the nearest": nearest(cosines),
+            "share of words that are known": 1 - len(coverage.unknown) / max(len(asked.terms), 1),
+            "score of the best hits": float(np.mean([one.score for one in best])) if best else 0.0,
+            "weakest two pairs of words": self._weakest_pairs(text),
+            "number of telling words": float(len(asked.terms)),
+        }
+
+    def _weakest_pairs(self, text: str) -> float:
+        """The cosine of the nearest passages to those two pairs of neighbouring words that come near to the least."""
+        words = terms_of(text)
+        pairs = [" ".join(pair) for pair in pairwise(words)] or [text]
+        found = [nearest(np.array(list(self._near(vector).values()))) for vector in self._embedder.embed(pairs)]
+        return float(np.mean(sorted(found)[:2]))
+
+    def _near(self, vector: NDArray[np.float32]) -> dict[int, float]:
+        return self._index.search(vector, NEAREST, None)
+
+
+def nearest(cosines: NDArray[np.floating]) -> float:
+    """The mean of the largest few."""
+    return float(np.sort(cosines)[-NEAREST:].mean()) if len(cosines) else 0.0
+
+
+def ways_of(question: Question) -> Iterator[tuple[str, str]]:
+    """A question as asked, by its telling words, and by half of them."""
+    words = terms_of(question.text)
+    some = random.Random(question.id).sample(range(len(words)), min(len(words), max(FEWEST_WORDS, len(words) // 2)))
+    yield "asked", question.text
+    yield "words", " ".join(words)
+    yield "half", " ".join(words[place] for place in sorted(some))
+
+
+def collect(options: argparse.Namespace) -> list[Signs]:
+    """The signs of every question in every way."""
+    by_project = read_code_questions(options.questions)
+    found: list[Signs] = []
+    with open_homes(Workspace(), no_model=False, keep=options.homes) as homes:
+        assert homes.embedder is not None
+        for project, own in by_project.items():
+            with homes.memory(project, read_transcripts(options.corpus / project)) as (store, _):
+                asking = Asking(store, homes.embedder)
+                for question in own:
+                    found += [Signs(way, bool(question.wanted), asking.signs(text)) for way, text in ways_of(question)]
+                foreign = [one for name, some in by_project.items() if name != project for one in some if one.wanted]
+                found += [Signs("foreign", False, asking.signs(one.text)) for one in foreign[::EVERY_FOREIGN]]
+    return found
+
+
+def auc(some: Sequence[float], others: Sequence[float]) -> float:
+    """How often one of ``some`` is larger than one of ``others``."""
+    first, second = np.array(some)[:, np.newaxis], np.array(others)[np.newaxis]
+    return float(np.mean((first > second) + 0.5 * (first == second)))
+
+
+def report(found: Sequence[Signs]) -> None:
+    """A line a sign."""
+    print(f"{'':32}AUC: without an answer, of another project; silent with an answer: asked, words, half of them")
+    for sign in found[0].values:
+
+        def values(way: str, has_answer: Callable[[bool], bool], sign: str = sign) -> list[float]:
+            return [one.values[sign] for one in found if one.way == way and has_answer(one.has_answer)]
+
+        asked, without = values("asked", bool), values("asked", lambda it: not it)
+        bound = float(np.quantile(without, SILENCED))
+        silent = [np.mean(np.array(values(way, bool)) < bound) for way in ("asked", "words", "half")]
+        foreign = values("foreign", lambda it: not it)
+        shares = "   ".join(f"{100 * share:3.0f} %" for share in silent)
+        print(f"{sign:32}{auc(asked, without):.2f}   {auc(asked, foreign):.2f}   {shares}")
+
+
+def main() -> None:
+    """Ask everything and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--questions", type=Path, required=True)
+    parser.add_argument("--homes", type=Path)
+    report(collect(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
