@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,13 +23,15 @@ from engram.cli.bench_homes import open_homes, read_transcripts
 from engram.cli.workspace import Workspace
 from engram.embedding.embedder import Embedder
 from engram.models.store import Store
+from engram.search import asked as taken
 from engram.search import learned
-from engram.search.asked import take_apart
 from engram.search.bench.datasets import Question, read_code_questions, read_locomo
 from engram.search.bench.measure import Asked, Shown, summarise
 from engram.search.bench.memories import last_said_ms, write_chat
 from engram.search.candidates import read_passages
 from engram.search.coverage import Coverage
+from engram.search.exchange import Exchange
+from engram.search.floor import nearness
 from engram.search.loaded import LoadedVectors
 from engram.search.passage_pool import Read
 from engram.search.passage_search import best_exchanges
@@ -64,6 +67,8 @@ class Row:
     evidence: list[str]
     read: Read
     coverage: Coverage
+    #: How near the question comes to what was said, as the search weighs it.
+    near: float
 
 
 def main() -> None:
@@ -132,7 +137,7 @@ def rows_of(
     rows = []
     for question in questions:
         query = Query(question.text, now_ms=now_ms, limit=LIMIT)
-        asked = take_apart(query, now_ms)
+        asked = taken.take_apart(query, now_ms)
         vector = embedder.embed_query(question.text) if embedder is not None else None
         read, coverage = read_passages(source, query, asked, vector)
         if not len(read.chosen):
@@ -144,10 +149,17 @@ def rows_of(
             Row(
                 question, group, is_code, np.stack([signs[one] for one in GROUPS], axis=1),
                 np.array([float(one in question.wanted) for one in evidence]), evidence,
-                read, coverage,
+                read, coverage, near_of(read, asked, coverage, embedder),
             )
         )  # fmt: skip
     return rows
+
+
+def near_of(read: Read, asked: taken.Asked, coverage: Coverage, embedder: Embedder | None) -> float:
+    """How near a question comes, as the search weighs it."""
+    cosines = read.pool.cosine[read.pool.cosine > 0].tolist()
+    floor = embedder.thresholds.relevance_floor if embedder is not None else 0.0
+    return nearness(asked, coverage.unknown, [one.text for one in read.rows.values()], cosines, floor)
 
 
 def without(row: Row, step: str) -> Row:
@@ -195,7 +207,7 @@ def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
         weights = train([row for row in rows if row.group != group])
         for row in rows:
             if row.group == group:
-                runs["code" if row.is_code else "LoCoMo"].append(answer(row, weights))
+                runs["code" if row.is_code else "LoCoMo"].append(answer(row, found_by(row, weights)))
     found: dict[str, dict[str, float]] = {}
     for data, run in runs.items():
         summary = summarise(run)
@@ -208,9 +220,13 @@ def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
     return found
 
 
-def answer(row: Row, weights: Floats) -> Asked:
-    """The ranked hits of a question, as the search would show them."""
-    found = best_exchanges(row.read, row.coverage, learned.SCALE * (row.signs @ weights), LIMIT)
+def found_by(row: Row, weights: Floats) -> list[Exchange]:
+    """The ranked hits of a question, none cut off."""
+    return best_exchanges(row.read, row.coverage, learned.SCALE * (row.signs @ weights), LIMIT)
+
+
+def answer(row: Row, found: Sequence[Exchange]) -> Asked:
+    """The hits of a question as they are measured."""
     shown = tuple(Shown(tuple(row.evidence[index] for index in one.indexes), " ".join(one.texts)) for one in found)
     question = row.question
     return Asked(question.id, question.category, question.wanted, shown, row.group)
