@@ -197,14 +197,14 @@ def test_a_relative_path_names_the_same_transcript(
 
 def test_bad_lines_are_counted_and_kept_by_their_place(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
     transcript.user("one")
-    transcript.text("garbage\n" + "[" * 5000 + "\n")
+    transcript.text("garbage\n" + "[" * 200_000 + "\n")
     transcript.user("two")
     ingest(transcript)
 
     result = ingest(transcript)
     rows = store.rows("SELECT length, reason FROM bad_line ORDER BY offset")
 
-    assert rows == [(7, "not JSON"), (5000, "nested too deeply")]
+    assert rows == [(7, "not JSON"), (200_000, "nested too deeply")]
     assert result.bad_lines == 0
     assert len(turns()) == 2
 
