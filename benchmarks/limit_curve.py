@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from train_ranking import Row, answer, collect, found_by, train
 
@@ -35,9 +36,9 @@ class Found:
     row: Row
     hits: Sequence[Exchange]
 
-    def likely(self, least: float) -> int:
-        """How many hits the floor lets through where it asks for ``least``."""
-        return how_many([one.score + LEAST_SCORE - least for one in self.hits], self.row.near, is_chat=False)
+
+#: How many of a question's hits are shown.
+Limit: TypeAlias = Callable[[Found], int]
 
 
 def main() -> None:
@@ -54,26 +55,38 @@ def main() -> None:
         for row in rows
         if row.group == group
     ]
-    full = recall(found, lambda one: len(one.hits))
+    full = recall(found, everything)
     print(f"without a limit {full:.1f} in 800 words")
-    report("no limit", found, lambda one: len(one.hits), full)
+    report("no limit", found, everything, full)
     for bound in NEARNESSES:
-        report(
-            f"all or nothing, by nearness {bound}",
-            found,
-            lambda one, b=bound: len(one.hits) * (one.row.near >= b),
-            full,
-        )  # type: ignore[misc]
+        report(f"all or nothing, by nearness {bound:.2f}", found, all_or_nothing(bound), full)
     for bound in SCORES:
-        report(
-            f"hit by hit, by likelihood {bound}", found,
-            lambda one, b=bound: sum(hit.score >= b for hit in one.hits), full,  # type: ignore[misc]
-        )  # fmt: skip
+        report(f"hit by hit, by likelihood {bound:.2f}", found, hit_by_hit(bound), full)
     for bound in TOGETHER:
-        report(f"both, {bound}", found, lambda one, b=bound: one.likely(b), full)  # type: ignore[misc]
+        report(f"both, {bound:.2f}", found, together(bound), full)
 
 
-def recall(found: Sequence[Found], shown: Callable[[Found], int]) -> float:
+def everything(one: Found) -> int:
+    """How many hits are shown without a limit."""
+    return len(one.hits)
+
+
+def all_or_nothing(bound: float) -> Limit:
+    """All of a question that comes near enough."""
+    return lambda one: len(one.hits) if one.row.near >= bound else 0
+
+
+def hit_by_hit(bound: float) -> Limit:
+    """Each that is likely enough."""
+    return lambda one: sum(hit.score >= bound for hit in one.hits)
+
+
+def together(bound: float) -> Limit:
+    """As ``how_many`` does where it asks for ``bound``."""
+    return lambda one: how_many([hit.score + LEAST_SCORE - bound for hit in one.hits], one.row.near, is_chat=False)
+
+
+def recall(found: Sequence[Found], shown: Limit) -> float:
     """Recall in 800 words over the questions with an answer, in percent."""
     figures = [
         figures_of(answer(one.row, one.hits[: shown(one)]))["recall in 800 words"]
@@ -83,7 +96,7 @@ def recall(found: Sequence[Found], shown: Callable[[Found], int]) -> float:
     return 100 * sum(figures) / len(figures)
 
 
-def report(name: str, found: Sequence[Found], shown: Callable[[Found], int], full: float) -> None:
+def report(name: str, found: Sequence[Found], shown: Limit, full: float) -> None:
     """A row of the table in docs/retrieval.md."""
     counts = [shown(one) for one in found if not one.row.question.wanted]
     silent = [shown(one) == 0 for one in found if one.row.question.wanted]

@@ -1,10 +1,10 @@
-"""What ``recall`` brings: is the memory of an answer among the first five, and how many hits get questions without one.
+"""What a question gets: is the memory of its answer among the first five, and how many hits where there is none.
 
     python benchmarks/recall.py --corpus DIR --questions FILE [--homes DIR]
 
 The memories are those that the local extractor makes of a project's transcripts. Questions without an answer are those
-of the set, and those that were asked of another project. Every row is measured in one run; ``--homes`` keeps the
-memories, so that a second run takes a minute.
+of the set, those that were asked of another project, and those that belong to no work at all. Every row is measured in
+one run; ``--homes`` keeps the memories, so that a second run takes a minute.
 """
 
 from __future__ import annotations
@@ -23,8 +23,33 @@ from engram.search.service import Searcher
 
 #: Hits of a question: what ``recall`` shows by default.
 LIMIT = 5
+#: Passages that ``search`` is asked for.
+MOST_PASSAGES = 40
 #: Every so many questions of another project are asked, too.
 EVERY_FOREIGN = 4
+#: What nobody ever asks of a coding session.
+NOWHERE = (
+    "What is the capital of France?",
+    "recipe for pancakes",
+    "How long should I boil an egg?",
+    "Which films won the Oscar in 1994?",
+    "When does the next train to Hamburg leave?",
+    "How do I fold a paper crane?",
+    "Who painted the Mona Lisa and when?",
+    "What is a good name for a dog?",
+    "How far is the moon from the earth?",
+    "Why is the sky blue in the evening?",
+    "Which vitamins are in oranges?",
+    "how to plant tomatoes on a balcony",
+    "What did the doctor say about my knee?",
+    "Which mortgage rate did the bank offer us?",
+    "Where did we park the car at the airport?",
+    "What time is grandma's birthday party?",
+    "What are the rules of chess castling?",
+    "How many legs does a spider have?",
+    "best hiking trail near the lake",
+    "Did we book the hotel in Lisbon yet?",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +60,8 @@ class Answered:
     wanted: frozenset[str]
     every: Sequence[Hit]
     shown: Sequence[Hit]
+    #: Passages that ``search`` brings.
+    passages: int
 
     def is_right(self, hits: Sequence[Hit]) -> bool:
         """Whether a hit rests on an entry that holds the answer."""
@@ -59,6 +86,8 @@ def main() -> None:
                 now_ms = last_said_ms(store)
                 answered += [ask(searcher, one, now_ms, "with" if one.wanted else "without") for one in own]
                 answered += [ask(searcher, one, now_ms, "foreign") for one in foreign[::EVERY_FOREIGN]]
+                nowhere = [Question(text, text, "", frozenset()) for text in NOWHERE]
+                answered += [ask(searcher, one, now_ms, "nowhere") for one in nowhere]
     report(answered)
 
 
@@ -66,16 +95,24 @@ def ask(searcher: Searcher, question: Question, now_ms: int, kind: str) -> Answe
     """One question, with and without the last step."""
     query = Query(question.text, now_ms=question.now_ms or now_ms, limit=LIMIT)
     wanted = frozenset(question.wanted) if kind == "with" else frozenset()
-    return Answered(kind, wanted, searcher.recall(replace(query, thorough=True)), searcher.recall(query))
+    every, shown = searcher.recall(replace(query, thorough=True)), searcher.recall(query)
+    return Answered(kind, wanted, every, shown, len(searcher.search(replace(query, limit=MOST_PASSAGES))))
 
 
 def report(answered: Sequence[Answered]) -> None:
     """A line a kind of question."""
-    for kind, name in (("with", "with an answer"), ("without", "without one"), ("foreign", "of another project")):
+    kinds = {
+        "with": "with an answer",
+        "without": "without one",
+        "foreign": "of another project",
+        "nowhere": "of no work",
+    }
+    for kind, name in kinds.items():
         some = [one for one in answered if one.kind == kind]
         line = f"{name:20} {len(some):4}   hits {mean(len(one.every) for one in some):.2f} -> "
         line += f"{mean(len(one.shown) for one in some):.2f}   none {100 * mean(not one.shown for one in some):.0f} %"
         line += f"   doubtful {100 * mean(any(hit.is_doubtful for hit in one.shown) for one in some):.0f} %"
+        line += f"   search {mean(one.passages for one in some):.2f}"
         if kind == "with":
             every, shown = mean(one.is_right(one.every) for one in some), mean(one.is_right(one.shown) for one in some)
             line += f"   right among them {100 * every:.1f} % -> {100 * shown:.1f} %"

@@ -24,7 +24,7 @@ LEAST_SCORE, LEAST_SCORE_CHAT, SLOPE = 0.85, 0.45, 0.45
 MOST_NEARNESS = 1.33
 #: A question that names what stands nowhere is so much further away.
 UNKNOWN = 0.83
-#: A look-up by few words, by a name that stands somewhere or by a date is at least so near; so near, a question gets
+#: A look-up by few words or by a name that stand somewhere, or by a date, is at least so near; so near, a question gets
 #: some hits always.
 LOOK_UP_NEARNESS, FEWEST_HITS = 1.2, 3
 _FEWEST_TERMS = 3
@@ -54,7 +54,8 @@ def nearness(
         return MOST_NEARNESS
     nearest = nlargest(_NEAREST, cosines)
     near = sum(nearest) / max(len(nearest), 1) / relevance_floor
-    is_look_up = len(asked.terms) < _FEWEST_TERMS or asked.span is not None
+    is_few_known = len(asked.terms) < _FEWEST_TERMS and not unknown.intersection(asked.terms)
+    is_look_up = is_few_known or asked.span is not None
     if asked.names or asked.proper:
         everything = "\n".join(texts).lower()
         is_look_up = is_look_up or any(name in everything for name in asked.names)

@@ -89,13 +89,14 @@ def test_a_question_that_comes_near_to_nothing_gets_only_what_is_very_likely() -
     assert not is_far(close)
 
 
-def test_a_look_up_by_a_known_name_a_date_or_few_words_is_always_answered() -> None:
+def test_a_look_up_by_a_known_name_a_date_or_few_known_words_is_always_answered() -> None:
     named = "Which colour did the designers choose in train_set.py?"
 
     assert how_many([0.1] * 9, near(named, 0.1, ("See train_set.py.",)), is_chat=False) == FEWEST_HITS
     assert how_many([0.1] * 9, near(named, 0.1), is_chat=False) == 0
     assert how_many([0.1] * 9, near("What did we choose on 4 May 2025 for trains?", 0.1), is_chat=False) == FEWEST_HITS
     assert how_many([0.1] * 9, near("colour trains", 0.1), is_chat=False) == FEWEST_HITS
+    assert how_many([0.1] * 9, near("pancake trains", 0.1, unknown=frozenset({"pancake"})), is_chat=False) == 0
 
 
 def test_a_question_about_a_name_that_nobody_ever_named_is_far() -> None:
