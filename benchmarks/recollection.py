@@ -5,6 +5,10 @@
 Reads the sessions into a memory for each project, asks it with every prompt, labels the hits by the scorer's own rule,
 and prints the weights for ``engram/recollection/relevance.py`` with what they reach: leaving out one fifth of the
 prompts, leaving out one project, and with the weights that are in the source now.
+
+Every project is also asked with the prompts of the others, as a person asks who begins something new: nothing that is
+found for those is relevant. They are fitted with less weight than a project's own, and their alarms are told apart, as
+are those of twenty prompts that could be said anywhere, which are never fitted.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +32,8 @@ from engram.models import sessions
 from engram.models.store import Store, open_store
 from engram.recollection.choose import Asking, Floors, choose_bites
 from engram.recollection.gate import search_text
-from engram.recollection.recall import CANDIDATES, PASSAGES, support_of
-from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Weights, features, logistic
+from engram.recollection.recall import CANDIDATES, PASSAGES
+from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Support, Weights, features, logistic
 from engram.recollection.render import shown_words
 from engram.redaction import redact
 from engram.search.embed import embed_missing
@@ -38,9 +42,34 @@ from engram.search.service import Searcher
 from engram.settings import Settings
 
 #: Floors that are tried.
-FLOORS = (0.25, 0.31, 0.35, 0.4, 0.45, 0.5)
+FLOORS = (0.14, 0.18, 0.22, 0.26, 0.31, 0.35, 0.4, 0.45, 0.5)
+#: What a hit for a prompt of another project weighs in the fit.
+FOREIGN_WEIGHT = 0.6
+#: Prompts that could be said in any project.
+ROUTINE = (
+    "fix the lint errors please",
+    "run the full test suite and fix what fails",
+    "write unit tests for this function",
+    "refactor this into smaller functions",
+    "update the README with the new flags",
+    "bump the version and tag a release",
+    "add error handling around the file read",
+    "rename the variable to something clearer",
+    "explain what this regex matches",
+    "rebase onto main and resolve the conflicts",
+    "open a pull request with a short description",
+    "make the button blue and center it",
+    "why does the build fail on CI?",
+    "add type hints to the module",
+    "remove the unused imports",
+    "delete the temporary files",
+    "is there a memory leak in the worker?",
+    "profile the startup time",
+    "translate the docs to German",
+    "create a Dockerfile for the app",
+)
 #: Features that mean nothing without a model; the place is that of the text score alone then.
-NEEDS_MODEL = ("cosine", "both", "rank")
+NEEDS_MODEL = ("cosine", "both", "rank", "near")
 
 
 @dataclass
@@ -48,11 +77,12 @@ class Asked:
     """One prompt of the set with what the memory answers."""
 
     project: str
+    #: own, foreign or routine.
+    kind: str
     text: str
     has_memories: bool
     hits: list[Hit]
-    #: Row id of a turn → how well what was said in it fits.
-    support: Mapping[int, float]
+    support: Support
     #: What is relevant, by the scorer's rule, hit by hit.
     labels: list[bool]
     judge: Callable[[str, list[str]], bool]
@@ -79,28 +109,37 @@ def ask_all(options: argparse.Namespace, homes: Path) -> list[Asked]:
     read = lambda name: [json.loads(line) for line in (options.bench / "code" / name).open(encoding="utf-8")]  # noqa: E731
     gold = {one["id"]: one for one in read("memories.jsonl") if "id" in one}
     embedder = load_embedder("bundled", options.model_folder, compile_if_missing=False)
-    searchers: dict[str, Searcher] = {}
+    prompts = [one for one in read("prompts.jsonl") if "id" in one]
     found = []
-    for prompt in read("prompts.jsonl"):
-        project = prompt["project"]
-        if project not in searchers:
-            searchers[project] = open_searcher(options.corpus / project, homes / project, embedder)
-        relevant = [gold[one] for one in prompt["relevant"] if one in gold]
-
-        def judge(text: str, evidence: list[str], relevant: list[dict[str, Any]] = relevant) -> bool:
-            says = words(text)
-            return any(
-                set(evidence) & set(one["evidence"])
-                and len(words(one["summary"]) & says) >= 0.25 * len(words(one["summary"]))
-                for one in relevant
-            )
-
-        text = search_text(prompt["prompt"])
-        hits = list(searchers[project].recall(Query(text, limit=CANDIDATES))) if text else []
-        support = support_of(searchers[project].search(Query(text, limit=PASSAGES, thorough=True))) if text else {}
-        labels = [judge(hit.text, [place.uuid for place in hit.evidence]) for hit in hits]
-        found.append(Asked(project, text, bool(prompt["relevant"]), hits, support, labels, judge))
+    for project in sorted({one["project"] for one in prompts}):
+        searcher = open_searcher(options.corpus / project, homes / project, embedder)
+        for prompt in prompts:
+            is_own = prompt["project"] == project
+            relevant = [gold[one] for one in prompt["relevant"] if one in gold and is_own]
+            kind = "own" if is_own else "foreign"
+            found.append(ask(searcher, project, kind, search_text(prompt["prompt"]), relevant, words))
+        found += [ask(searcher, project, "routine", search_text(text), [], words) for text in ROUTINE]
     return found
+
+
+def ask(
+    searcher: Searcher, project: str, kind: str, text: str, relevant: list[dict[str, Any]], words: Callable[[str], Any]
+) -> Asked:
+    """One prompt with its hits, labelled by the scorer's rule; ``text`` is "" where the gate lets nothing through."""
+
+    def judge(text: str, evidence: list[str]) -> bool:
+        says = words(text)
+        return any(
+            set(evidence) & set(one["evidence"])
+            and len(words(one["summary"]) & says) >= 0.25 * len(words(one["summary"]))
+            for one in relevant
+        )
+
+    query = Query(text, limit=CANDIDATES, thorough=True)
+    hits = list(searcher.recall(query)) if text else []
+    support = Support.of(searcher.search(replace(query, limit=PASSAGES)) if text else [])
+    labels = [judge(hit.text, [place.uuid for place in hit.evidence]) for hit in hits]
+    return Asked(project, kind, text, bool(relevant), hits, support, labels, judge)
 
 
 def open_searcher(claude_folder: Path, home: Path, embedder: Any) -> Searcher:
@@ -130,12 +169,7 @@ def without_cosine(asked: Asked) -> Asked:
     kept = [(hit, label) for hit, label in zip(asked.hits, asked.labels, strict=True) if hit.parts.get("text", 0) > 0]
     kept.sort(key=lambda one: -one[0].parts["text"])
     hits = [replace(hit, cosine=None) for hit, _ in kept]
-    return replace_asked(asked, hits, [label for _, label in kept])
-
-
-def replace_asked(asked: Asked, hits: list[Hit], labels: list[bool]) -> Asked:
-    """The same prompt with other hits."""
-    return Asked(asked.project, asked.text, asked.has_memories, hits, asked.support, labels, asked.judge)
+    return replace(asked, hits=hits, labels=[label for _, label in kept])
 
 
 def report(name: str, asked: list[Asked], current: Weights) -> None:
@@ -150,7 +184,8 @@ def report(name: str, asked: list[Asked], current: Weights) -> None:
     x, y, of = np.array(rows), np.array(labels, dtype=float), np.array(prompts)
     if name == "text alone":
         x[:, [FEATURES.index(feature) for feature in NEEDS_MODEL]] = 0
-    fitted = fit(x, y)
+    weight = np.array([FOREIGN_WEIGHT if asked[n].kind == "foreign" else float(asked[n].kind == "own") for n in of])
+    fitted = fit(x, y, weight)
     print(f"\n{name}: {len(y)} hits, {int(y.sum())} relevant")
     print(
         "  fitted:",
@@ -161,7 +196,7 @@ def report(name: str, asked: list[Asked], current: Weights) -> None:
     for how, group in groups.items():
         scores = np.zeros(len(y))
         for one in np.unique(group):
-            weights = fit(x[group != one], y[group != one])
+            weights = fit(x[group != one], y[group != one], weight[group != one])
             scores[group == one] = [logistic(weights, row) for row in x[group == one]]
         for floor in FLOORS:
             print(f"  left out by {how}, floor {floor}: {by_scores(asked, scores, of, floor)}")
@@ -174,8 +209,8 @@ def hash_of(project: str) -> int:
     return sum(project.encode())
 
 
-def fit(x: Any, y: Any, ridge: float = 1.0) -> Weights:
-    """Logistic regression over standardised features by Newton's method."""
+def fit(x: Any, y: Any, weight: Any, ridge: float = 1.0) -> Weights:
+    """Logistic regression over standardised features by Newton's method; ``weight`` says what each row counts."""
     mean, spread = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
     z = np.column_stack([np.ones(len(x)), (x - mean) / spread])
     penalty = ridge * np.eye(z.shape[1])
@@ -183,8 +218,8 @@ def fit(x: Any, y: Any, ridge: float = 1.0) -> Weights:
     w = np.zeros(z.shape[1])
     for _ in range(30):
         p = 1 / (1 + np.exp(-z @ w))
-        gradient = z.T @ (p - y) + penalty @ w
-        w -= np.linalg.solve((z * (p * (1 - p))[:, None]).T @ z + penalty, gradient)
+        gradient = z.T @ (weight * (p - y)) + penalty @ w
+        w -= np.linalg.solve((z * (weight * p * (1 - p))[:, None]).T @ z + penalty, gradient)
     slopes = np.where(x.std(0) > 0, w[1:] / spread, 0.0)
     return Weights(float(w[0] - (slopes * mean).sum()), tuple(float(one) for one in slopes))
 
@@ -214,13 +249,17 @@ def as_shipped(asked: list[Asked], floor: float) -> str:
 
 
 def figures(asked: list[Asked], got: list[list[bool]]) -> str:
-    """Precision, served and false alarms in percent."""
+    """Precision, served and false alarms in percent, over a project's own prompts; alarms of the others."""
     pairs = list(zip(asked, got, strict=True))
-    bites = [label for one, labels in pairs if one.has_memories for label in labels]
-    served = [any(labels) for one, labels in pairs if one.has_memories]
-    alarms = [bool(labels) for one, labels in pairs if not one.has_memories]
+    own = [(one, labels) for one, labels in pairs if one.kind == "own"]
+    bites = [label for one, labels in own if one.has_memories for label in labels]
+    served = [any(labels) for one, labels in own if one.has_memories]
+    alarms = {"false alarms": [bool(labels) for one, labels in own if not one.has_memories]}
+    for kind in ("foreign", "routine"):
+        alarms[kind] = [bool(labels) for one, labels in pairs if one.kind == kind]
     share = lambda values: round(100 * sum(values) / max(len(values), 1), 1)  # noqa: E731
-    return f"precision {share(bites)}, served {share(served)}, false alarms {share(alarms)}, bites {len(bites) / len(served):.2f}"
+    told = ", ".join(f"{name} {share(values)}" for name, values in alarms.items())
+    return f"precision {share(bites)}, served {share(served)}, {told}, bites {len(bites) / len(served):.2f}"
 
 
 if __name__ == "__main__":

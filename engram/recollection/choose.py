@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from engram.models.episodes import Episode
 from engram.recollection.gate import telling_words
-from engram.recollection.relevance import Answer, relevance
+from engram.recollection.relevance import Answer, Support, relevance
 from engram.recollection.words import same_words, stems
 from engram.search.query import Hit
 
@@ -19,7 +19,7 @@ PROVISIONAL_CONFIDENCE = 0.5
 class Floors:
     """Relevance (0 to 1) below which nothing is said."""
 
-    relevance: float = 0.31
+    relevance: float = 0.18
     #: The floor for memories of high importance is this share of it.
     high_share: float = 0.9
     #: A memory of the session itself, which Claude mostly still sees, must be this much surer.
@@ -63,7 +63,7 @@ class Asking:
 
 
 def choose_bites(
-    hits: Sequence[Hit], asking: Asking, support: Mapping[int, float] | None = None, floors: Floors | None = None
+    hits: Sequence[Hit], asking: Asking, support: Support | None = None, floors: Floors | None = None
 ) -> list[Bite]:
     """The bites for one prompt, the best first; mostly none.
 
@@ -73,11 +73,11 @@ def choose_bites(
     Args:
         hits: what a search has found, the best first.
         asking: the prompt, and who asks.
-        support: row id of a turn → how well what was said in it fits the prompt, as a share of the best.
+        support: what was said that fits the prompt.
         floors: how sure it must be.
     """
     floors = floors or Floors()
-    answer = Answer.of(asking.text, hits, support or {})
+    answer = Answer.of(asking.text, hits, support or Support())
     rated: list[tuple[float, Hit]] = []
     for rank, hit in enumerate(hits):
         if hit.episode is None or hit.id in asking.shown or not may_inject(hit.episode, asking):

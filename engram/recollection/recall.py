@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from engram.recollection.at_hand import ToolCall, choose_at_hand
 from engram.recollection.choose import Asking, Bite, Floors, choose_bites
+from engram.recollection.relevance import Support
 from engram.recollection.searching import NO_PROJECT, Searcher
-from engram.search.query import Hit, Query
+from engram.search.query import Query
 
 #: Memories that are looked at for three bites.
 CANDIDATES = 20
@@ -19,7 +18,7 @@ def bites_for(searcher: Searcher, asking: Asking, floors: Floors | None = None) 
     """The bites for a prompt; mostly none. Nothing is noted: asking again gives the same."""
     query = query_for(asking)
     hits = searcher.recall(query)
-    support = support_of(searcher.search(query_for(asking, PASSAGES))) if hits else {}
+    support = Support.of(searcher.search(query_for(asking, PASSAGES)) if hits else [])
     return choose_bites(hits, asking, support, floors)
 
 
@@ -41,13 +40,3 @@ def query_for(asking: Asking, limit: int = CANDIDATES, call: ToolCall | None = N
         error=call.error if call else "",
         thorough=True,
     )
-
-
-def support_of(passages: Sequence[Hit]) -> Mapping[int, float]:
-    """Row id of a turn → score of its best passage, as a share of the best of all."""
-    best = max((hit.score for hit in passages), default=0.0)
-    support: dict[int, float] = {}
-    for hit in passages:
-        if hit.turn_id is not None and best > 0:
-            support[hit.turn_id] = max(support.get(hit.turn_id, 0.0), hit.score / best)
-    return support

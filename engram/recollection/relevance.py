@@ -1,21 +1,22 @@
 """How sure it is that a memory belongs to a prompt: a few features, one number from 0 to 1. Pure.
 
-The weights were fitted by ``benchmarks/recollection.py``, a logistic regression over prompts of real coding sessions;
-run it again when the ranking or the extractor changes.
+The weights were fitted by ``benchmarks/recollection.py``, a logistic regression over prompts of real coding sessions, each
+also asked of the projects that it has nothing to do with; run it again when the ranking or the extractor changes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from heapq import nlargest
 
 from engram.recollection.gate import telling_words
 from engram.recollection.words import stems
 from engram.search.query import Hit
 
 #: Names of the features, in the order of the weights.
-FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support")
+FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support", "near")
 #: Beyond these more says nothing more: a cosine, a share, a number of words, a quality.
 MOST_COSINE, MOST_SHARED, MOST_WORDS, MOST_QUALITY = 0.6, 0.6, 6, 0.6
 
@@ -29,13 +30,36 @@ class Weights:
 
 
 #: With a model.
-WITH_MODEL = Weights(-10.29, (7.68, 3.62, -10.41, 1.73, -0.16, 0.39, 4.45, 3.18))
+WITH_MODEL = Weights(-16.37, (8.13, 6.36, -13.87, 1.54, -0.09, 0.33, 3.66, 4.53, 7.55))
 #: Where hits have no cosine; the intercept is a little lower than the fit's, against false alarms.
-TEXT_ALONE = Weights(-8.35, (0.0, 0.04, 0.0, 1.33, 0.0, 0.58, 3.57, 3.62))
+TEXT_ALONE = Weights(-9.58, (0.0, 3.12, 0.0, 0.83, 0.0, 0.67, 1.74, 4.09, 0.0))
 
 
+#: The mean cosine of so many of the nearest passages says how near a prompt comes to what was said.
+_NEAREST = 5
 #: Below this cosine a memory has nothing to do with a prompt, unless half of the prompt's words stand in it.
 LEAST_COSINE, ENOUGH_SHARED = 0.2, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What was said that fits the prompt."""
+
+    #: Row id of a turn → how well its best passage fits, as a share of the best passage of all.
+    by_turn: Mapping[int, float] = field(default_factory=dict)
+    #: The mean cosine of the nearest passages; 0 without a model.
+    near: float = 0.0
+
+    @classmethod
+    def of(cls, passages: Sequence[Hit]) -> Support:
+        """What these passages support."""
+        best = max((hit.score for hit in passages), default=0.0)
+        by_turn: dict[int, float] = {}
+        for hit in passages:
+            if hit.turn_id is not None and best > 0:
+                by_turn[hit.turn_id] = max(by_turn.get(hit.turn_id, 0.0), hit.score / best)
+        nearest = nlargest(_NEAREST, (hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
+        return cls(by_turn, sum(nearest) / max(len(nearest), 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +70,17 @@ class Answer:
     wanted: frozenset[str]
     #: The largest text part of all hits.
     best_text: float
-    #: Row id of a turn → how well its best passage fits, as a share of the best passage of all. What rests on no
-    #: turn, such as a memory that was saved by hand, supports itself.
-    support: Mapping[int, float]
+    #: What rests on no turn, such as a memory that was saved by hand, supports itself.
+    support: Support
+    #: How near the prompt comes to anything at all, a memory or what was said.
+    near: float
 
     @classmethod
-    def of(cls, text: str, hits: Sequence[Hit], support: Mapping[int, float]) -> Answer:
+    def of(cls, text: str, hits: Sequence[Hit], support: Support) -> Answer:
         """The answer ``hits`` to the prompt ``text``."""
         best = max((hit.parts.get("text", 0.0) for hit in hits), default=0.0)
-        return cls(stems(telling_words(text)), best, support)
+        nearest = max((min(hit.cosine or 0.0, MOST_COSINE) for hit in hits), default=0.0)
+        return cls(stems(telling_words(text)), best, support, max(support.near, nearest))
 
 
 def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
@@ -73,8 +99,8 @@ def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
     text = hit.parts.get("text", 0.0) / answer.best_text if answer.best_text > 0 else 0.0
     words = min(len(answer.wanted & told), MOST_WORDS)
     quality = min(episode.quality, MOST_QUALITY) if episode is not None else 0.0
-    support = answer.support.get(hit.turn_id, 0.0) if hit.turn_id is not None else _own_support(hit, text)
-    return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality, support)
+    support = answer.support.by_turn.get(hit.turn_id, 0.0) if hit.turn_id is not None else _own_support(hit, text)
+    return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality, support, answer.near)
 
 
 def _own_support(hit: Hit, text: float) -> float:

@@ -9,8 +9,7 @@ import pytest
 
 from engram.models.episodes import Episode
 from engram.recollection.choose import Asking, Floors, choose_bites
-from engram.recollection.recall import support_of
-from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, relevance
+from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Support, relevance
 from engram.recollection.render import OVER_CHARS, bites_text, shown_words
 from engram.search.query import Hit
 
@@ -34,7 +33,7 @@ def hit(text: str, number: int = 1, *, cosine: float | None = 0.6, text_part: fl
 
 
 FITTING = "The watcher holds watcher.lock by flock, never by a PID file"
-SUPPORT = {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0}
+SUPPORT = Support({1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0}, 0.6)
 
 
 def test_a_memory_that_fits_is_chosen_and_one_that_does_not_is_not() -> None:
@@ -45,7 +44,7 @@ def test_a_memory_that_fits_is_chosen_and_one_that_does_not_is_not() -> None:
 
 
 def test_what_was_said_in_its_turn_supports_a_memory() -> None:
-    answer, bare = (Answer.of(ASKING.text, [hit(FITTING)], support) for support in (SUPPORT, {}))
+    answer, bare = (Answer.of(ASKING.text, [hit(FITTING)], support) for support in (SUPPORT, Support(near=0.6)))
 
     assert relevance(hit(FITTING), 0, answer) > relevance(hit(FITTING), 0, bare)
 
@@ -53,8 +52,26 @@ def test_what_was_said_in_its_turn_supports_a_memory() -> None:
 def test_support_is_a_share_of_the_best_passage_of_each_turn() -> None:
     passages = [replace(hit("x", 1), score=0.8), replace(hit("y", 2), score=0.4), replace(hit("z", 1), score=0.2)]
 
-    assert support_of(passages) == {1: 1.0, 2: 0.5}
-    assert support_of([]) == {}
+    assert Support.of(passages).by_turn == {1: 1.0, 2: 0.5}
+    assert Support.of([]) == Support()
+
+
+def test_a_prompt_that_comes_near_to_nothing_makes_every_memory_less_relevant() -> None:
+    passages = [replace(hit("x", number), cosine=number / 10) for number in range(1, 8)]
+
+    near, far = Support.of(passages), replace(Support.of(passages), near=0.1)
+    memory = hit(FITTING, cosine=0.3)
+
+    assert near.near == pytest.approx(0.5)
+    assert relevance(memory, 0, Answer.of(ASKING.text, [memory], near)) > relevance(
+        memory, 0, Answer.of(ASKING.text, [memory], far)
+    )
+
+
+def test_a_memory_that_is_near_by_itself_needs_no_passage_that_is() -> None:
+    memory = hit(FITTING, cosine=0.5)
+
+    assert Answer.of(ASKING.text, [memory], Support()).near == 0.5
 
 
 @pytest.mark.parametrize("cosine", [0.6, None])
