@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from engram.search.vector_parts import SLICE_ROWS, Bytes, Floats, Packed, Part, Places
+from engram.search.vector_parts import Bytes, Floats, Packed, Part, Places
 
 Ids: TypeAlias = NDArray[np.int64]
 Groups: TypeAlias = NDArray[np.int32]
@@ -24,6 +24,8 @@ _PART_ENDS = (1 / 3, 1 / 2, 1)
 #: Bits of a number of each part of a narrow row. Against four bits throughout (209 bytes a row) that loses one in 100 of
 #: the true best 100 of 500,000 rows; two bits from the first part's end on (145 bytes) would lose two.
 _NARROW_BITS = (4, 4, 2)
+#: Rows that are turned and packed at a time.
+_STORED_ROWS = 1_024
 #: Rows behind the sorted ones of a block that are looked through one by one, before all are sorted anew.
 _UNSORTED_ROWS = 1_024
 #: Groups that are compared one by one, which is faster than looking each row's group up.
@@ -243,8 +245,8 @@ class QuantisedBlock(Block):
         return zip(self.turn.spans[1:], self._parts[1:], strict=True)
 
     def _store(self, start: int, rows: NDArray[np.floating]) -> None:
-        for first in range(0, len(rows), SLICE_ROWS):
-            turned = rows[first : first + SLICE_ROWS].astype(np.float32) @ self.turn.axes
+        for first in range(0, len(rows), _STORED_ROWS):
+            turned = rows[first : first + _STORED_ROWS].astype(np.float32) @ self.turn.axes
             for span, part in zip(self.turn.spans, self._parts, strict=True):
                 part.store(start + first, turned[:, span])
 

@@ -13,8 +13,9 @@ Floats: TypeAlias = NDArray[np.float32]
 Codes: TypeAlias = NDArray[np.int8] | NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.intp]
 
-#: Rows worked on at a time, so that what is worked on stays in the processor's cache.
-SLICE_ROWS = 2_048
+#: Numbers worked on at a time (512 KB): they stay in the processor's cache, and more would be asked of the system anew for
+#: each slice, which takes as long as the work itself.
+_SLICE_NUMBERS = 131_072
 #: Largest number in 8 bits.
 _LARGEST = 127.0
 #: Keeps a row of zeros from being divided by zero.
@@ -32,6 +33,8 @@ class Part(ABC):
         """``codes`` and ``scales``: room for all rows."""
         self._codes = codes
         self._scales = scales
+        #: Rows worked on at a time.
+        self._slice = _SLICE_NUMBERS // max(1, codes.shape[1])
 
     @abstractmethod
     def store(self, start: int, rows: Floats) -> None:
@@ -39,7 +42,7 @@ class Part(ABC):
 
     @abstractmethod
     def _dots(self, codes: Codes, query: Floats) -> Floats:
-        """Dot products of ``query`` with at most ``SLICE_ROWS`` rows, without their scales."""
+        """Dot products of ``query`` with a slice of rows, without their scales."""
 
     @abstractmethod
     def at(self, places: Places) -> Floats:
@@ -48,8 +51,8 @@ class Part(ABC):
     def dots(self, count: int, query: Floats) -> Floats:
         """Dot products of ``query`` with the first ``count`` rows."""
         answer: Floats = np.empty(count, dtype=np.float32)
-        for start in range(0, count, SLICE_ROWS):
-            stop = min(count, start + SLICE_ROWS)
+        for start in range(0, count, self._slice):
+            stop = min(count, start + self._slice)
             answer[start:stop] = self._dots(self._codes[start:stop], query)
         answer *= self._scales[:count]
         return answer
@@ -57,8 +60,8 @@ class Part(ABC):
     def dots_at(self, places: Places, query: Floats) -> Floats:
         """The same for the rows at ``places``."""
         answer: Floats = np.empty(len(places), dtype=np.float32)
-        for start in range(0, len(places), SLICE_ROWS):
-            some = places[start : start + SLICE_ROWS]
+        for start in range(0, len(places), self._slice):
+            some = places[start : start + self._slice]
             answer[start : start + len(some)] = self._dots(self._codes[some], query)
         answer *= self._scales[places]
         return answer

@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engram.search.vector_parts import SLICE_ROWS, Bytes, Floats, Packed, Part
+from engram.search.vector_parts import Bytes, Floats, Packed, Part
 
 
 def normal_rows(count: int, width: int) -> Floats:
     return np.random.default_rng(3).standard_normal((count, width), dtype=np.float32) / np.float32(np.sqrt(width))
 
 
-def parts_of(width: int, room: int = 2 * SLICE_ROWS) -> list[Part]:
+#: More than a slice of rows of 64 numbers, in any form.
+MANY = 8_199
+
+
+def parts_of(width: int, room: int = MANY) -> list[Part]:
     return [Bytes(room, width), Packed(room, width, 4), Packed(room, width, 2)]
 
 
@@ -42,14 +46,13 @@ def test_a_rows_product_with_itself_stays_as_it_was(bits: int) -> None:
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 10, 63, 64])
 def test_every_way_to_ask_for_a_dot_product_gives_the_same(width: int) -> None:
     """Also where the numbers do not fill the last byte, and over the end of a slice."""
-    count = SLICE_ROWS + 7
-    rows, query = normal_rows(count, width), normal_rows(1, width)[0]
-    places = np.array([0, 3, SLICE_ROWS - 1, SLICE_ROWS, count - 1])
+    rows, query = normal_rows(MANY, width), normal_rows(1, width)[0]
+    places = np.array([0, 3, 2047, 2048, 4095, 4096, 8191, 8192, MANY - 1])
     for part in parts_of(width):
         part.store(0, rows[:5])
         part.store(5, rows[5:])
 
-        assert np.allclose(part.dots(count, query)[places], part.at(places) @ query, atol=1e-5)
+        assert np.allclose(part.dots(MANY, query)[places], part.at(places) @ query, atol=1e-5)
         assert np.allclose(part.dots_at(places, query), part.at(places) @ query, atol=1e-5)
 
 
