@@ -64,7 +64,7 @@ class Hit:
     row_id: int = 0
     #: Cosine to the query; None where there was no model.
     cosine: float | None = field(default=None, compare=False)
-    #: The question comes near to nothing: this is the nearest, and hardly answers it.
+    #: The question comes near to nothing: this is the nearest, and may not answer it.
     is_doubtful: bool = field(default=False, compare=False)
 
     @property
