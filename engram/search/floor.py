@@ -28,11 +28,12 @@ UNKNOWN = 0.83
 #: some hits always.
 LOOK_UP_NEARNESS, FEWEST_HITS = 1.2, 3
 _FEWEST_TERMS = 3
-#: Below this a question comes near to nothing that was said, or to no memory: those are fewer and say less each.
-FAR_NEARNESS, FAR_FROM_MEMORIES = 1.06, 0.7
+#: Below this a question comes near to nothing that was said; below the other, by the nearest one alone, to no memory: in
+#: a young memory only one may fit.
+FAR_NEARNESS, FAR_FROM_MEMORIES = 1.06, 0.93
 #: The cosine from which on a memory is shown, in units of the model's relevance floor, for a question that comes near to
 #: much, and how much more it takes for each 1 of nearness less.
-LEAST_COSINE, COSINE_SLOPE = 0.5, 0.33
+LEAST_COSINE, COSINE_SLOPE = 0.5, 0.5
 #: A memory with so many of the question's telling words, and so large a share of them, is shown at any cosine.
 _ENOUGH_WORDS, _ENOUGH_SHARE = 2, 0.5
 
@@ -78,7 +79,7 @@ def fitting(pool: Pool, asked: Asked, coverage: Coverage, relevance_floor: float
     known = pool.cosine[~np.isnan(pool.cosine)]
     if relevance_floor <= 0 or not len(known):
         return np.ones(len(pool), dtype=np.bool_), False
-    near = nearness(asked, coverage.unknown, pool.texts, known.tolist(), relevance_floor)
+    near = nearness(asked, coverage.unknown, pool.texts, [float(known.max())], relevance_floor)
     least = relevance_floor * (LEAST_COSINE + COSINE_SLOPE * max(0.0, MOST_NEARNESS - near))
     fits = [
         np.isnan(cosine) or cosine >= least or _is_told(text.lower(), asked, coverage)
