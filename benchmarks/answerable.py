@@ -18,7 +18,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engram.cli.bench_homes import open_homes, read_transcripts
 from engram.cli.workspace import Workspace
@@ -28,16 +27,14 @@ from engram.search.asked import take_apart
 from engram.search.bench.datasets import Question, read_code_questions
 from engram.search.bench.memories import last_said_ms
 from engram.search.candidates import read_passages
-from engram.search.floor import nearness
 from engram.search.loaded import LoadedVectors
-from engram.search.passage_search import best_exchanges, rank_passages
+from engram.search.nearest import NEAREST, mean_of_nearest
+from engram.search.passage_search import best_exchanges, nearness_of, rank_passages
 from engram.search.query import Query
 from engram.search.source import Source
 from engram.search.terms import TermCounts
 from engram.search.words import terms_of
 
-#: Passages whose cosines are averaged.
-NEAREST = 5
 #: Every so many questions of another project are asked, too.
 EVERY_FOREIGN = 4
 #: Share of the questions without an answer that a bound is to silence.
@@ -74,12 +71,9 @@ class Asking:
         read, coverage = read_passages(self._source, query, asked, self._embedder.embed_query(text))
         best = best_exchanges(read, coverage, rank_passages(read, asked, coverage).score, NEAREST)
         cosines = read.pool.cosine[read.pool.cosine > 0]
-        texts = [row.text for row in read.rows.values()]
         return {
-            "nearness, as shipped": nearness(
-                asked, coverage.unknown, texts, cosines.tolist(), self._source.relevance_floor
-            ),
-            "cosine of the nearest": nearest(cosines),
+            "nearness, as shipped": nearness_of(read, asked, coverage, self._source.relevance_floor),
+            "cosine of the nearest": mean_of_nearest(cosines.tolist()),
             "share of words that are known": 1 - len(coverage.unknown) / max(len(asked.terms), 1),
             "score of the best hits": float(np.mean([one.score for one in best])) if best else 0.0,
             "weakest two pairs of words": self._weakest_pairs(text),
@@ -90,16 +84,8 @@ class Asking:
         """The cosine of the nearest passages to those two pairs of neighbouring words that come near to the least."""
         words = terms_of(text)
         pairs = [" ".join(pair) for pair in pairwise(words)] or [text]
-        found = [nearest(np.array(list(self._near(vector).values()))) for vector in self._embedder.embed(pairs)]
-        return float(np.mean(sorted(found)[:2]))
-
-    def _near(self, vector: NDArray[np.float32]) -> dict[int, float]:
-        return self._index.search(vector, NEAREST, None)
-
-
-def nearest(cosines: NDArray[np.floating]) -> float:
-    """The mean of the largest few."""
-    return float(np.sort(cosines)[-NEAREST:].mean()) if len(cosines) else 0.0
+        found = [self._index.search(vector, NEAREST, None).values() for vector in self._embedder.embed(pairs)]
+        return float(np.mean(sorted(map(mean_of_nearest, found))[:2]))
 
 
 def ways_of(question: Question) -> Iterator[tuple[str, str]]:
@@ -109,6 +95,12 @@ def ways_of(question: Question) -> Iterator[tuple[str, str]]:
     yield "asked", question.text
     yield "words", " ".join(words)
     yield "half", " ".join(words[place] for place in sorted(some))
+
+
+def foreign_to(project: str, by_project: Mapping[str, Sequence[Question]]) -> list[Question]:
+    """Every fourth question that has an answer in another project."""
+    found = [one for name, some in by_project.items() if name != project for one in some if one.wanted]
+    return found[::EVERY_FOREIGN]
 
 
 def collect(options: argparse.Namespace) -> list[Signs]:
@@ -122,8 +114,7 @@ def collect(options: argparse.Namespace) -> list[Signs]:
                 asking = Asking(store, homes.embedder)
                 for question in own:
                     found += [Signs(way, bool(question.wanted), asking.signs(text)) for way, text in ways_of(question)]
-                foreign = [one for name, some in by_project.items() if name != project for one in some if one.wanted]
-                found += [Signs("foreign", False, asking.signs(one.text)) for one in foreign[::EVERY_FOREIGN]]
+                found += [Signs("foreign", False, asking.signs(one.text)) for one in foreign_to(project, by_project)]
     return found
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from train_ranking import Row, answer, collect, found_by, train
+from train_ranking import Row, answer, collect, cross_validated
 
 from engram.search.bench.measure import figures_of
 from engram.search.exchange import Exchange
@@ -48,13 +48,8 @@ def main() -> None:
         parser.add_argument(name, type=Path, required=True)
     options = parser.parse_args()
     rows = collect(options, no_model=False)
-    found = [
-        Found(row, found_by(row, weights))
-        for group in sorted({row.group for row in rows if row.is_code})
-        for weights in [train([row for row in rows if row.group != group])]
-        for row in rows
-        if row.group == group
-    ]
+    projects = {row.group for row in rows if row.is_code}
+    found = [Found(row, hits) for row, hits in cross_validated(rows, projects)]
     full = recall(found, everything)
     print(f"without a limit {full:.1f} in 800 words")
     report("no limit", found, everything, full)

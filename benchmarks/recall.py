@@ -10,9 +10,12 @@ one run; ``--homes`` keeps the memories, so that a second run takes a minute.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
+
+from answerable import foreign_to
 
 from engram.cli.bench_homes import extract_all, open_homes, read_transcripts
 from engram.cli.workspace import Workspace
@@ -25,8 +28,6 @@ from engram.search.service import Searcher
 LIMIT = 5
 #: Passages that ``search`` is asked for.
 MOST_PASSAGES = 40
-#: Every so many questions of another project are asked, too.
-EVERY_FOREIGN = 4
 #: What nobody ever asks of a coding session.
 NOWHERE = (
     "What is the capital of France?",
@@ -82,10 +83,9 @@ def main() -> None:
             with homes.memory(project, read_transcripts(options.corpus / project)) as (store, searcher):
                 extract_all(store, homes.settings, homes.embedder)
                 searcher.refresh()
-                foreign = [one for name, some in by_project.items() if name != project for one in some if one.wanted]
                 now_ms = last_said_ms(store)
                 answered += [ask(searcher, one, now_ms, "with" if one.wanted else "without") for one in own]
-                answered += [ask(searcher, one, now_ms, "foreign") for one in foreign[::EVERY_FOREIGN]]
+                answered += [ask(searcher, one, now_ms, "foreign") for one in foreign_to(project, by_project)]
                 nowhere = [Question(text, text, "", frozenset()) for text in NOWHERE]
                 answered += [ask(searcher, one, now_ms, "nowhere") for one in nowhere]
     report(answered)
@@ -109,20 +109,17 @@ def report(answered: Sequence[Answered]) -> None:
     }
     for kind, name in kinds.items():
         some = [one for one in answered if one.kind == kind]
-        line = f"{name:20} {len(some):4}   hits {mean(len(one.every) for one in some):.2f} -> "
-        line += f"{mean(len(one.shown) for one in some):.2f}   none {100 * mean(not one.shown for one in some):.0f} %"
-        line += f"   doubtful {100 * mean(any(hit.is_doubtful for hit in one.shown) for one in some):.0f} %"
-        line += f"   search {mean(one.passages for one in some):.2f}"
+        line = f"{name:20} {len(some):4}   hits {fmean(len(one.every) for one in some):.2f} -> "
+        line += f"{fmean(len(one.shown) for one in some):.2f}   none {100 * fmean(not one.shown for one in some):.0f} %"
+        line += f"   doubtful {100 * fmean(any(hit.is_doubtful for hit in one.shown) for one in some):.0f} %"
+        line += f"   search {fmean(one.passages for one in some):.2f}"
         if kind == "with":
-            every, shown = mean(one.is_right(one.every) for one in some), mean(one.is_right(one.shown) for one in some)
+            every, shown = (
+                fmean(one.is_right(one.every) for one in some),
+                fmean(one.is_right(one.shown) for one in some),
+            )
             line += f"   right among them {100 * every:.1f} % -> {100 * shown:.1f} %"
         print(line)
-
-
-def mean(values: Iterable[float]) -> float:
-    """The mean of some numbers."""
-    found = list(values)
-    return sum(found) / len(found)
 
 
 if __name__ == "__main__":

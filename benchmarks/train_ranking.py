@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,18 +23,17 @@ from engram.cli.bench_homes import open_homes, read_transcripts
 from engram.cli.workspace import Workspace
 from engram.embedding.embedder import Embedder
 from engram.models.store import Store
-from engram.search import asked as taken
 from engram.search import learned
+from engram.search.asked import take_apart
 from engram.search.bench.datasets import Question, read_code_questions, read_locomo
 from engram.search.bench.measure import Asked, Shown, summarise
 from engram.search.bench.memories import last_said_ms, write_chat
 from engram.search.candidates import read_passages
 from engram.search.coverage import Coverage
 from engram.search.exchange import Exchange
-from engram.search.floor import nearness
 from engram.search.loaded import LoadedVectors
 from engram.search.passage_pool import Read
-from engram.search.passage_search import best_exchanges
+from engram.search.passage_search import best_exchanges, nearness_of
 from engram.search.query import Query
 from engram.search.signs import GROUPS, STEP_NAMES, signs_of
 from engram.search.source import Source
@@ -129,15 +128,16 @@ def rows_of(
     is_code: bool,
 ) -> list[Row]:  # fmt: skip
     """The signs of the passages that are read closely for each question."""
-    index = None
+    index, floor = None, 0.0
     if embedder is not None:
+        floor = embedder.thresholds.relevance_floor
         index = LoadedVectors("p", embedder.model_id, embedder.dimension)
         index.refresh(store)
-    source, now_ms = Source(store, index, TermCounts("passage_fts")), last_said_ms(store)
+    source, now_ms = Source(store, index, TermCounts("passage_fts"), floor), last_said_ms(store)
     rows = []
     for question in questions:
         query = Query(question.text, now_ms=now_ms, limit=LIMIT)
-        asked = taken.take_apart(query, now_ms)
+        asked = take_apart(query, now_ms)
         vector = embedder.embed_query(question.text) if embedder is not None else None
         read, coverage = read_passages(source, query, asked, vector)
         if not len(read.chosen):
@@ -149,17 +149,10 @@ def rows_of(
             Row(
                 question, group, is_code, np.stack([signs[one] for one in GROUPS], axis=1),
                 np.array([float(one in question.wanted) for one in evidence]), evidence,
-                read, coverage, near_of(read, asked, coverage, embedder),
+                read, coverage, nearness_of(read, asked, coverage, source.relevance_floor),
             )
         )  # fmt: skip
     return rows
-
-
-def near_of(read: Read, asked: taken.Asked, coverage: Coverage, embedder: Embedder | None) -> float:
-    """How near a question comes, as the search weighs it."""
-    cosines = read.pool.cosine[read.pool.cosine > 0].tolist()
-    floor = embedder.thresholds.relevance_floor if embedder is not None else 0.0
-    return nearness(asked, coverage.unknown, [one.text for one in read.rows.values()], cosines, floor)
 
 
 def without(row: Row, step: str) -> Row:
@@ -203,11 +196,8 @@ def train(rows: list[Row]) -> Floats:
 def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
     """Figures with weights that were not trained on the conversation or project they are measured on."""
     runs: dict[str, list[Asked]] = {"LoCoMo": [], "code": []}
-    for group in sorted({row.group for row in rows}):
-        weights = train([row for row in rows if row.group != group])
-        for row in rows:
-            if row.group == group:
-                runs["code" if row.is_code else "LoCoMo"].append(answer(row, found_by(row, weights)))
+    for row, hits in cross_validated(rows, {row.group for row in rows}):
+        runs["code" if row.is_code else "LoCoMo"].append(answer(row, hits))
     found: dict[str, dict[str, float]] = {}
     for data, run in runs.items():
         summary = summarise(run)
@@ -220,9 +210,14 @@ def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
     return found
 
 
-def found_by(row: Row, weights: Floats) -> list[Exchange]:
-    """The ranked hits of a question, none cut off."""
-    return best_exchanges(row.read, row.coverage, learned.SCALE * (row.signs @ weights), LIMIT)
+def cross_validated(rows: list[Row], groups: Collection[str]) -> Iterator[tuple[Row, list[Exchange]]]:
+    """Each question of some groups with its ranked hits, none cut off, by weights that its own group had no part in."""
+    for group in sorted(groups):
+        weights = train([row for row in rows if row.group != group])
+        for row in rows:
+            if row.group == group:
+                score = learned.SCALE * (row.signs @ weights)
+                yield row, best_exchanges(row.read, row.coverage, score, LIMIT)
 
 
 def answer(row: Row, found: Sequence[Exchange]) -> Asked:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
 
 from engram.recollection.gate import telling_words
 from engram.recollection.words import stems
+from engram.search.nearest import mean_of_nearest
 from engram.search.query import Hit
 
 #: Names of the features, in the order of the weights.
@@ -35,8 +35,6 @@ WITH_MODEL = Weights(-16.37, (8.13, 6.36, -13.87, 1.54, -0.09, 0.33, 3.66, 4.53,
 TEXT_ALONE = Weights(-9.58, (0.0, 3.12, 0.0, 0.83, 0.0, 0.67, 1.74, 4.09, 0.0))
 
 
-#: The mean cosine of so many of the nearest passages says how near a prompt comes to what was said.
-_NEAREST = 5
 #: Below this cosine a memory has nothing to do with a prompt, unless half of the prompt's words stand in it.
 LEAST_COSINE, ENOUGH_SHARED = 0.2, 0.5
 
@@ -58,8 +56,7 @@ class Support:
         for hit in passages:
             if hit.turn_id is not None and best > 0:
                 by_turn[hit.turn_id] = max(by_turn.get(hit.turn_id, 0.0), hit.score / best)
-        nearest = nlargest(_NEAREST, (hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
-        return cls(by_turn, sum(nearest) / max(len(nearest), 1))
+        return cls(by_turn, mean_of_nearest(hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
 
 
 @dataclass(frozen=True, slots=True)

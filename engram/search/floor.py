@@ -7,17 +7,15 @@ A question that comes near to much gets many hits, one that comes near to nothin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import nlargest
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engram.search.asked import Asked
 from engram.search.coverage import Coverage
+from engram.search.nearest import mean_of_nearest
 from engram.search.pool import Pool
 
-#: The mean cosine of so many of the nearest passages, in units of the model's relevance floor, is a question's nearness.
-_NEAREST = 5
 #: The score that a hit must reach at a nearness of 1, and how much less for each 1 more; in a chat scores are lower.
 LEAST_SCORE, LEAST_SCORE_CHAT, SLOPE = 0.85, 0.45, 0.45
 #: Nearer than this counts no more.
@@ -53,8 +51,7 @@ def nearness(
     """
     if relevance_floor <= 0:
         return MOST_NEARNESS
-    nearest = nlargest(_NEAREST, cosines)
-    near = sum(nearest) / max(len(nearest), 1) / relevance_floor
+    near = mean_of_nearest(cosines) / relevance_floor
     is_few_known = len(asked.terms) < _FEWEST_TERMS and not unknown.intersection(asked.terms)
     is_look_up = is_few_known or asked.span is not None
     if asked.names or asked.proper:

@@ -53,10 +53,15 @@ def _likely(
     """
     if not read.pool.cosine.any() or not relevance_floor:
         return len(scores), False
-    texts = [row.text for row in read.rows.values()]
+    near = nearness_of(read, asked, coverage, relevance_floor)
+    is_chat = bool(speakers_of([row.text for row in read.rows.values()]))
+    return how_many(scores, near, is_chat=is_chat), is_far(near)
+
+
+def nearness_of(read: Read, asked: Asked, coverage: Coverage, relevance_floor: float) -> float:
+    """How near a question comes to the passages that were found for it; see ``nearness``."""
     cosines = read.pool.cosine[read.pool.cosine > 0].tolist()
-    near = nearness(asked, coverage.unknown, texts, cosines, relevance_floor)
-    return how_many(scores, near, is_chat=bool(speakers_of(texts))), is_far(near)
+    return nearness(asked, coverage.unknown, (row.text for row in read.rows.values()), cosines, relevance_floor)
 
 
 def rank_passages(read: Read, asked: Asked, coverage: Coverage, *, without: Collection[str] = ()) -> Ranked:
