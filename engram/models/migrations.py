@@ -11,7 +11,7 @@ from engram.errors import NewerSchema
 from engram.failpoint import reach
 from engram.models.packed import pack_text
 from engram.models.packed_entries import entry_key, in_order, pack_entries
-from engram.models.schema import APPLICATION_ID, VERSION_1, VERSION_3
+from engram.models.schema import APPLICATION_ID, VERSION_1, VERSION_3, VERSION_4
 from engram.models.uuids import unpack_uuid
 from engram.transcripts.record import EntryRef
 
@@ -64,8 +64,15 @@ def _pack_turn(database: Any, turn_id: int) -> None:
         database.execute_sql("INSERT INTO entry_of_turn VALUES (?, ?)", (entry_key(entry.uuid), turn_id))
 
 
+def _fourth(database: Any) -> None:
+    """Add what forgetting, moved projects, reports and a language model's memories need."""
+    for statement in VERSION_4:
+        database.execute_sql(statement)
+        reach("migrate.step")
+
+
 #: One function a version; the version of a database is the number of those that ran.
-MIGRATIONS: Sequence[Migration] = (_first, _second, _third)
+MIGRATIONS: Sequence[Migration] = (_first, _second, _third, _fourth)
 
 
 def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS) -> int:

@@ -204,3 +204,14 @@ VERSION_3 = (
     # who was replaced by a memory that goes
     "CREATE INDEX episode_superseded ON episode(superseded_by) WHERE superseded_by <> ''",
 )
+
+#: Version 4: one group of statements a subject.
+VERSION_4: tuple[str, ...] = (
+    # -- forgetting, undo and contradictions
+    # -- notes
+    # -- projects that move
+    # -- sessions, turns and extraction
+    # -- language model: requests, spending, links between memories
+    # -- what was shown
+    # -- reports and health
+)
