@@ -36,7 +36,7 @@ from engram.models.transcripts import (
 from engram.models.turns import close_turns, is_forgotten, load_turn
 from engram.settings import Settings
 from engram.transcripts.agent import CLAUDE_CODE, Agent
-from engram.transcripts.discover import TranscriptFile
+from engram.transcripts.discover import TranscriptFile, projects_folder
 from engram.transcripts.entry import BadLine as Unreadable
 from engram.transcripts.entry import Entry
 from engram.transcripts.project import is_excluded
@@ -114,7 +114,7 @@ def ingest_file(
         StoreError: the database cannot be written; the cursor has not moved.
     """
     path = Path(os.path.abspath(path))
-    file = agent.identify(path)
+    file = agent.identify(path, projects_folder(settings.claude_folder), with_subagents=settings.subagents)
     if file is None:
         return _unavailable(store, path)
     _follow_move(store, file)
