@@ -147,9 +147,9 @@ def _count(reading: Reading) -> Written:
 
 
 def _messages(said: tuple[Said, ...]) -> int:
-    """Prompts, and distinct messages of the assistant with text."""
+    """Prompts, and distinct messages of the assistant with text; words in a dialog are part of a turn, no message."""
     replies = {one.message_id or one.uuid for one in said if one.role is Role.ASSISTANT}
-    return len(replies) + sum(one.role is Role.USER for one in said)
+    return len(replies) + sum(one.role is Role.USER and not one.message_id for one in said)
 
 
 def _last_prompt_at_ms(reading: Reading) -> int | None:

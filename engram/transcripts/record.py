@@ -10,8 +10,13 @@ from typing import NamedTuple
 class Role(StrEnum):
     """Who said a text."""
 
+    #: What the user typed.
     USER = "user"
     ASSISTANT = "assistant"
+    #: What the user decided in a dialog, in the assistant's words: a label, or a plan approved or rejected.
+    CHOSEN = "chosen"
+    #: What the assistant put before the user in a dialog: a question with its options, or a plan. Context, no claim.
+    PROPOSED = "proposed"
 
 
 class Opening(StrEnum):
@@ -34,7 +39,7 @@ class Said:
     role: Role
     #: Word for word; redacted once it has passed ``engram.ingest``.
     text: str
-    #: Groups the assistant's lines of one message; "" for the user.
+    #: Groups the assistant's lines of one message, and the texts of one dialog; "" for other words of the user.
     message_id: str = ""
     #: Where the line begins in the file, in bytes, and its length without the newline.
     offset: int = 0
@@ -67,10 +72,13 @@ class Action:
     error_line: str = ""
     #: "sha subject" of a commit that the command made.
     commit: str = ""
-    #: What the user typed when they refused the call: the user's voice; "" otherwise.
+    #: What the user typed when they refused the call, in turns that were read before such words became texts of the
+    #: turn; "" in all others.
     refusal: str = ""
     #: Uuid of the user entry that holds the result.
     result_uuid: str = ""
+    #: True where the user refused the call.
+    is_refused: bool = False
 
 
 class EntryRef(NamedTuple):
