@@ -136,6 +136,8 @@ def _candidate(
 ) -> Candidate:
     content = (_verbatim(cleaned(proposed.content), rests_on) or "\n\n".join(said.text for _, said in rests_on)).strip()
     is_user = all(said.role is Role.USER for _, said in rests_on)
+    is_chosen = not is_user and all(said.role in (Role.USER, Role.CHOSEN, Role.PROPOSED) for _, said in rests_on)
+    is_chosen = is_chosen and any(said.role is Role.CHOSEN for _, said in rests_on)
     is_typed = is_user and all(_plain(content) in _plain(said.text) for _, said in rests_on[:1]) and _is_typed(rests_on)
     is_everywhere = context.is_global or not context.project
     return Candidate(
@@ -146,13 +148,20 @@ def _candidate(
         turn_keys=tuple(dict.fromkeys(turn.key for turn, _ in rests_on)),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := cleaned(raw).strip()))),
         importance=Importance(proposed.importance),
-        scope=Scope.GLOBAL if is_everywhere else Scope(proposed.scope),
-        voice=Voice.USER_SAID if is_user else Voice.ASSISTANT_SAID,
+        scope=_scope(proposed, is_everywhere=is_everywhere, is_chosen=is_chosen),
+        voice=Voice.USER_SAID if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT_SAID,
         confidence=TYPED_CONFIDENCE if is_typed else OTHER_CONFIDENCE,
         status=Status.ACTIVE if is_typed else Status.PROVISIONAL,
         suspect=why_suspect(f"{summary}\n{content}", is_typed=is_typed, is_assistant=not is_user) or "",
         quality=OTHER_CONFIDENCE,
     )
+
+
+def _scope(proposed: ProposedMemory, *, is_everywhere: bool, is_chosen: bool) -> Scope:
+    """Where a memory holds; what was chosen in a dialog never holds everywhere by itself."""
+    if is_chosen:
+        return Scope.PROJECT
+    return Scope.GLOBAL if is_everywhere else Scope(proposed.scope)
 
 
 def _is_typed(rests_on: Sequence[tuple[Turn, Said]]) -> bool:

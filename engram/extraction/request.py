@@ -92,7 +92,7 @@ def request_text(turns: Sequence[Turn], context: ExtractionContext) -> tuple[str
         for said in turn.said:
             short = f"e{len(ids) + 1}"
             ids[short] = (turn, said)
-            lines.append(f"[{short}] {said.role.value}: {_cut(redact(said.text))}")
+            lines.append(f"[{short}] {said.role.speaker}: {_cut(redact(said.text))}")
         commands = [a for a in turn.actions if a.command][:_COMMANDS]
         lines += [f"(ran: {redact(a.command[:160])} → {'failed' if a.is_error else 'ok'})" for a in commands]
     return "\n".join(lines), ids

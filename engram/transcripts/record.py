@@ -18,6 +18,11 @@ class Role(StrEnum):
     #: What the assistant put before the user in a dialog: a question with its options, or a plan. Context, no claim.
     PROPOSED = "proposed"
 
+    @property
+    def speaker(self) -> str:
+        """Whose words they are for a reader of the transcript: user, assistant or chosen."""
+        return "assistant" if self is Role.PROPOSED else self.value
+
 
 class Opening(StrEnum):
     """What a turn begins with."""
@@ -120,8 +125,8 @@ class Turn:
 
     @property
     def prompt(self) -> str:
-        """What the user said, joined; "" for a continuation."""
-        return "\n\n".join(s.text for s in self.said if s.role is Role.USER)
+        """What the turn begins with, without what the user said later in dialogs; "" for a continuation."""
+        return "\n\n".join(s.text for s in self.said if s.role is Role.USER and not s.message_id)
 
     @property
     def reply(self) -> str:

@@ -111,7 +111,12 @@ def expand_text(
     return "\n".join(lines)
 
 
-_VOICES = {"user": "the user", "assistant": "the assistant", "agent": "an agent (saved by tool)"}
+_VOICES = {
+    "user": "the user",
+    "assistant": "the assistant",
+    "agent": "an agent (saved by tool)",
+    "chosen": "the user's choice, in the assistant's words",
+}
 
 
 def _evidence_lines(places: Iterable[EvidencePlace]) -> list[str]:
