@@ -101,7 +101,8 @@ def test_another_project_sees_global_memories_alone(hooks: Any, live: Live, payl
 
     live.keep("flock is used for every PID file question of a watcher", scope="global")
 
-    assert "every PID file question" in hooks.run("UserPromptSubmit", asked(payload, **elsewhere)).context
+    asked_next = asked(payload, **elsewhere, prompt_id="the-next-prompt")
+    assert "every PID file question" in hooks.run("UserPromptSubmit", asked_next).context
 
 
 def test_an_answer_that_comes_too_late_is_handed_over_at_the_next_tool_call_once(
