@@ -4,9 +4,9 @@ Works also while no worker runs. Run by the interpreter that Engram is installed
 and exits 0.
 """
 
-import _signal
 import _thread
 import os
+import signal
 import time
 
 #: After this many seconds the hook is gone, whatever it waits for.
@@ -18,7 +18,7 @@ ALARM_SECONDS = 3
 def main() -> None:
     """Enqueue the task; ends the process with status 0 in any case."""
     try:
-        _signal.alarm(ALARM_SECONDS)
+        signal.alarm(ALARM_SECONDS)
         _thread.start_new_thread(_give_up, ())
         from engram_hooks.doorbell import ring
 

@@ -3,9 +3,9 @@
 Run by the interpreter that Engram is installed in; it runs detached, so that nobody waits for it. Whatever is broken, it is silent and exits 0.
 """
 
-import _signal
 import _thread
 import os
+import signal
 import time
 
 #: After this many seconds the hook is gone, whatever it waits for.
@@ -17,7 +17,7 @@ ALARM_SECONDS = 8
 def main() -> None:
     """Enqueue the task; ends the process with status 0 in any case."""
     try:
-        _signal.alarm(ALARM_SECONDS)
+        signal.alarm(ALARM_SECONDS)
         _thread.start_new_thread(_give_up, ())
         from engram_hooks.doorbell import ring
 
