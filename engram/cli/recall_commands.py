@@ -10,12 +10,15 @@ from engram.cli.options import Command, json_option, project_option
 from engram.cli.output import one_line, print_json, safe
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import BadRequest
+from engram.search.standing import standing_of
 
 if TYPE_CHECKING:
     from engram.cli.asking import Answer
 
 #: Characters of a hit that a person is shown.
 _SHOWN_CHARACTERS = 600
+#: Characters of what is said about a hit that no longer stands.
+_STANDING_CHARACTERS = 160
 
 
 def _options(command: Command) -> Command:
@@ -89,6 +92,8 @@ def _print(answer: Answer, explain: bool) -> None:
 def _print_hit(number: int, hit: dict[str, Any], explain: bool) -> None:
     about = ", ".join(str(one) for one in (hit.get("kind"), hit.get("project"), hit.get("created_at")) if one)
     click.secho(f"[{number}] {hit['id']}  ({about})  {hit['score']:.3f}", bold=True)
+    if standing := standing_of(hit):
+        click.secho(f"    ! {one_line(standing, _STANDING_CHARACTERS)}", fg="yellow")
     text = str(hit.get("summary") or hit.get("text") or "")
     shown = one_line(text, _SHOWN_CHARACTERS) if "summary" in hit else safe(text[:_SHOWN_CHARACTERS])
     click.echo("    " + shown.replace("\n", "\n    "))

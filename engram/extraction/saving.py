@@ -7,7 +7,8 @@ from typing import Any
 
 from engram.errors import BadRequest, NotFound
 from engram.models import episode_changes, episodes
-from engram.models.episodes import Episode
+from engram.models.episodes import Episode, Evidence
+from engram.models.sessions import find_session
 from engram.models.store import Store
 
 #: Longest content that is saved, in characters.
@@ -75,7 +76,9 @@ def save_memory(
     )
     with store.writing():
         old = None if supersedes is None else require_episode(store, supersedes)
-        made = episode_changes.add_episode(store, made, [], action="save")
+        # Where the session's transcript was not read yet, this says who saved it: that session need not be reminded.
+        said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
+        made = episode_changes.add_episode(store, made, said_in, action="save")
         if old is not None:
             supersede(store, old, made, "replaced by hand")
     return made

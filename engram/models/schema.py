@@ -213,5 +213,10 @@ VERSION_4: tuple[str, ...] = (
     # -- sessions, turns and extraction
     # -- language model: requests, spending, links between memories
     # -- what was shown
+    "CREATE TABLE context (session_id TEXT PRIMARY KEY, began_at_ms INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE copied_history (
+        session_id TEXT NOT NULL, from_session TEXT NOT NULL, until_ms INTEGER NOT NULL,
+        PRIMARY KEY (session_id, from_session)) WITHOUT ROWID""",
+    "CREATE INDEX evidence_session ON evidence(session_id)",
     # -- reports and health
 )

@@ -1,4 +1,4 @@
-"""Task ``flush(session_id)``: a session ends or is compacted; read its rest and extract whatever is there."""
+"""Task ``flush(session_id)``: a session ends or was compacted; read its rest and extract whatever is there."""
 
 from __future__ import annotations
 

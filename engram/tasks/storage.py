@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 #: Longest wait for a datagram before the queue is looked at anyway, in seconds: datagrams may get lost.
 LOOK_ANYWAY_SECONDS = 5.0
+#: Datagrams taken at one time, so that whoever floods wake.sock keeps no task waiting.
+MAX_DATAGRAMS = 64
 #: How long an enqueue waits for another writer unless told otherwise, in seconds.
 BUSY_SECONDS = 5.0
 #: Said by SQLite of a file that must be made anew. "locked" is not among them.
@@ -274,8 +276,9 @@ class QueueStorage(SqliteStorage):
         poller.register(pipe[0], select.POLLIN)
         poller.poll(LOOK_ANYWAY_SECONDS * 1000)
         with contextlib.suppress(OSError):
-            while listener.recv(16):
-                pass
+            for _ in range(MAX_DATAGRAMS):
+                if not listener.recv(16):
+                    break
 
 
 def _identity(filename: str) -> tuple[int, int] | None:

@@ -73,6 +73,11 @@ class Entry(NamedTuple):
         return self.data.get("isSidechain") is True or bool(self.data.get("agentId"))
 
     @property
+    def is_compaction(self) -> bool:
+        """True for the line that says: what stands before it was compacted away."""
+        return self.kind is Kind.SYSTEM and self.data.get("subtype") == "compact_boundary" and not self.is_aside
+
+    @property
     def message(self) -> dict[str, Any]:
         """The message; empty where there is none."""
         found = self.data.get("message")
