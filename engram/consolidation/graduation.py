@@ -10,6 +10,7 @@ from engram.consolidation.ageing import graduates
 from engram.consolidation.context import Context
 from engram.models import episodes
 from engram.models.episodes import Episode
+from engram.notes.day_files import notes_lock
 from engram.notes.memory_note import add_lines, within_limits
 from engram.redaction.display import fence_safe, one_line
 
@@ -29,6 +30,11 @@ def graduate(context: Context) -> None:
     ]
     if not chosen:
         return
+    with notes_lock(context.settings.places):
+        _graduate(context, chosen, now)
+
+
+def _graduate(context: Context, chosen: Sequence[Episode], now: int) -> None:
     text = _editable(context)
     if text is None:
         return
@@ -46,6 +52,11 @@ def graduate(context: Context) -> None:
 
 def retire(context: Context) -> None:
     """Move the lines of memories that were replaced, archived or lowered since from MEMORY.md to the archive."""
+    with notes_lock(context.settings.places):
+        _retire(context)
+
+
+def _retire(context: Context) -> None:
     text = _editable(context, is_quiet=True)
     if not text:
         return
@@ -79,7 +90,9 @@ def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
     text = context.read_note(NOTE)
     if text is None or len(text.encode()) > _NOTE_BYTES:
         if not is_quiet:
-            context.tell(f"{NOTE} is too large to be edited; nothing graduated")
+            context.tell(
+                f"{NOTE} cannot be rewritten (too large, a link, not readable or not UTF-8); nothing graduated"
+            )
         return None
     return text
 
@@ -89,7 +102,7 @@ def _write(context: Context, before: str, kept: str, moved: str) -> None:
     archive = f"archive/{day_of(context.store.now_ms())[:7]}.md"
     old = context.read_note(archive) if moved else None
     if moved and old is None:
-        context.tell(f"{archive} is too large; {NOTE} stays as it is")
+        context.tell(f"{archive} cannot be rewritten; {NOTE} stays as it is")
         return
     context.will_write(NOTE, before)
     if moved:

@@ -41,3 +41,15 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS) -> list[NoteChunk]:
             lines.append(line)
     close(start + len(lines) - 1)
     return chunks
+
+
+def nest_text(text: str, levels: int) -> str:
+    """Return a text that can stand inside a section: its headings ``levels`` deeper, its last code fence closed."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        if match := _FENCE.match(line):
+            fence = "" if fence else match.group(1)
+        is_heading = not fence and _HEADING.fullmatch(line) is not None
+        lines.append("#" * levels + line if is_heading else line)
+    return "\n".join([*lines, fence] if fence else lines)
