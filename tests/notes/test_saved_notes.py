@@ -31,6 +31,8 @@ WRITER = """
 import sys
 from engram.notes.saved import save_note
 from engram.paths import Home, default_home
+print("ready", flush=True)
+sys.stdin.readline()
 for number in range(60):
     save_note(Home(default_home()), f"note {sys.argv[1]}-{number}.", lambda text: text, 0)
 """
@@ -39,6 +41,8 @@ import sys
 from engram.notes.day_files import notes_lock, read_text, write_text
 from engram.paths import Home, default_home
 home = Home(default_home())
+print("ready", flush=True)
+sys.stdin.readline()
 for number in range(60):
     with notes_lock(home):
         write_text(home.memory_note, read_text(home.memory_note) + f"- line {sys.argv[1]}-{number}.\\n")
@@ -50,8 +54,21 @@ def saved_text(home: Home) -> str:
 
 
 def run_two(program: str) -> None:
-    writers = [subprocess.Popen([sys.executable, "-c", program, name]) for name in "ab"]
-    assert [writer.wait(120) for writer in writers] == [0, 0]
+    """Run the program twice; both begin to write once both are ready."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for name in "ab"
+    ]
+    assert [writer.stdout.readline() for writer in writers if writer.stdout] == ["ready\n"] * 2
+    for writer in writers:
+        if writer.stdin:
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+    for writer in writers:
+        writer.communicate(timeout=120)
+    assert [writer.returncode for writer in writers] == [0, 0]
 
 
 def test_two_processes_that_save_sixty_notes_each_keep_all(home: Home) -> None:
