@@ -19,6 +19,8 @@ NOTE = "MEMORY.md"
 _NOTE_BYTES = 1_000_000
 #: Longest line, in characters.
 _LINE_CHARS = 240
+#: Longest name of a project, in characters.
+_PROJECT_CHARS = 60
 _MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
@@ -42,12 +44,34 @@ def _graduate(context: Context, chosen: Sequence[Episode], now: int) -> None:
         context.tell(f"graduate {episode.episode_id} into {NOTE}")
     if context.is_dry:
         return
-    lines = [f"- {fence_safe(one_line(e.summary, _LINE_CHARS))} <!-- {e.episode_id} -->" for e in chosen]
     others = without_lines(text, [e.episode_id for e in chosen])
-    kept, moved = within_limits(add_lines(others, day_of(now)[:7], lines))
+    for episode in chosen:
+        others = add_lines(others, _heading(episode, now), [note_line(episode)])
+    kept, moved = within_limits(others)
     _write(context, text, kept, moved)
     for episode in chosen:
         context.change(episode, "graduate", f"into {NOTE}", graduated_at_ms=now)
+
+
+def note_line(episode: Episode) -> str:
+    """The line of a memory: when it was said, what it holds for, its summary and its id."""
+    holds_for = "every project" if episode.scope == "global" else f"in {_project_of(episode)} only"
+    return f"- {day_of(episode.created_at_ms)}, {holds_for}: {_bare_line(episode)[2:]}"
+
+
+def _bare_line(episode: Episode) -> str:
+    """A memory's line as earlier versions wrote it, with neither date nor project."""
+    return f"- {fence_safe(one_line(episode.summary, _LINE_CHARS))} <!-- {episode.episode_id} -->"
+
+
+def _heading(episode: Episode, now: int) -> str:
+    """The month; a project's memories stand under a heading of their own."""
+    month = day_of(now)[:7]
+    return month if episode.scope == "global" else f"{month}, {_project_of(episode)}"
+
+
+def _project_of(episode: Episode) -> str:
+    return one_line(episode.project, _PROJECT_CHARS) or "one project"
 
 
 def retire(context: Context) -> None:
@@ -63,13 +87,19 @@ def _retire(context: Context) -> None:
     kept: list[str] = []
     moved: list[str] = []
     for line in text.splitlines(keepends=True):
-        found = _MARK.search(line)
-        why = _why_out(episodes.find_episode(context.store, found.group(1))) if found else ""
-        (moved if why else kept).append(line)
-        if found and why:
-            context.tell(f"take {found.group(1)} out of {NOTE} ({why})")
-    if moved and not context.is_dry:
-        _write(context, text, "".join(kept), "".join(["## No longer holds\n", *moved]))
+        mark = _MARK.search(line)
+        episode = episodes.find_episode(context.store, mark.group(1)) if mark else None
+        why = _why_out(episode)
+        if episode and why:
+            context.tell(f"take {episode.episode_id} out of {NOTE} ({why})")
+            moved.append(line)
+        elif episode and line.rstrip("\n") == _bare_line(episode):
+            context.tell(f"date {episode.episode_id} in {NOTE}")
+            kept.append(note_line(episode) + "\n")
+        else:
+            kept.append(line)
+    if "".join(kept) != text and not context.is_dry:
+        _write(context, text, "".join(kept), "".join(["## No longer holds\n", *moved]) if moved else "")
 
 
 def without_lines(text: str, ids: Sequence[str]) -> str:

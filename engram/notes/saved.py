@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 from engram.clock import day_of
@@ -38,9 +39,9 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
     clean = redact(text.replace("\0", "")).strip()
     if not clean or len(clean) > MAX_NOTE_CHARACTERS:
         raise BadRequest(f"a note has 1 to {MAX_NOTE_CHARACTERS} characters")
-    day = day_of(at_ms)
+    day, time = day_of(at_ms), f"{datetime.fromtimestamp(at_ms / 1000):%H:%M}"
     with notes_lock(home):
-        return append_to_day(home.saved_notes, day, _title(day), _section(project, clean))
+        return append_to_day(home.saved_notes, day, _title(day), _section(project, f"saved {time}", clean))
 
 
 def keep_found_text(home: Home, day: str, text: str) -> None:
@@ -48,7 +49,7 @@ def keep_found_text(home: Home, day: str, text: str) -> None:
 
     Call it with ``notes_lock`` held.
     """
-    section = _section("", text)
+    section = _section("", "found in the daily log", text)
     if not any(section.strip() in (read_text(path) or "") for path in files_of_day(home.saved_notes, day)):
         append_to_day(home.saved_notes, day, _title(day), section)
 
@@ -57,6 +58,6 @@ def _title(day: str) -> str:
     return f"Saved on {day}"
 
 
-def _section(project: str, text: str) -> str:
+def _section(project: str, mark: str, text: str) -> str:
     heading = one_line(project, _PROJECT_CHARACTERS) or NO_PROJECT
-    return f"## {heading}\n\n{nest_text(text, 2)}\n"
+    return f"## {heading}\n<!-- {mark} -->\n\n{nest_text(text, 2)}\n"
