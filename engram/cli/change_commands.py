@@ -8,7 +8,7 @@ import click
 
 from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
-from engram.cli.output import print_json
+from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
 from engram.extraction.saving import edit_memory, lower_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
@@ -92,4 +92,4 @@ def _report(store: Store, changed: Episode, as_json: bool, sentence: str) -> Non
     if as_json:
         print_json(episode_to_json(store, changed))
     else:
-        click.echo(sentence)
+        say(sentence)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from engram.cli.options import json_option
-from engram.cli.output import print_json, print_table
+from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import NotFound
 from engram.ingest.service import IngestResult, ingest_all
@@ -53,7 +53,7 @@ def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None
     if report["bad_lines"]:
         click.echo(f"{report['bad_lines']} lines could not be read; `engram doctor` lists them.")
     for reason, number in report["skipped"].items():
-        click.echo(f"{number} files passed over: {reason}")
+        say(f"{number} files passed over: {reason}")
     print_table(
         ["project", "sessions#", "turns#"],
         [(name or "(no project)", one["sessions"], one["turns"]) for name, one in report["projects"].items()],

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import partial
 
-from engram.atomic import read_regular, write_atomic
 from engram.consolidation import steps
 from engram.consolidation.confirm import confirm_recent
-from engram.consolidation.context import NOTE_BYTES, Context, Similar, TimeIsUp, digest_of
+from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
 from engram.consolidation.purge import check_unpurged
 from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
@@ -21,6 +20,7 @@ from engram.models import episode_changes, episode_history, episodes, marks, run
 from engram.models.episode_history import Change
 from engram.models.store import Store
 from engram.models.work import last_run_ms, release_lease, take_lease
+from engram.notes.day_files import notes_lock, read_text, write_text
 from engram.settings import Settings
 
 #: Name of the lease that keeps two workers from consolidating at once.
@@ -177,15 +177,18 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
 def _restore_note(settings: Settings, name: str, text: str, written: str | None, graduated: list[str]) -> str:
     """Put a note back as it was; where somebody wrote there since, only take out the lines of that run."""
     path = settings.places.notes / name
-    data = (read_regular(path, NOTE_BYTES) or b"").decode("utf-8", "replace")
-    if written is not None and digest_of(data) != written and data != text:
-        if name == NOTE:
-            write_atomic(path, without_lines(data, graduated).encode())
-        return f"notes/{name} was changed since: only the lines of that run were taken out of {NOTE}"
-    if text:
-        write_atomic(path, text.encode())
-    else:
-        path.unlink(missing_ok=True)
+    with notes_lock(settings.places):
+        now = read_text(path)
+        if now is None:
+            return f"notes/{name} cannot be rewritten; it stays as it is"
+        if written is not None and now != text and digest_of(now) != written:
+            if name == NOTE:
+                write_text(path, without_lines(now, graduated))
+            return f"notes/{name} was changed since: only the lines of that run were taken out of {NOTE}"
+        if text:
+            write_text(path, text)
+        else:
+            path.unlink(missing_ok=True)
     return f"restore notes/{name}"
 
 

@@ -70,6 +70,7 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     link_python(home)
     store = open_or_set_aside(home, settings)
     clear_dead_leases(store)
+    _move_saved_notes(home)
     runtime = make(settings, store)
     code, is_quiet = EXIT_AGAIN, False
     try:
@@ -93,6 +94,19 @@ def _end_now(code: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def _move_saved_notes(home: Home) -> None:
+    """Give notes that an earlier version saved inside the daily log files of their own."""
+    from engram.notes.daily import move_saved_notes
+
+    try:
+        moved = move_saved_notes(home)
+    except OSError as error:
+        logger.warning("action=move_saved_notes failed=%s", error)
+    else:
+        if moved:
+            logger.info("action=move_saved_notes files=%d", moved)
 
 
 def _end_while_starting(*_: object) -> None:

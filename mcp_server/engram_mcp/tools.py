@@ -13,8 +13,8 @@ from engram.models import episode_changes, episode_history, episodes, injections
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
-from engram.notes.daily import save_note
 from engram.notes.index import index_notes, read_lines
+from engram.notes.saved import save_note
 from engram.redaction.display import fence_safe
 from engram_mcp import answers
 from engram_mcp.access import Access
@@ -94,9 +94,13 @@ def save(
     """Keep a text as a memory, or as a note of the day."""
     with access.store() as store:
         if scope == "note":
-            path = save_note(access.settings.places, content, lambda one: access.redact(store, one), store.now_ms())
+            project = scope_of_folder(store, access.settings, cwd or access.folder).project
+            path = save_note(
+                access.settings.places, content, lambda one: access.redact(store, one), store.now_ms(),
+                project=project.name if project else "",
+            )  # fmt: skip
             index_notes(store, access.settings, lambda one: access.redact(store, one))
-            return f"Saved in the note daily/{path.name}. memory_search finds it; memory_get reads it."
+            return f"Saved in the note saved/{path.name}. memory_search finds it; memory_get reads it."
         place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope == "project")
         if scope == "project" and place.project is None:
             scope = "global"
