@@ -15,15 +15,17 @@ from engram.models.episodes import (
     episode_by_slot,
     episodes_of_turn,
     evidence_of,
-    is_slot_forgotten,
     new_episode_id,
     slot_of,
 )
+from engram.models.erasing import sources_of
 from engram.models.extractions import count_auto_episodes
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
+from engram.models.tombstones import barred_entries, is_slot_gone
 from engram.models.turns import StoredTurn
 from engram.settings import Settings
+from engram.transcripts.turn import is_queued_key
 
 #: Why a memory of a turn that grew is archived or changed.
 WENT_ON = "the turn went on"
@@ -64,7 +66,7 @@ class Keeper:
         slots = set()
         for place, candidate in enumerate(candidates):
             slot = slot_of(candidate.turn_keys[0], candidate.kind.value, candidate.summary)
-            if slot in slots or is_slot_forgotten(self._store, slot):
+            if slot in slots or is_slot_gone(self._store, slot) or self._rests_on_barred(candidate):
                 kept.left_out += 1
                 continue
             slots.add(slot)
@@ -72,6 +74,11 @@ class Keeper:
         for turn in self._turns.values():
             kept.archived += self._archive_others(turn, slots)
         return kept
+
+    def _rests_on_barred(self, candidate: Candidate) -> bool:
+        """True where a memory that rested on one of the entries was forgotten, perhaps while the extractor thought."""
+        queued = [key for key in candidate.turn_keys if is_queued_key(key)]
+        return bool(barred_entries(self._store, [*candidate.evidence, *queued]))
 
     def _keep_one(self, place: int, candidate: Candidate, slot: str, kept: Kept) -> None:
         evidence = self._evidence(candidate)
@@ -126,6 +133,8 @@ class Keeper:
             is_decided = _is_settled(episode) or any(c.reason == "by hand" or c.action == "merge" for c in history)
             if is_decided or self._lead_turn(episode) != turn.id:
                 continue
+            if barred_entries(self._store, sources_of(self._store, episode)):
+                continue  # the extractor no longer sees all that it rests on, so that it can't propose it again
             change_episode(self._store, episode, "archive", WENT_ON, status="archived")
             count += 1
         return count
