@@ -227,9 +227,7 @@ def _notes(places: Home) -> list[Path]:
     return _files(places.notes, ("**/*.md",))
 
 
-def _clean_copies(
-    places: Home, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]
-) -> tuple[int, int]:
+def _clean_copies(places: Home, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> tuple[int, int]:
     """Delete the same rows in every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)"""
     cleaned = dropped = 0
     for path in [*_files(places.backups, ("*.db", "*.sqlite")), *_set_aside(places)]:

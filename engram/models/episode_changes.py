@@ -138,9 +138,7 @@ def predecessors_of(store: Store, successor: Episode) -> list[Episode]:
 
 def restore_orphans(store: Store) -> list[Episode]:
     """Put back into force what is superseded by a memory that is not there. Inside ``writing``."""
-    orphaned = (
-        "e.status = 'superseded' AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = e.superseded_by)"
-    )
+    orphaned = "e.status = 'superseded' AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = e.superseded_by)"
     return [
         change_episode(
             store, one, RESTORE, "what had replaced it is not there",

@@ -68,7 +68,6 @@ def is_slot_gone(store: Store, slot: str) -> bool:
     return _has_any(store, (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT), slot)
 
 
-
 def erased_entries(store: Store, uuids: Collection[str]) -> set[str]:
     """Those of the entries whose words must not be stored."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.ENTRY))
