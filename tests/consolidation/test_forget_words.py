@@ -311,7 +311,6 @@ def test_an_extraction_that_is_under_way_writes_nothing_of_it(
 
     extract_session(store, SESSION, extractor=ForgetsMeanwhile(), embedder=HashedEmbedder(), settings=settings)
 
-    assert episodes.all_episodes(store)
     assert not evidence(store) & {said["prompt"], said["answer"]}
     store.checkpoint("TRUNCATE")
     assert words_in(settings.home, PROMPT, ANSWER) == []
