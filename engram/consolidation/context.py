@@ -35,7 +35,7 @@ class Context:
 
     store: Store
     settings: Settings
-    #: None where no run is logged: a dry run, and what follows an extraction.
+    #: None where no run is logged: a dry run.
     run_id: int | None = None
     #: None where no vectors are at hand.
     similar: Similar | None = None

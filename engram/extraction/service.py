@@ -11,14 +11,17 @@ from engram.extraction.candidate import Candidate
 from engram.extraction.keep import Keeper, Kept
 from engram.extraction.protocol import ExtractionContext, Extractor
 from engram.failpoint import reach
+from engram.ingest.forgotten import without_entries
 from engram.models.episodes import Episode, episodes_of_session, evidence_of
 from engram.models.extractions import has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import SessionRow, find_session, project_by_id
 from engram.models.store import Store
+from engram.models.tombstones import barred_entries
 from engram.models.turns import StoredTurn, mark_extracted, turns_of_session
 from engram.models.vectors import put_vectors
 from engram.models.work import Work, find_work, finish, note_success
 from engram.settings import Settings
+from engram.transcripts.record import Turn
 
 #: Turns of one transaction; bounds memory and how long the write lock is held.
 BATCH_TURNS = 60
@@ -152,7 +155,14 @@ class _Step:
             rolling_summary=session.rolling_summary,
             project_id=session.project_id,
         )
-        return self.extractor.propose([turn.turn for turn in turns], context)
+        return self.extractor.propose(self._readable(turns), context)
+
+    def _readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
+        """The turns without the entries that a forgotten memory rested on: no extractor sees them again."""
+        entries = {entry.uuid for turn in turns for entry in turn.turn.entries}
+        barred = barred_entries(self.store, entries | {turn.turn.key for turn in turns})
+        readable = [without_entries(turn.turn, barred) for turn in turns]
+        return [turn for turn in readable if turn.said or turn.actions or not barred]
 
     def _episodes_of_others(self, turns: Sequence[StoredTurn]) -> list[Episode]:
         """The session's memories that rest on none of these turns."""
