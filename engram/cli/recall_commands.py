@@ -87,7 +87,9 @@ def _print(answer: Answer, explain: bool) -> None:
 
 
 def _print_hit(number: int, hit: dict[str, Any], explain: bool) -> None:
-    about = ", ".join(str(one) for one in (hit.get("kind"), hit.get("project"), hit.get("created_at")) if one)
+    scope = "global" if hit.get("scope") == "global" else ""
+    named = (hit.get("kind"), hit.get("project") or "no project", scope, hit.get("created_at"))
+    about = ", ".join(str(one) for one in named if one)
     click.secho(f"[{number}] {hit['id']}  ({about})  {hit['score']:.3f}", bold=True)
     text = str(hit.get("summary") or hit.get("text") or "")
     shown = one_line(text, _SHOWN_CHARACTERS) if "summary" in hit else safe(text[:_SHOWN_CHARACTERS])

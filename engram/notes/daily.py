@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from engram.atomic import read_regular, write_atomic
@@ -69,8 +70,8 @@ def _holds(episode: Episode) -> bool:
     return episode.status in ("active", "provisional") and not episode.suspect
 
 
-def save_note(home: Home, text: str, redact: Redact, at_ms: int) -> Path:
-    """Append a text that was saved as a note to the day's file.
+def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = "") -> Path:
+    """Append a text that was saved as a note to the day's file; ``project`` is the display name of the project it is for.
 
     Raises:
         BadRequest: the text is empty or longer than 20,000 characters.
@@ -80,8 +81,9 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int) -> Path:
         raise BadRequest(f"a note has 1 to {NOTE_TEXT_LIMIT} characters")
     path = home.daily_notes / f"{day_of(at_ms)}.md"
     old = _read(path)
-    title = "" if "## Saved\n" in old else "\n## Saved\n"
-    write_atomic(path, f"{old.rstrip()}\n{title}\n{clean}\n".lstrip().encode())
+    head = f"## {_one_line(project) or 'no project'}\n<!-- saved {datetime.fromtimestamp(at_ms / 1000):%H:%M} -->\n"
+    nested = re.sub(r"(?m)^(#+\s)", r"##\1", clean)
+    write_atomic(path, f"{old.rstrip()}\n\n{head}\n{nested}\n".lstrip().encode())
     return path
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from engram.atomic import read_regular
 from engram.clock import day_of
-from engram.models.episodes import Episode, latest_episodes, related_episodes
+from engram.models.episodes import Episode, latest_episodes, may_see_context, related_episodes
 from engram.models.recent import count_active, pinned_episodes, recent_files
 from engram.models.sessions import project_by_id
 from engram.models.store import Store
@@ -71,7 +71,7 @@ def build_briefing(store: Store, settings: Settings, *, project_id: int | None =
     files = {PurePath(name).name.lower() for name in recent_files(store, seen)}
     latest = latest_episodes(store, project_id=seen, limit=LOOKED_AT)
     ranked = rank_for_briefing([one for one in latest if not one.is_pinned and _is_firm(one)], files, store.now_ms())
-    told = _add_episodes(store, lines, without_repeats(ranked[:RANKED]), _note_lines(settings))
+    told = _add_episodes(store, lines, without_repeats(ranked[:RANKED]), _note_lines(settings), seen)
     hidden = count_active(store, seen) - len(pinned) - told
     if hidden > 0 and len(lines.kept) > empty:
         lines.add(f"{hidden} more via memory_search", whatever=True)
@@ -124,10 +124,11 @@ def _is_firm(episode: Episode) -> bool:
     return episode.status == "active" and not (episode.suspect or episode.superseded_by or episode.is_lowered)
 
 
-def _add_episodes(store: Store, lines: Lines, ranked: Sequence[Episode], notes: Sequence[str]) -> int:
+def _add_episodes(store: Store, lines: Lines, ranked: Sequence[Episode], notes: Sequence[str], project_id: int) -> int:
     told = 0
     for episode in ranked[:DETAILED]:
-        details = [*detail_lines(episode), *related_line(store, episode)]
+        own = detail_lines(episode) if may_see_context(episode, project_id) else []
+        details = [*own, *related_line(store, episode, project_id)]
         told += lines.add(title_line(episode), *details) or lines.add(title_line(episode))
     if notes:
         lines.add("From MEMORY.md:", *notes)
@@ -155,9 +156,9 @@ def detail_lines(episode: Episode) -> list[str]:
     return [f"  {beginning}"]
 
 
-def related_line(store: Store, episode: Episode) -> list[str]:
+def related_line(store: Store, episode: Episode, project_id: int) -> list[str]:
     """Ids of memories about the same files, symbols and commands, to be expanded."""
-    found = [one.episode_id for one in related_episodes(store, episode, RELATED) if _is_firm(one)]
+    found = [one.episode_id for one in related_episodes(store, episode, project_id, RELATED) if _is_firm(one)]
     return [f"  related: {', '.join(found)}"] if found else []
 
 

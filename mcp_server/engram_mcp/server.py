@@ -37,9 +37,9 @@ def build_server(access: Access) -> MCPServer:
         return _answer(lambda: tools.recall(access, query, limit, project))
 
     @server.tool(structured_output=False, meta={"anthropic/alwaysLoad": True})
-    def memory_expand(id: str) -> str:
+    def memory_expand(id: str, project: Project = None) -> str:
         """One memory in full: context, facts, evidence, what replaced it."""
-        return _answer(lambda: tools.expand(access, id))
+        return _answer(lambda: tools.expand(access, id, project))
 
     @server.tool(structured_output=False)
     def memory_search(query: str, limit: Limit = 5, project: Project = None) -> str:
@@ -47,9 +47,9 @@ def build_server(access: Access) -> MCPServer:
         return _answer(lambda: tools.search(access, query, limit, project))
 
     @server.tool(structured_output=False)
-    def memory_get(source: str, start: int | None = None, lines: int | None = None) -> str:
+    def memory_get(source: str, start: int | None = None, lines: int | None = None, project: Project = None) -> str:
         """Lines of a note; source is a name that memory_search printed."""
-        return _answer(lambda: tools.get(access, source, start, lines))
+        return _answer(lambda: tools.get(access, source, start, lines, project))
 
     @server.tool(structured_output=False, meta={"anthropic/alwaysLoad": True})
     def memory_save(
@@ -64,9 +64,9 @@ def build_server(access: Access) -> MCPServer:
         return _answer(lambda: tools.save(access, content, scope, importance, supersedes, pin, cwd))
 
     @server.tool(structured_output=False)
-    def memory_forget(id: str) -> str:
+    def memory_forget(id: str, project: Project = None) -> str:
         """Delete a memory and the turns it rests on for good. Only when the user asks for it."""
-        return _answer(lambda: tools.forget(access, id))
+        return _answer(lambda: tools.forget(access, id, project))
 
     @server.tool(structured_output=False)
     def memory_status() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
 from engram.errors import BadRequest
-from engram.extraction.saving import require_episode, save_memory
+from engram.extraction.saving import save_memory
 from engram.ingest.folder import scope_of_folder
 from engram.models import episode_changes, episode_history, episodes, injections, notes
 from engram.models.sessions import ProjectRow
@@ -17,7 +17,7 @@ from engram.notes.daily import save_note
 from engram.notes.index import index_notes, read_lines
 from engram.redaction.display import fence_safe
 from engram_mcp import answers
-from engram_mcp.access import Access
+from engram_mcp.access import Access, View, shown_name
 
 #: Most hits that a tool returns.
 LIMIT = 25
@@ -29,32 +29,33 @@ NO_WORKER = "the worker is not running: text search alone; 'engram up' starts it
 
 def recall(access: Access, query: str, limit: int, project: str | None) -> str:
     """Ranked memories for a question."""
-    hits, note = _find(access, "recall", query, limit, project)
-    return answers.recall_lines(hits, note)
+    hits, view, note = _find(access, "recall", query, limit, project)
+    return answers.recall_lines(hits, note, view.project.name if view.project else "")
 
 
 def search(access: Access, query: str, limit: int, project: str | None) -> str:
     """Verbatim turns and notes for a question."""
-    hits, note = _find(access, "search", query, limit, project)
+    hits, _, note = _find(access, "search", query, limit, project)
     return answers.search_lines(hits, note)
 
 
 def _find(
     access: Access, operation: str, query: str, limit: int, project: str | None
-) -> tuple[Sequence[Mapping[str, Any]], str]:
-    """Hits from the worker, or by text alone where none runs."""
+) -> tuple[Sequence[Mapping[str, Any]], View, str]:
+    """Hits from the worker, or by text alone where none runs, with what they were looked for in and what to say of it."""
     if not query.strip():
         raise BadRequest("the query is empty: say what to look for in a few words")
     with access.store() as store:
-        place = access.project(store, project)
+        view = access.view(store, project)
         request = {
             "op": operation, "query": query[:QUERY_CHARACTERS], "limit": max(1, min(limit, LIMIT)),
-            "project_id": None if place is None else place.id,
+            "project_id": view.project_id,
         }  # fmt: skip
         answer = access.ask(request)
         if answer is not None and isinstance(answer.get("hits"), list):
-            return answer["hits"], ""
-        return _find_by_text(access, store, request), NO_WORKER
+            return answer["hits"], view, view.note
+        hits = _find_by_text(access, store, request)
+        return hits, view, "; ".join(part for part in (view.note, NO_WORKER) if part)
 
 
 def _find_by_text(access: Access, store: Store, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -69,23 +70,29 @@ def _find_by_text(access: Access, store: Store, request: Mapping[str, Any]) -> l
     return [hit_to_json(hit) for hit in found]
 
 
-def expand(access: Access, episode_id: str) -> str:
+def expand(access: Access, episode_id: str, project: str | None = None) -> str:
     """Everything that is known of one memory; counts the access."""
     with access.store() as store:
-        episode = require_episode(store, episode_id)
+        view = access.view(store, project)
+        episode = view.require(store, episode_id)
         episode_changes.note_access(store, episode_id)
+        related = episodes.related_episodes(store, episode, view.project_id)
+        if not episodes.may_see_context(episode, view.project_id):
+            return answers.foreign_text(episode, related) + answers.tail(view.note)
         uuids = [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid]
-        related = episodes.related_episodes(store, episode)
-        return answers.expand_text(
-            episode, places_of(store, uuids), related, episode_history.history_of(store, episode_id)
-        )
+        history = episode_history.history_of(store, episode_id)
+        return answers.expand_text(episode, places_of(store, uuids), related, history) + answers.tail(view.note)
 
 
-def get(access: Access, source: str, start: int | None, lines: int | None) -> str:
-    """Lines of a note by the name that search printed."""
+def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:
+    """Lines of a note by the name that search printed, without those of other projects."""
     with access.store() as store:
-        text = read_lines(store, access.settings, lambda one: access.redact(store, one), source, start, lines)
-        return fence_safe(text, keep_lines=True) or "(no lines there)"
+        view = access.view(store, project)
+        text = read_lines(
+            store, access.settings, lambda one: access.redact(store, one), source, start, lines,
+            project_id=view.project_id,
+        )  # fmt: skip
+        return (fence_safe(text, keep_lines=True) or "(no lines there)") + answers.tail(view.note)
 
 
 def save(
@@ -93,33 +100,47 @@ def save(
 ) -> str:
     """Keep a text as a memory, or as a note of the day."""
     with access.store() as store:
+        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != "global")
         if scope == "note":
-            path = save_note(access.settings.places, content, lambda one: access.redact(store, one), store.now_ms())
-            index_notes(store, access.settings, lambda one: access.redact(store, one))
-            return f"Saved in the note daily/{path.name}. memory_search finds it; memory_get reads it."
-        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope == "project")
+            return _save_note(access, store, content, place.project)
         if scope == "project" and place.project is None:
             scope = "global"
+        if supersedes is not None:
+            access.view(store).require(store, supersedes)
         made = save_memory(
             store, content, lambda one: access.redact(store, one), scope=scope, importance=importance,
             project_id=place.project.id if place.project else None, session_id=access.session_id,
             supersedes=supersedes, is_pinned=is_pinned,
         )  # fmt: skip
-        where = f"project {place.project.name}" if made.scope == "project" and place.project else "every project"
+        is_own = made.scope == "project" and place.project is not None
+        where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
     access.ask({"op": "wake"})
     replaced = f" It replaces {supersedes}." if supersedes else ""
     return f"Saved for {where} — ID: {made.episode_id}.{replaced}"
 
 
-def forget(access: Access, episode_id: str) -> str:
+def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:
+    def redact(text: str) -> str:
+        return access.redact(store, text)
+
+    path = save_note(access.settings.places, content, redact, store.now_ms(), project.name if project else "")
+    index_notes(store, access.settings, redact)
+    source = path.relative_to(access.settings.places.notes).as_posix()
+    if project is None:
+        return f"Saved in the note {source}; since this folder is no project, only the user's 'engram search' finds it."
+    return f"Saved in the note {source} for project {shown_name(project.name)}. memory_search and memory_get find it."
+
+
+def forget(access: Access, episode_id: str, project: str | None = None) -> str:
     """Delete a memory and the turns it rests on, everywhere."""
     from engram.consolidation.forget import forget_episode
 
     with access.store() as store:
-        require_episode(store, episode_id)
+        view = access.view(store, project)
+        view.require(store, episode_id)
         report = forget_episode(store, access.settings.places, episode_id, keep_turns=False)
     access.ask({"op": "wake"})
-    return f"Forgotten for good: {report.describe()}"
+    return f"Forgotten for good: {report.describe()}" + answers.tail(view.note)
 
 
 def status(access: Access) -> str:
@@ -134,7 +155,7 @@ def status(access: Access) -> str:
             else f"worker: {NO_WORKER}",
             f"socket: {home.recall_socket} ({'answers' if worker else 'no answer'})",
             f"schema: {store.schema_version()}",
-            *_episode_lines(store),
+            *_episode_lines(store, access.view(store)),
             "notes: {} files, {} chunks".format(*notes.count_notes(store)),
             f"recollections waiting: {sum(1 for _ in home.recollections.glob('*.pending'))}",
             f"path: {home.root}",
@@ -142,11 +163,15 @@ def status(access: Access) -> str:
         return "\n".join(lines)
 
 
-def _episode_lines(store: Store) -> list[str]:
-    counts = list(episodes.count_episodes(store))
-    total = sum(number for *_, number in counts)
-    return [f"episodes: {total}"] + [
-        f"- {project or 'no project'}, {importance}, {state}: {number}" for project, importance, state, number in counts
+def _episode_lines(store: Store, view: View) -> list[str]:
+    """How many memories there are: those that may be seen here in detail, of the others only their number."""
+    seen, elsewhere = episodes.count_episodes(store, view.project_id)
+    name = shown_name(view.project.name) if view.project else "none is known for this folder"
+    return [
+        f"project: {name}",
+        f"episodes: {sum(number for *_, number in seen)}",
+        *(f"- {scope}, {importance}, {state}: {number}" for scope, importance, state, number in seen),
+        f"episodes of other projects, not seen here: {elsewhere}",
     ]
 
 
@@ -160,25 +185,25 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
     """Memories around a memory or a date, or the latest ones, the oldest first."""
     count = max(1, min(limit, LIMIT * 2))
     with access.store() as store:
-        place = access.project(store, project)
+        view = access.view(store, project)
         if around is None:
-            found = episodes.latest_episodes(store, project_id=None if place is None else place.id, limit=count)
-            return answers.timeline_lines(found[::-1])
-        return answers.timeline_lines(_around(store, around, place, count))
+            found = episodes.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
+        else:
+            at_ms = _moment(store, view, around)
+            found = episodes.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
+        return answers.timeline_lines(found, view.project_id) + answers.tail(view.note)
 
 
-def _around(store: Store, around: str, place: ProjectRow | None, count: int) -> list[episodes.Episode]:
+def _moment(store: Store, view: View, around: str) -> int:
+    """When a memory was made, or the time that a date names. Raises NotFound or BadRequest."""
     if episodes.is_episode_id(around):
-        anchor = require_episode(store, around)
-        at_ms, project_id = anchor.created_at_ms, anchor.project_id
-    else:
-        found = parse_time_ms(around)
-        if found is None:
-            raise BadRequest(
-                f"around {around[:40]!r} is neither a memory's id nor a date such as {iso_time(store.now_ms())[:10]}"
-            )
-        at_ms, project_id = found, None if place is None else place.id
-    return episodes.episodes_around(store, at_ms, project_id=project_id, limit=count)
+        return view.require(store, around).created_at_ms
+    found = parse_time_ms(around)
+    if found is None:
+        raise BadRequest(
+            f"around {around[:40]!r} is neither a memory's id nor a date such as {iso_time(store.now_ms())[:10]}"
+        )
+    return found
 
 
 def context(access: Access, project: str | None) -> str:
@@ -186,17 +211,17 @@ def context(access: Access, project: str | None) -> str:
     from engram.recollection.briefing import build_briefing, told_in
 
     with access.store() as store:
-        place = access.project(store, project)
+        view = access.view(store, project)
         if (
             access.session_id
             and not project
             and ("briefing" in {s[0] for s in injections.shown_of_session(store, access.session_id)})
         ):
             return "This session has had its briefing; memory_recall finds more."
-        text = build_briefing(store, access.settings, project_id=None if place is None else place.id)
+        text = build_briefing(store, access.settings, project_id=view.project.id if view.project else None)
         if access.session_id and text and not project:
             told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.writing():
                 injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
                 injections.add_injections(store, told)
-        return text or "Nothing is kept for this project yet."
+        return (text or "Nothing is kept for this project yet.") + answers.tail(view.note)

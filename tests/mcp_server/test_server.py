@@ -25,13 +25,13 @@ GOLDEN = Path(__file__).parent / "golden"
 #: Name → arguments with their defaults, as users' prompts and other tools rely on them.
 CONTRACT = {
     "memory_recall": {"query": None, "limit": 5, "project": None},
-    "memory_expand": {"id": None},
+    "memory_expand": {"id": None, "project": None},
     "memory_search": {"query": None, "limit": 5, "project": None},
-    "memory_get": {"source": None, "start": None, "lines": None},
+    "memory_get": {"source": None, "start": None, "lines": None, "project": None},
     "memory_save": {
         "content": None, "scope": None, "importance": None, "supersedes": None, "pin": False, "cwd": None,
     },
-    "memory_forget": {"id": None},
+    "memory_forget": {"id": None, "project": None},
     "memory_status": {},
     "memory_timeline": {"around": None, "project": None, "limit": 10},
     "memory_context": {"project": None},
