@@ -17,7 +17,6 @@ from engram.models.sessions import ProjectRow, find_project, known_values
 from engram.models.store import Store
 from engram.recollection.client import ask_worker
 from engram.recollection.searching import NO_PROJECT
-from engram.redaction import redact
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings
 
@@ -88,6 +87,8 @@ class Access:
 
     def redact(self, store: Store, text: str) -> str:
         """Take secrets out, also those that this session's ``.env`` lines named."""
+        from engram.redaction import redact
+
         return redact(text, known_values(store, self.session_id) if self.session_id else ())
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any] | None:

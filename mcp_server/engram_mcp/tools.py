@@ -1,4 +1,7 @@
-"""The nine tools as plain functions over an Access: arguments in, text out. Thin skins over services."""
+"""The tools as plain functions over an Access: arguments in, text out. Thin skins over services.
+
+What a single tool needs is imported in it: the first answer of the server waits for nothing else.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,11 @@ from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
 from engram.errors import BadRequest
-from engram.extraction.saving import save_memory
 from engram.ingest.folder import scope_of_folder
 from engram.models import episode_changes, episode_history, episodes, injections, notes
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
-from engram.notes.daily import save_note
-from engram.notes.index import index_notes, read_lines
 from engram.redaction.display import fence_safe
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
@@ -86,6 +86,8 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
 
 def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:
     """Lines of a note by the name that search printed, without those of other projects."""
+    from engram.notes.index import read_lines
+
     with access.store() as store:
         view = access.view(store, project)
         text = read_lines(
@@ -99,6 +101,8 @@ def save(
     access: Access, content: str, scope: str, importance: str, supersedes: str | None, is_pinned: bool, cwd: str | None
 ) -> str:
     """Keep a text as a memory, or as a note of the day."""
+    from engram.extraction.saving import save_memory
+
     with access.store() as store:
         place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != "global")
         if scope == "note":
@@ -120,6 +124,9 @@ def save(
 
 
 def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:
+    from engram.notes.daily import save_note
+    from engram.notes.index import index_notes
+
     def redact(text: str) -> str:
         return access.redact(store, text)
 
