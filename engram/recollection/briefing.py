@@ -17,6 +17,7 @@ from engram.recollection.gate import telling_words
 from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
 from engram.recollection.words import same_words, stems
+from engram.reports.health import take_vitals
 from engram.settings import Settings
 
 #: Share of the budget that is used.
@@ -63,7 +64,7 @@ def build_briefing(store: Store, settings: Settings, *, project_id: int | None =
     place = project_by_id(store, seen)
     lines = Lines(int(settings.briefing_tokens * USED_SHARE) * TOKEN_CHARS)
     lines.add(_HEADER.format(place=f" in {shown_text(place.name, 60)}" if place else ""))
-    lines.add(*broken_line(list_stages(store), store.now_ms()))
+    lines.add(*(broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)))
     empty = len(lines.kept)
     pinned = [one for one in pinned_episodes(store, seen) if _is_firm(one)]
     for episode in pinned:
@@ -190,6 +191,19 @@ def broken_line(stages: Sequence[Stage], now_ms: int) -> list[str]:
         return []
     hours = (now_ms - min(since)) // 3_600_000
     return [f"Engram has kept nothing new for {hours} h, since it fails; `engram doctor` tells the user why."]
+
+
+def dead_line(store: Store, settings: Settings) -> list[str]:
+    """One line where the watcher, which ran on this machine before, runs no more, or a stage is far behind."""
+    if not settings.capture or not settings.places.watcher_lock.exists():
+        return []
+    vitals = take_vitals(store, settings, with_files=False)
+    if not vitals.watcher.is_alive:
+        return [
+            "Engram keeps nothing of this session: its watcher is not running; the user starts it with `engram up`."
+        ]
+    late = [one for one in vitals.troubles() if one.about in CAPTURE_STAGES and not one.is_broken]
+    return [f"Engram {one.about} {one.text}; `engram doctor` tells the user why." for one in late[:1]]
 
 
 def _note_lines(settings: Settings) -> list[str]:

@@ -15,7 +15,7 @@ from engram.models import episode_changes, episode_history, episodes, injections
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
-from engram.redaction.display import fence_safe
+from engram.redaction.display import fence_safe, one_line
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 
@@ -25,6 +25,8 @@ LIMIT = 25
 QUERY_CHARACTERS = 4000
 #: What an answer says when no worker runs.
 NO_WORKER = "the worker is not running: text search alone; 'engram up' starts it"
+
+NO_WATCHER = "it is not running: what is said now is not kept; 'engram up' starts it"
 
 
 def recall(access: Access, query: str, limit: int, project: str | None) -> str:
@@ -151,16 +153,25 @@ def forget(access: Access, episode_id: str, project: str | None = None) -> str:
 
 
 def status(access: Access) -> str:
-    """What there is, and whether the worker runs."""
+    """What there is, and whether memory works."""
+    from engram.reports.health import take_vitals
+
     with access.store() as store:
-        worker = access.ask({"op": "status"}) or {}
+        answer = access.ask({"op": "status"}) or {}
+        vitals = take_vitals(store, access.settings)
         home = access.settings.places
         lines = [
-            f"worker: running, pid {worker.get('pid')}, up {_duration(worker.get('uptime_seconds'))}, "
-            f"{worker.get('rss_mb')} MB"
-            if worker
-            else f"worker: {NO_WORKER}",
-            f"socket: {home.recall_socket} ({'answers' if worker else 'no answer'})",
+            f"worker: running, pid {answer.get('pid')}, up {_duration(answer.get('uptime_seconds'))}, "
+            f"{answer.get('rss_mb')} MB"
+            if answer
+            else f"worker: {'it runs and does not answer' if vitals.worker.is_alive else NO_WORKER}",
+            f"watcher: running, pid {vitals.watcher.pid}" if vitals.watcher.is_alive else f"watcher: {NO_WATCHER}",
+            *(
+                f"{trouble.about}: {one_line(trouble.text, 200)}"
+                for trouble in vitals.troubles()
+                if trouble.about not in ("worker", "watcher")
+            ),
+            f"socket: {home.recall_socket} ({'answers' if answer else 'no answer'})",
             f"schema: {store.schema_version()}",
             *_episode_lines(store, access.view(store)),
             "notes: {} files, {} chunks".format(*notes.count_notes(store)),
