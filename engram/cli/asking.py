@@ -48,6 +48,7 @@ def ask(workspace: Workspace, store: Store, operation: str, text: str, place: Pr
     project_id = None if place is None else place.id
     if not set(workspace.flags) - {"home", "claude_folder"}:
         request = {"op": operation, "query": query, "limit": limit, "project_id": project_id}
+        request["all_projects"] = project_id is None
         answer = ask_worker(workspace.places, request, timeout_seconds=_ANSWER_SECONDS)
         if answer is not None and isinstance(answer.get("hits"), list):
             return Answer(answer["hits"], "worker")

@@ -144,7 +144,7 @@ def test_a_note_is_found_read_and_forgotten_in_its_own_file(home: Home, memory: 
     assert headings == {"zoo"}
 
     kept = save_memory(memory, "in the boathouse of the harbour.", redact, scope="global")
-    forget_episode(memory, home, kept.episode_id, keep_turns=False)
+    forget_episode(memory, home, kept.episode_id, also_source=True)
     assert "boathouse" not in path.read_text()
     assert "walrus sleeps" in path.read_text()
 
@@ -232,7 +232,7 @@ def test_notes_inside_an_old_log_survive_a_new_log_and_a_forgotten_turn(
     kept = save_memory(memory, "We always keep the zebra in hall number nine.", redact, scope="global", session_id="s1")
 
     log_session(memory, home, "s1")
-    forget_episode(memory, home, kept.episode_id, keep_turns=False)
+    forget_episode(memory, home, kept.episode_id, also_source=True)
 
     assert [text for text in SAVED_BEFORE if text not in saved_text(home)] == []
 
