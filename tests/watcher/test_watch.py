@@ -282,7 +282,9 @@ def test_without_events_the_sweep_goes_on_and_the_status_says_so(desk: Desk, mon
     assert "inotify watch limit reached" in stages["watch"]
 
 
-@pytest.mark.parametrize("place", ["{id}/planted.jsonl", "{id}/tool-results/more.jsonl", "{id}/subagents/agent-x.jsonl"])
+@pytest.mark.parametrize(
+    "place", ["{id}/planted.jsonl", "{id}/tool-results/more.jsonl", "{id}/subagents/agent-x.jsonl"]
+)
 def test_what_tools_write_below_a_session_is_never_read(desk: Desk, place: str) -> None:
     session = "4b2030ed-5563-49ea-b703-6a002f2d3cc8"
     desk.talk(session, 2)
