@@ -210,6 +210,12 @@ VERSION_4: tuple[str, ...] = (
     # -- forgetting, undo and contradictions
     # -- notes
     # -- projects that move
+    "ALTER TABLE project ADD COLUMN remote TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE project ADD COLUMN first_commit TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE project ADD COLUMN hints_at_ms INTEGER NOT NULL DEFAULT 0",
+    """CREATE TABLE project_folder (
+        identity TEXT PRIMARY KEY, project_id INTEGER NOT NULL, root TEXT NOT NULL, reason TEXT NOT NULL,
+        added_at_ms INTEGER NOT NULL) WITHOUT ROWID""",
     # -- sessions, turns and extraction
     # -- language model: requests, spending, links between memories
     # -- what was shown
