@@ -14,6 +14,7 @@ from pathlib import Path
 from engram.embedding.compile import is_compiled
 from engram.embedding.source import HASHED, find_source
 from engram.errors import EmbeddingError
+from engram.ingest.moves import find_moves
 from engram.models import counts
 from engram.models.database import SAFE_SQLITE, sqlite_version
 from engram.models.sessions import paused_scopes
@@ -64,8 +65,21 @@ def check_all(store: Store, settings: Settings, health: Health) -> list[Check]:
         *_transcripts(settings, health),
         *_processes(health),
         *_model(settings),
+        *_moves(store),
         *_leftovers(store, settings, health),
     ]
+
+
+def _moves(store: Store) -> Iterator[Check]:
+    """Projects whose folder is gone and that may be another one now."""
+    for move in find_moves(store):
+        former, present = move.former.project, move.present.project
+        yield Check(
+            "moved project",
+            State.WARN,
+            f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same",
+            f"if it is: engram projects merge {present.name} {former.name}",
+        )
 
 
 def _program(store: Store) -> Iterator[Check]:

@@ -38,6 +38,7 @@ COMMANDS = {
     "status": "engram.cli.status_command",
     "doctor": "engram.cli.doctor_command",
     "sessions": "engram.cli.sessions_command",
+    "projects": "engram.cli.projects_command",
     "tasks": "engram.cli.tasks_command",
     "logs": "engram.cli.logs_command",
     "cost": "engram.cli.cost_command",

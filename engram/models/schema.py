@@ -230,6 +230,12 @@ VERSION_4: tuple[str, ...] = (
             ELSE coalesce((SELECT e.project_id FROM episode e WHERE e.episode_id = c.owner), 0) END
         ELSE 0 END AS project_id FROM note_chunk c""",
     # -- projects that move
+    "ALTER TABLE project ADD COLUMN remote TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE project ADD COLUMN first_commit TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE project ADD COLUMN hints_at_ms INTEGER NOT NULL DEFAULT 0",
+    """CREATE TABLE project_folder (
+        identity TEXT PRIMARY KEY, project_id INTEGER NOT NULL, root TEXT NOT NULL, reason TEXT NOT NULL,
+        added_at_ms INTEGER NOT NULL) WITHOUT ROWID""",
     # -- sessions, turns and extraction
     # -- language model: requests, spending, links between memories
     # -- what was shown

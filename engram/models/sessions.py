@@ -47,9 +47,25 @@ _SESSION = (
 
 
 def find_project(store: Store, name_or_identity: str) -> ProjectRow | None:
-    """A project by its display name or its identity."""
+    """A project by its display name, its identity, or the identity of a folder that was joined to it."""
     found = store.row(f"{_PROJECT} WHERE name = ? OR identity = ?", (name_or_identity, name_or_identity))
+    return _linked_project(store, name_or_identity) if found is None else ProjectRow(*found)
+
+
+def find_project_of_identity(store: Store, identity: str) -> ProjectRow | None:
+    """A project by its identity alone, or that of a folder that was joined to it."""
+    found = store.row(f"{_PROJECT} WHERE identity = ?", (identity,))
+    return _linked_project(store, identity) if found is None else ProjectRow(*found)
+
+
+def _linked_project(store: Store, identity: str) -> ProjectRow | None:
+    found = store.row(f"{_PROJECT} WHERE id = (SELECT project_id FROM project_folder WHERE identity = ?)", (identity,))
     return None if found is None else ProjectRow(*found)
+
+
+def known_roots(store: Store) -> list[str]:
+    """The folders of every project, those that were joined to one included."""
+    return [str(row[0]) for row in store.rows("SELECT root FROM project UNION SELECT root FROM project_folder")]
 
 
 def project_by_id(store: Store, project_id: int) -> ProjectRow | None:
@@ -68,9 +84,8 @@ def ensure_project(store: Store, identity: str, wanted_name: str, root: str = ""
 
     The name is for display: one line without secrets and hidden characters; one that is taken gets a number.
     """
-    found = store.row(f"{_PROJECT} WHERE identity = ?", (identity,))
-    if found is not None:
-        return ProjectRow(*found)
+    if (found := find_project_of_identity(store, identity)) is not None:
+        return found
     # Not above: hooks and short commands never make a project, and the rules take a while to load.
     from engram.redaction import redact
     from engram.redaction.display import visible

@@ -50,6 +50,7 @@ def scan_under_lease(runtime: Runtime) -> bool:
 
 def scan_now(runtime: Runtime) -> int:
     """Ring for everything that is due; returns how many bells. Raises StoreError."""
+    from engram.ingest.moves import join_moved, read_hints
     from engram.models.work import last_run_ms
     from engram.tasks.consolidate import consolidate
     from engram.tasks.embed import embed
@@ -67,6 +68,9 @@ def scan_now(runtime: Runtime) -> int:
         consolidate()
         rung += 1
     runtime.recollection.tidy()
+    read_hints(store)
+    if join_moved(store):
+        runtime.refresh_index()
     return rung
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from engram.clock import iso_time, parse_time_ms
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
-from engram.models import episode_changes, episode_history, episodes, injections, notes
+from engram.models import contexts, episode_changes, episode_history, episodes, injections, notes
 from engram.models.contradictions import open_contradictions
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
@@ -277,7 +277,10 @@ def context(access: Access, project: str | None) -> str:
             and ("briefing" in {s[0] for s in injections.shown_of_session(store, access.session_id)})
         ):
             return "This session has had its briefing; memory_recall finds more."
-        text = build_briefing(store, access.settings, project_id=view.project.id if view.project else None)
+        own = contexts.episodes_in_context(
+            store, access.session_id, contexts.context_start_ms(store, access.session_id)
+        ) if access.session_id else ()  # fmt: skip
+        text = build_briefing(store, access.settings, project_id=view.project.id if view.project else None, without=own)
         if access.session_id and text and not project:
             told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.writing():

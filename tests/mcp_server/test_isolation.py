@@ -26,8 +26,8 @@ from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import open_store
 from engram.notes.daily import log_session
-from engram.notes.saved import save_note
 from engram.notes.index import index_notes
+from engram.notes.saved import save_note
 from engram.redaction import redact
 from engram.settings import Settings
 from engram_hooks.block import link_interpreter, settings_block

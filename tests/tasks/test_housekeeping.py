@@ -29,8 +29,7 @@ class Office:
         self.reasons: list[str] = []
         self.queue = bind_queue(runtime.settings)
         self.queue.storage.listen()
-        self.server = RecallServer(runtime)
-        self.server._listener = self.server._open()
+        self.server = RecallServer(runtime).start()
         self.housekeeper = Housekeeper(runtime, self.queue, self.server, self.reasons.append)
 
 
