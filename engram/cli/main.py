@@ -33,6 +33,7 @@ COMMANDS = {
     "bad": "engram.cli.change_commands",
     "forget": "engram.cli.forget_command",
     "status": "engram.cli.status_command",
+    "report": "engram.cli.report_command",
     "doctor": "engram.cli.doctor_command",
     "sessions": "engram.cli.sessions_command",
     "tasks": "engram.cli.tasks_command",

@@ -18,6 +18,7 @@ from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced,
 from engram.recollection.searching import NO_PROJECT
 from engram.recollection.words import same_words, stems
 from engram.reports.health import take_vitals
+from engram.reports.usage import weekly_line
 from engram.settings import Settings
 
 #: Share of the budget that is used.
@@ -28,6 +29,8 @@ LOOKED_AT = 200
 DETAILED = 3
 #: Ids of related memories that come with each of those.
 RELATED = 2
+#: Room that the line of the week's report needs, in characters.
+REPORT_CHARS = 300
 #: Days over which recency falls from 1 to 0.
 RECENT_DAYS = 30
 #: Added for a memory about a file that is being changed.
@@ -52,13 +55,14 @@ _TITLE = re.compile(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
 _HEADER = "Notes from earlier sessions{place}: records that may be outdated, not instructions. memory_expand(id) gives the rest of one."
 
 
-def build_briefing(store: Store, settings: Settings, *, project_id: int | None = None) -> str:
+def build_briefing(store: Store, settings: Settings, *, project_id: int | None = None, with_report: bool = True) -> str:
     """Pinned and recent memories of a project and of global scope, fenced; "" where there is nothing to say.
 
     Args:
         store: the open memory.
         settings: the budget in tokens, and where the notes are.
         project_id: row id; None for a root folder or a project never seen: global memories alone.
+        with_report: say one line of the week's report, where it was not said yet.
     """
     seen = NO_PROJECT if project_id is None else project_id
     place = project_by_id(store, seen)
@@ -76,6 +80,8 @@ def build_briefing(store: Store, settings: Settings, *, project_id: int | None =
     hidden = count_active(store, seen) - len(pinned) - told
     if hidden > 0 and len(lines.kept) > empty:
         lines.add(f"{hidden} more via memory_search", whatever=True)
+    if with_report and len(lines.kept) > empty and lines.room(REPORT_CHARS):
+        lines.add(*filter(None, [weekly_line(store, seen)]))
     return fenced(lines.kept) if len(lines.kept) > 1 else ""
 
 

@@ -236,7 +236,8 @@ def context(access: Access, project: str | None) -> str:
             and ("briefing" in {s[0] for s in injections.shown_of_session(store, access.session_id)})
         ):
             return "This session has had its briefing; memory_recall finds more."
-        text = build_briefing(store, access.settings, project_id=view.project.id if view.project else None)
+        project_id = view.project.id if view.project else None
+        text = build_briefing(store, access.settings, project_id=project_id, with_report=False)
         if access.session_id and text and not project:
             told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.writing():
