@@ -36,6 +36,7 @@ COMMANDS = {
     "forget": "engram.cli.forget_command",
     "contradictions": "engram.cli.contradictions_command",
     "status": "engram.cli.status_command",
+    "report": "engram.cli.report_command",
     "doctor": "engram.cli.doctor_command",
     "sessions": "engram.cli.sessions_command",
     "projects": "engram.cli.projects_command",

@@ -18,6 +18,7 @@ from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced,
 from engram.recollection.searching import NO_PROJECT
 from engram.recollection.words import same_words, stems
 from engram.reports.health import take_vitals
+from engram.reports.usage import weekly_line
 from engram.settings import Settings
 
 #: Share of the budget that is used.
@@ -28,6 +29,8 @@ LOOKED_AT = 200
 DETAILED = 3
 #: Ids of related memories that come with each of those.
 RELATED = 2
+#: Room that the line of the week's report needs, in characters.
+REPORT_CHARS = 300
 #: Days over which recency falls from 1 to 0.
 RECENT_DAYS = 30
 #: Added for a memory about a file that is being changed.
@@ -53,7 +56,12 @@ _HEADER = "Notes from earlier sessions{place}: records that may be outdated, not
 
 
 def build_briefing(
-    store: Store, settings: Settings, *, project_id: int | None = None, without: Collection[str] = ()
+    store: Store,
+    settings: Settings,
+    *,
+    project_id: int | None = None,
+    without: Collection[str] = (),
+    with_report: bool = True,
 ) -> str:
     """Pinned and recent memories of a project and of global scope, fenced; "" where there is nothing to say.
 
@@ -62,6 +70,7 @@ def build_briefing(
         settings: the budget in tokens, and where the notes are.
         project_id: row id; None for a root folder or a project never seen: global memories alone.
         without: ids of memories that the session's context holds already.
+        with_report: say one line of the week's report, where it was not said yet.
     """
     seen = NO_PROJECT if project_id is None else project_id
     place = project_by_id(store, seen)
@@ -80,6 +89,8 @@ def build_briefing(
     hidden = count_active(store, seen) - len(pinned) - told
     if hidden > 0 and len(lines.kept) > empty:
         lines.add(f"{hidden} more via memory_search", whatever=True)
+    if with_report and len(lines.kept) > empty and lines.room(REPORT_CHARS):
+        lines.add(*filter(None, [weekly_line(store, seen)]))
     return fenced(lines.kept) if len(lines.kept) > 1 else ""
 
 

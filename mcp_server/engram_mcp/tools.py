@@ -277,10 +277,10 @@ def context(access: Access, project: str | None) -> str:
             and ("briefing" in {s[0] for s in injections.shown_of_session(store, access.session_id)})
         ):
             return "This session has had its briefing; memory_recall finds more."
-        own = contexts.episodes_in_context(
-            store, access.session_id, contexts.context_start_ms(store, access.session_id)
-        ) if access.session_id else ()  # fmt: skip
-        text = build_briefing(store, access.settings, project_id=view.project.id if view.project else None, without=own)
+        began_ms = contexts.context_start_ms(store, access.session_id)
+        own = contexts.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
+        project_id = view.project.id if view.project else None
+        text = build_briefing(store, access.settings, project_id=project_id, without=own, with_report=False)
         if access.session_id and text and not project:
             told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.writing():
