@@ -12,6 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from engram.errors import EngramError
+from engram.redaction import redact
 from engram.redaction.display import visible
 from engram_mcp import tools
 from engram_mcp.access import Access, open_access
@@ -94,13 +95,18 @@ def build_server(access: Access) -> MCPServer:
 def _answer(work: Callable[[], str]) -> str:
     """The edge of every tool: Engram's own errors reach the model as one line, others as their kind."""
     try:
-        return visible(work(), keep_lines=True)
+        return _shown(work())
     except EngramError as error:
-        raise ToolError(visible(str(error))) from error
+        raise ToolError(_shown(str(error))) from error
     except Exception as error:
         raise ToolError(
             f"memory failed ({type(error).__name__}); go on without it, and tell the user to run 'engram doctor'"
         ) from error
+
+
+def _shown(text: str) -> str:
+    """An answer without hidden characters and secrets; what is stored may be older than a rule."""
+    return visible(redact(text), keep_lines=True)
 
 
 def _version() -> str:
