@@ -82,9 +82,9 @@ class ToolServer:
     def answer(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """The text of a tool's answer, and whether it is an error."""
         try:
-            return visible(self._work(name, arguments), keep_lines=True), False
+            return _shown(self._work(name, arguments)), False
         except EngramError as error:
-            return visible(str(error)), True
+            return _shown(str(error)), True
         finally:
             # The start switched it off; see ``main``.
             gc.enable()
@@ -103,6 +103,14 @@ class ToolServer:
             raise EngramError(
                 f"memory failed ({kind}); go on without it, and tell the user to run 'engram doctor'"
             ) from error
+
+
+def _shown(text: str) -> str:
+    """An answer without hidden characters and secrets; what is stored may be older than a rule."""
+    # Not above: the rules take a while to load, and the server's first answer needs none.
+    from engram.redaction import redact
+
+    return visible(redact(text), keep_lines=True)
 
 
 def _version() -> str:

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,9 @@ from engram.notes.saved import save_note
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
-from tests.notes.conftest import Speak
 
+#: Says ``(role, text, time)`` in the session "s1" and reads it.
+Speak = Callable[[str, str, str], None]
 WRITER = """
 import sys
 from engram.notes.saved import save_note
