@@ -31,8 +31,6 @@ from engram.transcripts.turn import is_queued_key
 
 #: Why a memory of a turn that grew is archived or changed.
 WENT_ON = "the turn went on"
-#: Actions of runs that leave a memory open to its turn's growth.
-_OWN_ACTIONS = ("extract", "confirm")
 _HOUR_MS = 3_600_000
 
 
@@ -130,7 +128,7 @@ class Keeper:
         """The fields that differ; none for a memory that somebody else decided about."""
         history = history_of(self._store, known.episode_id)
         if _is_settled(known) or any(
-            (change.run_id is not None and change.action not in _OWN_ACTIONS)
+            (change.run_id is not None and change.reason != WENT_ON and change.action != "confirm")
             or change.reason == "by hand"
             or change.action == "merge"
             for change in history

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -43,7 +44,7 @@ class ToolServer:
 
         def add(work: Callable[..., str]) -> Callable[..., str]:
             meta = {"anthropic/alwaysLoad": True} if is_always_loaded else None
-            self.tools[work.__name__] = Tool(work.__name__, work.__doc__ or "", schema_of(work), work, meta)
+            self.tools[work.__name__] = Tool(work.__name__, inspect.getdoc(work) or "", schema_of(work), work, meta)
             return work
 
         return add

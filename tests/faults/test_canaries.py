@@ -243,6 +243,41 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     assert found_in(settings.home, canaries) == []
 
 
+def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
+    settings: Settings, store: Store, transcript: Path
+) -> None:
+    canaries = ["kanariealphavogel", "kanariebravovogel"]
+    say(transcript, "user", f"From now on always use {canaries[0]} for the release build.")
+    say(transcript, "assistant", f"Decision: {canaries[1]} builds the release from now on.")
+    say(transcript, "user", "Why did the importer fail yesterday?")
+    say(transcript, "assistant", "The root cause was a stale lock; I fixed it in `importer.py` by taking it anew.")
+    places = settings.places
+    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
+    save_memory(store, "The mast is brown.", redact, scope="global")
+    log_session(store, places, SESSION)
+    index_notes(store, settings, redact)
+    make_backup(store, places.backups)
+    going = [one for one in episodes.all_episodes(store) if "kanarie" in f"{one.summary} {one.content}"]
+    staying = [one for one in episodes.all_episodes(store) if one not in going]
+    assert going
+    assert staying
+    assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
+
+    for one in going:
+        if episodes.find_episode(store, one.episode_id) is not None:
+            forget_episode(store, places, one.episode_id)
+    index_notes(store, settings, redact)
+    store.checkpoint("TRUNCATE")
+
+    assert found_in(settings.home, canaries[:1]) == []
+    assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == {
+        canaries[1]
+    }  # no memory rested on it
+    assert int(store.value("SELECT count(*) FROM turn")) == 2
+    assert episodes.all_episodes(store) == staying
+
+
 def test_another_programs_database_that_was_set_aside_is_never_touched(settings: Settings, store: Store) -> None:
     foreign = settings.home / "memory.v2.db"
     foreign.write_bytes(b"theirs")
