@@ -203,9 +203,15 @@ def load_turn_row(store: Store, turn_id: int) -> StoredTurn | None:
 def turns_of_session(
     store: Store, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
 ) -> list[StoredTurn]:
-    """Turns of a session in order; ``only_due`` takes those that have grown since they were extracted."""
+    """Turns of a session in the order of its transcript; ``only_due`` takes those that grew since their extraction.
+
+    Row ids do not tell that order: a prompt may wait in the queue before the prompt that is answered first.
+    """
     condition = "AND t.extracted_revision < t.revision" if only_due else ""
-    rows = store.rows(f"{_TURN} WHERE t.session_ref = ? {condition} ORDER BY t.id LIMIT ?", (session_ref, limit))
+    rows = store.rows(
+        f"{_TURN} WHERE t.session_ref = ? {condition} ORDER BY f.path, t.start_offset, t.id LIMIT ?",
+        (session_ref, limit),
+    )
     return [_stored(store, row) for row in rows]
 
 
