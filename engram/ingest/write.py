@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engram.failpoint import reach
 from engram.ingest.due import note_due
+from engram.models.extractions import withdraw_memories
 from engram.models.sessions import (
     SessionRow,
     add_known_values,
@@ -16,7 +17,7 @@ from engram.models.sessions import (
 )
 from engram.models.store import Store
 from engram.models.transcripts import BadLine, Cursor, add_bad_lines, ensure_transcript, move_cursor
-from engram.models.turns import close_turn, withdraw_turn, write_turns
+from engram.models.turns import close_turn, load_turn, withdraw_turn, write_turns
 from engram.settings import Settings
 from engram.transcripts.discover import TranscriptFile
 from engram.transcripts.draft import TurnUpdate
@@ -106,6 +107,8 @@ def _write_turns(
 ) -> Written:
     add_known_values(store, session.id, reading.known)
     for key in reading.withdrawn:
+        if (turn := load_turn(store, key)) is not None:
+            withdraw_memories(store, turn.id)
         withdraw_turn(store, key)
     write_turns(store, [u.turn for u in reading.updates if u.has_grown], session, transcript_id)
     for update in reading.updates:

@@ -112,6 +112,12 @@ def ensure_session(
         )
         store.run("UPDATE turn SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
         store.run("UPDATE passage SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
+        # A queued prompt may have been extracted before any line told the folder; its vectors are made anew.
+        store.run(
+            "DELETE FROM vector WHERE owner = 'e' AND owner_id IN (SELECT id FROM episode WHERE session_ref = ?)",
+            (found.id,),
+        )
+        store.run("UPDATE episode SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
     made = find_session(store, session_id)
     assert made is not None
     return made

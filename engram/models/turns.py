@@ -229,6 +229,16 @@ def mark_extracted(store: Store, turn_id: int, revision: int) -> None:
         raise Moved()
 
 
+def check_unmoved(store: Store, turn_id: int, revision: int) -> None:
+    """Compare: the turn is still at this revision. Inside ``writing``.
+
+    Raises:
+        Moved: the turn has grown or was forgotten meanwhile; roll back and read again.
+    """
+    if store.row("SELECT 1 FROM turn WHERE id = ? AND revision = ?", (turn_id, revision)) is None:
+        raise Moved()
+
+
 def _stored(store: Store, row: tuple[Any, ...]) -> StoredTurn:
     said = store.rows(
         "SELECT uuid, role, text, message_id, offset, length, line, at_ms FROM said WHERE turn_id = ? ORDER BY seq",

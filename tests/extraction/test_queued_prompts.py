@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memories import memories_fingerprint
 from transcript_lines import line
 
 from engram.extraction.local import LocalExtractor
@@ -95,3 +96,31 @@ def test_the_answer_to_a_prompt_queued_before_the_first_one_is_written_is_kept(
             assert prompts == [FIRST, SECOND], f"stopped after {stop} lines"
             kept = [episode.summary for episode in all_episodes(store)]
             assert any("write_header" in summary for summary in kept), f"stopped after {stop} lines"
+
+
+RULE = "From now on always write files with a final newline in this project."
+
+
+@pytest.mark.parametrize("stop", range(1, 5))
+def test_a_queued_prompt_that_was_extracted_and_then_comes_as_a_line_is_kept_once_with_its_line(
+    tmp_path: Path, stop: int
+) -> None:
+    lines = [
+        queue("enqueue", RULE),
+        queue("dequeue"),
+        line("user", RULE, session=SESSION, entry="00000000-0000-4000-8000-000000000001"),
+        line("assistant", "Understood.", session=SESSION),
+    ]
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+    settings.home.mkdir()
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    with open_store(settings.places.memory_db) as store:
+        for end in (stop, len(lines)):
+            path.write_text("".join(lines[:end]))
+            ingest_file(store, path, settings=settings, redact=redact)
+            extract_session(store, SESSION, extractor=LocalExtractor(), embedder=None, settings=settings)
+
+        (kept,) = memories_fingerprint(store).kept
+        assert kept.project == "demo"
+        assert kept.evidence == ("00000000-0000-4000-8000-000000000001",)
