@@ -135,9 +135,12 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
 
 
 def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
-    """The facts of tool calls out of their column."""
-    facts: list[dict[str, Any]] = json.loads(unpack_text(stored))
-    return facts
+    """The facts of tool calls out of their column; none where it is malformed. Raises BrokenDatabase."""
+    try:
+        facts = json.loads(unpack_text(stored))
+    except (ValueError, RecursionError):
+        return []
+    return [fact for fact in facts if isinstance(fact, dict)] if isinstance(facts, list) else []
 
 
 def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Action:
