@@ -21,8 +21,9 @@ WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED)
 def note_extraction(store: Store, session_ref: int, extracted_messages: int) -> None:
     """Note that a session's messages up to a number were extracted. Inside ``writing``."""
     store.run(
-        "UPDATE session SET extracted_messages = max(extracted_messages, ?), extractions = extractions + 1 WHERE id = ?",
-        (extracted_messages, session_ref),
+        "UPDATE session SET extracted_messages = max(extracted_messages, ?), extractions = extractions + 1, "
+        "extracted_at_ms = ? WHERE id = ?",
+        (extracted_messages, store.now_ms(), session_ref),
     )
 
 

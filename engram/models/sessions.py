@@ -37,12 +37,14 @@ class SessionRow:
     extracted_messages: int
     extractions: int
     rolling_summary: str
+    #: When it was last extracted; 0 for never.
+    extracted_at_ms: int = 0
 
 
 _PROJECT = "SELECT id, identity, name, root FROM project"
 _SESSION = (
     "SELECT id, session_id, agent, project_id, is_global, cwd, branch, first_at_ms, last_at_ms, message_count, "
-    "extracted_messages, extractions, rolling_summary FROM session"
+    "extracted_messages, extractions, rolling_summary, extracted_at_ms FROM session"
 )
 
 
