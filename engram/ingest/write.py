@@ -87,7 +87,7 @@ def _session(store: Store, reading: Reading) -> SessionRow | None:
         return found
     project = reading.project
     row = None
-    is_settled = found is not None and (found.project_id is not None or found.is_global)
+    is_settled = found is not None and found.is_settled
     if project is not None and project.identity and not project.is_global and not is_settled:
         row = ensure_project(store, project.identity, project.name, project.root)
     times = [u.turn.started_at_ms for u in reading.updates if u.turn.started_at_ms is not None]

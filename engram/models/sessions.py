@@ -40,6 +40,11 @@ class SessionRow:
     #: When it was last extracted; 0 for never.
     extracted_at_ms: int = 0
 
+    @property
+    def is_settled(self) -> bool:
+        """True once it is known where it belongs: to a project, or everywhere."""
+        return self.project_id is not None or self.is_global
+
 
 _PROJECT = "SELECT id, identity, name, root FROM project"
 _SESSION = (
@@ -107,7 +112,7 @@ def ensure_session(
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (session_id, agent, project_id, int(is_global), cwd, at_ms, at_ms),
         )
-    elif found.project_id is None and not found.is_global and (project_id is not None or is_global):
+    elif not found.is_settled and (project_id is not None or is_global):
         store.run(
             "UPDATE session SET project_id = ?, is_global = ?, cwd = ? WHERE id = ?",
             (project_id, int(is_global), cwd, found.id),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,11 +13,14 @@ from typing import Any
 from engram import settings as settings_module
 from engram.errors import StoreError
 from engram.ingest.folder import named_project, scope_of_folder
+from engram.log import start_logging
 from engram.models.sessions import ProjectRow, known_values
 from engram.models.store import Store
 from engram.recollection.client import ask_worker
 from engram.redaction import redact
 from engram.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +69,7 @@ class Access:
 def open_access() -> Access:
     """The view of this process: settings from the environment, the folder that it was started in."""
     folder = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
-    return Access(settings_module.load().settings, folder, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
+    settings = settings_module.load().settings
+    start_logging(settings.places.logs, "mcp", settings.log_level, redact)
+    logger.info("action=start pid=%d folder=%s", os.getpid(), folder)
+    return Access(settings, folder, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
