@@ -114,9 +114,18 @@ _FROM = "FROM episode e LEFT JOIN session s ON s.id = e.session_ref LEFT JOIN pr
 def _episode(row: tuple[Any, ...]) -> Episode:
     values = list(row[:-1])
     values[3] = unpack_text(values[3] if row[-1] is None else row[-1])
-    values[8], values[9] = tuple(json.loads(values[8])), tuple(json.loads(values[9]))
+    values[8], values[9] = _texts(values[8]), _texts(values[9])
     values[17], values[18] = bool(values[17]), bool(values[18])
     return Episode(*values)
+
+
+def _texts(stored: object) -> tuple[str, ...]:
+    """A stored JSON list of texts; what is malformed is left out, so that one bad row costs no other."""
+    try:
+        values = json.loads(stored) if isinstance(stored, str | bytes) else None
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
 
 
 def find_episode(store: Store, episode_id: str) -> Episode | None:

@@ -237,6 +237,11 @@ VERSION_4: tuple[str, ...] = (
         identity TEXT PRIMARY KEY, project_id INTEGER NOT NULL, root TEXT NOT NULL, reason TEXT NOT NULL,
         added_at_ms INTEGER NOT NULL) WITHOUT ROWID""",
     # -- sessions, turns and extraction
+    # memories that were kept, but not compared with the others yet: that waits for what was said before them
+    "ALTER TABLE episode ADD COLUMN is_unjoined INTEGER NOT NULL DEFAULT 0",
+    # when a session was last extracted; 0 for never, and for what an older version extracted
+    "ALTER TABLE session ADD COLUMN extracted_at_ms INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX episode_unjoined ON episode(created_at_ms) WHERE is_unjoined = 1",
     # -- language model: requests, spending, links between memories
     # -- what was shown
     "CREATE TABLE context (session_id TEXT PRIMARY KEY, began_at_ms INTEGER NOT NULL) WITHOUT ROWID",

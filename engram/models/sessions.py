@@ -37,12 +37,19 @@ class SessionRow:
     extracted_messages: int
     extractions: int
     rolling_summary: str
+    #: When it was last extracted; 0 for never.
+    extracted_at_ms: int = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """True once it is known where it belongs: to a project, or everywhere."""
+        return self.project_id is not None or self.is_global
 
 
 _PROJECT = "SELECT id, identity, name, root FROM project"
 _SESSION = (
     "SELECT id, session_id, agent, project_id, is_global, cwd, branch, first_at_ms, last_at_ms, message_count, "
-    "extracted_messages, extractions, rolling_summary FROM session"
+    "extracted_messages, extractions, rolling_summary, extracted_at_ms FROM session"
 )
 
 
@@ -128,13 +135,19 @@ def ensure_session(
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (session_id, agent, project_id, int(is_global), cwd, at_ms, at_ms),
         )
-    elif found.project_id is None and not found.is_global and (project_id is not None or is_global):
+    elif not found.is_settled and (project_id is not None or is_global):
         store.run(
             "UPDATE session SET project_id = ?, is_global = ?, cwd = ? WHERE id = ?",
             (project_id, int(is_global), cwd, found.id),
         )
         store.run("UPDATE turn SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
         store.run("UPDATE passage SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
+        # A queued prompt may have been extracted before any line told the folder; its vectors are made anew.
+        store.run(
+            "DELETE FROM vector WHERE owner = 'e' AND owner_id IN (SELECT id FROM episode WHERE session_ref = ?)",
+            (found.id,),
+        )
+        store.run("UPDATE episode SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
     made = find_session(store, session_id)
     assert made is not None
     return made

@@ -15,7 +15,7 @@ from typing import Any
 from engram.errors import BadRequest, EngramError
 from engram.recollection.searching import NO_PROJECT
 from engram.search.hits import hit_to_json
-from engram.search.query import Query
+from engram.search.query import MAX_QUERY_CHARS, Query
 from engram.socketpath import bind_at
 from engram.tasks.embed import embed
 from engram.tasks.reception import Client, Reception
@@ -41,8 +41,6 @@ EMBED_AT_ONCE = 4
 MOST_TEXTS = 256
 #: Hits of one answer at most.
 MOST_HITS = 200
-#: Longest query that is searched for, in characters; the rest is not read.
-QUERY_CHARS = 4_000
 
 
 class RecallServer:
@@ -268,6 +266,6 @@ def _query(request: Mapping[str, Any]) -> Query:
     names = tuple(str(one) for one in files[:50]) if isinstance(files, list) else ()
     now_ms = request.get("now_ms")
     return Query(
-        text=text[:QUERY_CHARS], project_id=project_id, limit=limit, files=names, session_id=str(request.get("session_id", "")),
+        text=text[:MAX_QUERY_CHARS], project_id=project_id, limit=limit, files=names, session_id=str(request.get("session_id", "")),
         with_global=bool(request.get("with_global", True)), now_ms=now_ms if isinstance(now_ms, int) else None,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 from engram import settings as settings_module
 from engram.errors import NotFound, StoreError
 from engram.ingest.folder import scope_of_folder
+from engram.log import start_logging
 from engram.models.episodes import Episode, find_episode, is_episode_id, may_see
 from engram.models.sessions import ProjectRow, find_project, known_values
 from engram.models.store import Store
@@ -117,7 +118,16 @@ def shown_name(name: str) -> str:
     return fence_safe(one_line(name, 60))
 
 
+def _redact(text: str) -> str:
+    # Not above: the rules take a while to load, and the server's first answer needs none.
+    from engram.redaction import redact
+
+    return redact(text)
+
+
 def open_access() -> Access:
     """The view of this process: settings from the environment, the folder that it was started in."""
     folder = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
-    return Access(settings_module.load().settings, folder, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
+    settings = settings_module.load().settings
+    start_logging(settings.places.logs, "mcp", settings.log_level, _redact)
+    return Access(settings, folder, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +19,8 @@ from mcp.server.stdio import stdio_server
 from engram.errors import BadRequest, EngramError
 from engram.redaction.display import visible
 from engram_mcp.signature import check_arguments, schema_of
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +99,14 @@ class ToolServer:
         tool = self.tools.get(name)
         if tool is None:
             raise BadRequest(f"there is no tool {name[:60]!r}")
+        logger.info("action=tool name=%s pid=%d", name, os.getpid())
         try:
             return tool.work(**check_arguments(tool.input_schema, arguments))
         except EngramError:
             raise
         except Exception as error:
             kind = type(error).__name__
+            logger.exception("action=tool name=%s error=%s", name, kind)
             raise EngramError(
                 f"memory failed ({kind}); go on without it, and tell the user to run 'engram doctor'"
             ) from error

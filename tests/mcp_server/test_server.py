@@ -334,3 +334,12 @@ def test_the_server_loads_neither_a_model_nor_the_queue(settings: Settings) -> N
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert found.stdout.strip() == "[]"
+
+
+def test_the_server_writes_its_own_log(settings: Settings, tmp_path: Path) -> None:
+    async def work(client: ClientSession) -> Any:
+        return await call(client, "memory_status")
+
+    serve(settings, tmp_path / "alpha", work)
+
+    assert "action=tool name=memory_status" in (settings.places.logs / "mcp.log").read_text()
