@@ -12,6 +12,7 @@ import click
 
 from engram.errors import SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
+from engram.models.replacement import using_database
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store, open_store
 from engram.paths import Home
@@ -59,11 +60,12 @@ class Workspace:
     def store(self) -> Iterator[Store]:
         """The open memory; makes folder and database where they are missing. Raises HomeError or StoreError."""
         self.places.prepare()
-        opened = open_store(self.places.memory_db, driver=self.settings.sqlite_driver)
-        try:
-            yield opened
-        finally:
-            opened.close()
+        with using_database(self.places.memory_db):
+            opened = open_store(self.places.memory_db, driver=self.settings.sqlite_driver)
+            try:
+                yield opened
+            finally:
+                opened.close()
 
     def redactor(self) -> Callable[[str], str]:
         """Takes secrets out of a text."""

@@ -14,6 +14,7 @@ from engram.errors import BrokenDatabase, EngramError, NotFound
 from engram.models import episodes, forgetting
 from engram.models.backup import drop_database, holding_backups
 from engram.models.episodes import Episode
+from engram.models.recovery import set_aside_files
 from engram.models.store import Store
 from engram.notes.daily import log_session
 from engram.paths import Home
@@ -193,7 +194,7 @@ def _clean_copies(
 ) -> tuple[int, int]:
     """Delete the same rows in every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)"""
     cleaned = dropped = 0
-    for path in [*_files(places.backups, ("*.db", "*.sqlite")), *_set_aside(places)]:
+    for path in [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]:
         try:
             cleaned += _clean_copy(path, driver, ids, keys, is_kept)
         except EngramError as error:
@@ -218,11 +219,6 @@ def _clean_copy(
     finally:
         copy.close()
     return bool(found)
-
-
-def _set_aside(places: Home) -> list[Path]:
-    """Engram's own databases that were set aside; another program's (``memory.v2.db``) is none of ours."""
-    return _files(places.root, ("memory.broken*.db", "memory.replaced*.db"))
 
 
 def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:

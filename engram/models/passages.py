@@ -43,7 +43,18 @@ def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, in
 
 def drop_passages(store: Store, turn_id: int) -> None:
     """Remove a turn's passages, their vectors and every trace in the text index. Inside ``writing``."""
-    ids = [int(row[0]) for row in store.rows("SELECT id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))]
+    _drop(
+        store, [int(row[0]) for row in store.rows("SELECT id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))]
+    )
+
+
+def drop_passages_of(store: Store, said_ids: Sequence[int]) -> None:
+    """The same for the passages of some texts of one turn. Inside ``writing``."""
+    _drop(store, sorted(int(row[0]) for row in store.rows_among("SELECT id FROM passage WHERE said_id IN", said_ids)))
+
+
+def _drop(store: Store, ids: Sequence[int]) -> None:
+    """Remove passages of one session."""
     if not ids:
         return
     beside = _neighbours(store, ids)

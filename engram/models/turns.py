@@ -15,7 +15,7 @@ from engram.errors import Moved
 from engram.models.entries import claim_entries, entries_of_turn, free_entries, turn_of_entry
 from engram.models.packed import pack_text, unpack_text
 from engram.models.packed_entries import in_order, pack_entries, unpack_entries
-from engram.models.passages import add_passages, drop_passages
+from engram.models.passages import add_passages, drop_passages, drop_passages_of
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.models.uuids import pack_uuid, unpack_uuid
@@ -272,6 +272,23 @@ def delete_turn(store: Store, turn_id: int) -> list[str]:
         store.run("INSERT OR IGNORE INTO tombstone VALUES ('turn', ?, ?)", (str(key).encode(), now))
     _delete_rows(store, turn_id)
     return uuids
+
+
+def erase_entries(store: Store, turn_id: int, uuids: Sequence[str]) -> int:
+    """Erase the words of some entries of a turn; the turn and its other words stay. Inside ``writing``.
+
+    Returns how many texts there were.
+    """
+    packed = [pack_uuid(uuid) for uuid in uuids]
+    said_ids = [
+        int(row[0])
+        for row in store.rows_among(
+            "SELECT id FROM said WHERE turn_id = ? AND text <> '' AND uuid IN", packed, (turn_id,)
+        )
+    ]
+    drop_passages_of(store, said_ids)
+    store.run_many("UPDATE said SET text = '' WHERE id = ?", [(said_id,) for said_id in said_ids])
+    return len(said_ids)
 
 
 def _delete_rows(store: Store, turn_id: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from engram import settings as settings_module
 from engram.errors import StoreError
 from engram.ingest.folder import named_project, scope_of_folder
+from engram.models.replacement import is_replaced, using_database
 from engram.models.sessions import ProjectRow, known_values
 from engram.models.store import Store
 from engram.recollection.client import ask_worker
@@ -37,15 +38,16 @@ class Access:
             StoreError: there is no memory yet, or it cannot be opened.
         """
         path = self.settings.places.memory_db
-        if not path.exists():
+        if not path.parent.is_dir() or not (path.exists() or is_replaced(path)):
             raise StoreError(
                 f"there is no memory at {path} yet: the user starts Engram with 'engram up'; tell them, and go on without"
             )
-        store = Store(path, driver=self.settings.sqlite_driver)
-        try:
-            yield store.open()
-        finally:
-            store.close()
+        with using_database(path):
+            store = Store(path, driver=self.settings.sqlite_driver)
+            try:
+                yield store.open()
+            finally:
+                store.close()
 
     def redact(self, store: Store, text: str) -> str:
         """Take secrets out, also those that this session's ``.env`` lines named."""
