@@ -15,6 +15,7 @@ from engram.ingest.folder import named_project, scope_of_folder
 from engram.models.replacement import using_database
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store, open_store
+from engram.models.work import note_failure
 from engram.paths import Home
 from engram.recollection.client import ask_worker
 from engram.settings import Loaded, Settings, load
@@ -60,9 +61,11 @@ class Workspace:
     def store(self) -> Iterator[Store]:
         """The open memory; makes folder and database where they are missing. Raises HomeError or StoreError."""
         self.places.prepare()
-        with using_database(self.places.memory_db):
+        with using_database(self.places.memory_db) as damage:
             opened = open_store(self.places.memory_db, driver=self.settings.sqlite_driver)
             try:
+                if damage:
+                    note_failure(opened, "memory", damage)
                 yield opened
             finally:
                 opened.close()

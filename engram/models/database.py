@@ -37,13 +37,15 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
     return sqlite3.sqlite_version_info[0], sqlite3.sqlite_version_info[1], sqlite3.sqlite_version_info[2]
 
 
-def open_database(path: Path, driver: str, *, busy_ms: int = BUSY_MS) -> Any:
+def open_database(path: Path, driver: str, *, busy_ms: int = BUSY_MS, is_damaged: bool = False) -> Any:
     """A peewee database for ``path``; connections are made per thread at first use.
 
     WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
-    what is forgotten leaves the file, no mmap (an I/O error would be a signal).
+    what is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged`` what
+    can still be read is read: SQLite passes over what is wrong with its schema and its size.
     """
-    pragmas = [
+    pragmas: list[tuple[str, str | int]] = [("writable_schema", 1)] if is_damaged else []
+    pragmas += [
         ("journal_mode", "wal"),
         ("synchronous", 1),
         ("busy_timeout", busy_ms),
@@ -80,7 +82,10 @@ def driver_errors(driver: str) -> tuple[type[Exception], ...]:
 
 
 #: What SQLite says of a file that is damaged, no database, or of a form that no SQLite writes.
-_DAMAGE_WORDS = ("malformed", "not a database", "corrupt", "unsupported file format", "could not decode")
+_DAMAGE_WORDS = (
+    "malformed", "not a database", "corrupt", "unsupported file format", "could not decode", "invalid fts5 file format",
+    "vtable constructor failed",
+)  # fmt: skip
 
 
 def is_damage(error: BaseException) -> bool:

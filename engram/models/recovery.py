@@ -7,7 +7,6 @@ import dataclasses
 import logging
 import os
 import shutil
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import wipe_free_space
 from engram.models.pauses import carry_pauses
 from engram.models.replacement import free_name, owning_database, preparing_replacement, swap_in
+from engram.models.soundness import UNREADABLE, find_all_damage
 from engram.models.store import Store, has_own_tables
 from engram.models.tombstones import (
     Tombstone,
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 _BY_HAND_IN_ROW = "e.source = 'manual' OR e.is_pinned OR e.is_lowered"
 _BY_HAND = f"{_BY_HAND_IN_ROW} OR e.episode_id IN (SELECT episode_id FROM history WHERE reason = 'by hand')"
 #: What reading damaged rows may raise, beside errors of Engram.
-_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, struct.error, peewee.IntegrityError)
+_UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
 #: Rows of a damaged table that are tried in vain before the rest is given up.
 MAX_UNREADABLE_ROWS = 5_000
 #: Names of databases of Engram that were set aside, and the name of another program's.
@@ -56,6 +56,8 @@ class Recovered:
     tombstones: int = 0
     #: Memories kept by hand that could not be read in any source.
     lost: int = 0
+    #: False where the newest source could not be read to its end: what only it had may be missing.
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,10 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
     source has it. They are only read. What was forgotten stays so, and what was said in a pause stays unread.
     """
     memories = tombstones = 0
+    is_complete = True
     unread: set[str] = set()
     for number, path in enumerate(sources):
-        source = Store(path, driver=store.driver, clock=store.clock)
+        source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
         try:
             tombstones += _carry_tombstones(store, source, is_newer=number == 0)
         except (EngramError, *_UNREADABLE) as error:
@@ -92,11 +95,12 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
             unread |= unreadable
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover source=%s part=memories reason=%s", path.name, error)
+            is_complete = is_complete and number > 0
         finally:
             source.close()
     unread = {name for name in unread if not _is_there(store, name) and not _is_automatic(store, sources, name)}
     apply_tombstones(store)
-    return Recovered(memories, tombstones, len(unread))
+    return Recovered(memories=memories, tombstones=tombstones, lost=len(unread), is_complete=is_complete)
 
 
 def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
@@ -136,7 +140,7 @@ def _rows_by_hand(source: Store) -> dict[int, str]:
     failures = 0
     for row_id, name in _indexed_rows(source).items():
         if failures > MAX_UNREADABLE_ROWS:
-            break
+            raise BrokenDatabase(f"{source.path} cannot be read")
         try:
             is_by_hand = source.row(f"SELECT 1 FROM episode e WHERE e.id = ? AND ({_BY_HAND_IN_ROW})", (row_id,))
         except BrokenDatabase:
@@ -166,7 +170,7 @@ def _is_there(store: Store, name: str) -> bool:
 def _is_automatic(store: Store, sources: Sequence[Path], name: str) -> bool:
     """True where one of the sources says that no person kept this memory: it is made of the transcripts again."""
     for path in sources:
-        source = Store(path, driver=store.driver, clock=store.clock)
+        source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
         try:
             if source.row(f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})", (name,)) is not None:
                 return True
@@ -320,7 +324,7 @@ def _copy_file(backup: Path, new: Path, driver: str) -> None:
     copy = Store(new, driver=driver)
     try:
         copy.open()
-        damage = copy.find_damage()
+        damage = find_all_damage(copy)
     except EngramError as error:
         damage = str(error)
     finally:

@@ -19,6 +19,7 @@ from engram.atomic import FILE_MODE, locked_folder, make_private_folder, read_re
 from engram.causes import explain_error
 from engram.errors import AlreadyRunning, StoreError
 from engram.failpoint import reach
+from engram.models.log_check import find_log_damage
 
 #: Where the new database is built, beside the old one.
 FOLDER_NAME = ".replacement"
@@ -36,16 +37,23 @@ _RETRY_SECONDS = 0.02
 
 
 @contextlib.contextmanager
-def using_database(path: Path) -> Iterator[None]:
+def using_database(path: Path) -> Iterator[str]:
     """Keep others from replacing the database at ``path``; waits a while for a replacement to end.
+
+    Whoever comes while nobody else has it open looks at the log that a crash left, and is given what is lost in it
+    ("" for nothing): SQLite says nothing of that.
 
     Raises:
         StoreError: it is being replaced for longer than that, or its folder cannot be written.
     """
-    with _holding(path, fcntl.LOCK_SH, USER_WAIT_SECONDS) as is_held:
-        if not is_held:
+    with _holding(path, fcntl.LOCK_SH, USER_WAIT_SECONDS) as descriptor:
+        if descriptor is None:
             raise StoreError("memory.db is being restored just now; try again when that is done")
-        yield
+        damage = ""
+        if path.with_name(f"{path.name}-wal").exists() and _try_lock(descriptor, fcntl.LOCK_EX):
+            damage = find_log_damage(path)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield damage
 
 
 @contextlib.contextmanager
@@ -56,14 +64,14 @@ def owning_database(path: Path) -> Iterator[None]:
         AlreadyRunning: somebody has it open for longer than that.
         StoreError: its folder cannot be written.
     """
-    with _holding(path, fcntl.LOCK_EX, OWNER_WAIT_SECONDS) as is_held:
-        if not is_held:
+    with _holding(path, fcntl.LOCK_EX, OWNER_WAIT_SECONDS) as descriptor:
+        if descriptor is None:
             raise AlreadyRunning("another Engram command has memory.db open; end it, then try again")
         yield
 
 
 @contextlib.contextmanager
-def _holding(path: Path, operation: int, wait_seconds: float) -> Iterator[bool]:
+def _holding(path: Path, operation: int, wait_seconds: float) -> Iterator[int | None]:
     try:
         descriptor = os.open(
             path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE
@@ -74,7 +82,7 @@ def _holding(path: Path, operation: int, wait_seconds: float) -> Iterator[bool]:
         until = time.monotonic() + wait_seconds
         while not (is_held := _try_lock(descriptor, operation)) and time.monotonic() < until:
             time.sleep(_RETRY_SECONDS)
-        yield is_held
+        yield descriptor if is_held else None
     finally:
         os.close(descriptor)
 

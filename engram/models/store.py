@@ -52,15 +52,18 @@ Row = tuple[Any, ...]
 class Store:
     """The open memory.db. One object may be used by many threads; each has its own connection."""
 
-    def __init__(self, path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, busy_ms: int = 5000) -> None:
-        """Prepare, but do not touch, the database at ``path``."""
+    def __init__(
+        self, path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, busy_ms: int = 5000,
+        is_damaged: bool = False,
+    ) -> None:  # fmt: skip
+        """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes."""
         self.path = path
         self.clock = clock
         self.driver = choose_driver(driver)
         self._busy_ms = busy_ms
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
-        self._database = open_database(path, self.driver, busy_ms=busy_ms)
+        self._database = open_database(path, self.driver, busy_ms=busy_ms, is_damaged=is_damaged)
         # peewee maps what happens when a statement begins; what happens while its rows are fetched comes as it is.
         self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(self.driver))
 

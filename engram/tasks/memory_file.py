@@ -15,6 +15,7 @@ from engram.models.backup import Backup, list_backups
 from engram.models.changes import quick_damage
 from engram.models.fulltext import rebuild_indexes
 from engram.models.recovery import Recovered, rebuild_memory
+from engram.models.soundness import find_all_damage
 from engram.models.store import Store, open_store
 from engram.models.work import list_stages, note_failure, note_success
 from engram.paths import Home
@@ -63,6 +64,10 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
     """Leave in the new memory what happened to the old one, and what may be missing."""
     logger.info("action=recover memories=%d tombstones=%d lost=%d", carried.memories, carried.tombstones, carried.lost)
     missing = f"; {carried.lost} memories could not be read and are missing" if carried.lost else ""
+    if not carried.is_complete:
+        missing += (
+            "; the damaged file could not be read to its end, so that what you kept since the backup may be missing"
+        )
     backup = f"the latest backup is of {iso_time(backups[0].made_at_ms)}" if backups else "there is no backup"
     note_failure(
         store, "memory",
@@ -98,16 +103,28 @@ def _damage_of(store: Store) -> str:
     suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
     if not suspected and _is_large(store.path):
         return ""
-    damage = quick_damage(store)
+    damage = _quick_damage(store)
     if not damage and not suspected:
         return ""
-    if damage and "fts5" not in damage.lower():
+    if damage and not _is_of_index(damage):
         return damage
-    if damage or store.find_damage():
+    if damage or find_all_damage(store):
         logger.warning("action=rebuild_indexes reason=%s", damage or "an index does not fit its rows")
         with contextlib.suppress(StoreError):
             rebuild_indexes(store)
-        damage = store.find_damage()
+        damage = find_all_damage(store)
         if not damage:
             note_success(store, "memory")
     return damage
+
+
+def _quick_damage(store: Store) -> str:
+    try:
+        return quick_damage(store)
+    except BrokenDatabase as error:
+        return str(error)
+
+
+def _is_of_index(damage: str) -> bool:
+    """True where only a text index is damaged."""
+    return "fts5" in damage.lower() or "vtable" in damage.lower()

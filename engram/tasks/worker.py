@@ -13,6 +13,7 @@ from pathlib import Path
 
 from engram.errors import AlreadyRunning
 from engram.log import start_logging
+from engram.models.replacement import using_database
 from engram.models.store import Store
 from engram.models.work import note_failure
 from engram.paths import Home
@@ -67,14 +68,17 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     limit_arenas()
     limit_matrix_threads()
     link_python(home)
-    store = open_or_set_aside(home, settings)
-    clear_dead_leases(store)
-    runtime = make(settings, store)
-    try:
-        return _serve(runtime)
-    finally:
-        store.close()
-        lock.release()
+    with using_database(home.memory_db) as log_damage:
+        store = open_or_set_aside(home, settings)
+        if log_damage:
+            note_failure(store, "memory", log_damage)
+        clear_dead_leases(store)
+        runtime = make(settings, store)
+        try:
+            return _serve(runtime)
+        finally:
+            store.close()
+            lock.release()
 
 
 def _end_while_starting(*_: object) -> None:

@@ -15,6 +15,7 @@ from engram.ingest.folder import named_project, scope_of_folder
 from engram.models.replacement import is_replaced, using_database
 from engram.models.sessions import ProjectRow, known_values
 from engram.models.store import Store
+from engram.models.work import note_failure
 from engram.recollection.client import ask_worker
 from engram.redaction import redact
 from engram.settings import Settings
@@ -42,10 +43,13 @@ class Access:
             raise StoreError(
                 f"there is no memory at {path} yet: the user starts Engram with 'engram up'; tell them, and go on without"
             )
-        with using_database(path):
+        with using_database(path) as damage:
             store = Store(path, driver=self.settings.sqlite_driver)
             try:
-                yield store.open()
+                store.open()
+                if damage:
+                    note_failure(store, "memory", damage)
+                yield store
             finally:
                 store.close()
 
