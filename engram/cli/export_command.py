@@ -18,7 +18,7 @@ from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_w
 from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
-from engram.models.tombstones import is_named_by_tombstone
+from engram.models.tombstone_transfer import is_named_by_tombstone
 from engram.transcripts.agent import CLAUDE_CODE
 
 #: Longest line that import reads, in bytes.

@@ -10,10 +10,19 @@ from engram.models.episode_changes import delete_episode
 from engram.models.episodes import Episode, episodes_by_row, evidence_of, select_episodes
 from engram.models.notes import drop_note
 from engram.models.store import Store
-from engram.models.turns import delete_turn
-from engram.models.uuids import pack_uuid
+from engram.models.turns import delete_turn, erase_entries
+from engram.models.uuids import pack_uuid, unpack_uuid
 
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
+
+#: Memories that a tombstone names: by id, by slot, or (where no person made them) by an entry that they rest on.
+_NAMED_EPISODES = (
+    "SELECT e.id FROM tombstone t JOIN episode e ON e.episode_id = CAST(t.key AS TEXT) WHERE t.kind = 'episode' "
+    "UNION SELECT e.id FROM tombstone t JOIN episode e ON e.slot = CAST(t.key AS TEXT) WHERE t.kind = 'slot' "
+    "UNION SELECT e.id FROM evidence v JOIN tombstone t ON t.kind = 'entry' AND t.key = v.uuid "
+    "JOIN episode e ON e.id = v.episode_ref WHERE e.source = 'auto'"
+)
+_NAMED_TURNS = "SELECT n.id FROM tombstone t JOIN turn n ON n.key = CAST(t.key AS TEXT) WHERE t.kind = 'turn'"
 
 
 def is_episode_forgotten(store: Store, episode_id: str) -> bool:
@@ -65,6 +74,34 @@ def delete_memories(store: Store, memories: Sequence[Episode], turn_ids: Sequenc
     for turn_id in turn_ids:
         _forget_rolling_summary(store, turn_id)
         delete_turn(store, turn_id)
+
+
+def apply_tombstones(store: Store) -> int:
+    """Delete what the database's own tombstones name; returns how many memories and turns there were.
+
+    A restored, imported, migrated or set-aside database may hold what was forgotten since it was written. Text that
+    was deleted leaves the file only with ``wipe_free_space``.
+    """
+    if not store.value("SELECT EXISTS (SELECT 1 FROM tombstone)"):
+        return 0
+    with store.writing():
+        named = [int(row[0]) for row in store.rows(_NAMED_EPISODES)]
+        memories = [memory for row_id in named for memory in select_episodes(store, "e.id = ?", (row_id,))]
+        turn_ids = [int(row[0]) for row in store.rows(_NAMED_TURNS)]
+        delete_memories(store, memories, turn_ids)
+        erased = _erase_forgotten_entries(store)
+    return len(memories) + len(turn_ids) + erased
+
+
+def _erase_forgotten_entries(store: Store) -> int:
+    """Erase the words of forgotten entries that stand in another turn than when they were forgotten."""
+    by_turn: dict[int, list[str]] = {}
+    for (key,) in store.rows("SELECT key FROM tombstone WHERE kind = 'entry'"):
+        uuid = unpack_uuid(key)
+        turn_id = turn_of_entry(store, uuid)
+        if turn_id is not None:
+            by_turn.setdefault(turn_id, []).append(uuid)
+    return sum(erase_entries(store, turn_id, uuids) for turn_id, uuids in by_turn.items())
 
 
 def drop_notes(store: Store, paths: Sequence[str]) -> None:

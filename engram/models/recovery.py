@@ -19,15 +19,14 @@ from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.failpoint import reach
 from engram.models import episode_changes, episodes, sessions
 from engram.models.episodes import Episode, Evidence
-from engram.models.forgetting import wipe_free_space
+from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.pauses import carry_pauses
 from engram.models.replacement import free_name, owning_database, preparing_replacement, swap_in
 from engram.models.soundness import UNREADABLE, find_all_damage
 from engram.models.store import Store, has_own_tables
-from engram.models.tombstones import (
+from engram.models.tombstone_transfer import (
     Tombstone,
-    add_tombstones,
-    apply_tombstones,
+    carry_tombstones,
     clean_copy,
     is_named_by_tombstone,
     read_tombstones,
@@ -106,7 +105,7 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
 def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
     """Take over what was forgotten, and pauses; returns how many tombstones are new."""
     with store.writing():
-        added = add_tombstones(store, read_tombstones(source))
+        added = carry_tombstones(store, read_tombstones(source))
     with store.writing():
         for scope, until_ms in source.rows("SELECT scope, until_ms FROM pause"):
             store.run("INSERT OR IGNORE INTO pause VALUES (?, ?)", (str(scope), int(until_ms)))

@@ -26,7 +26,7 @@ from engram.models.database import (
     table_names,
 )
 from engram.models.migrations import migrate
-from engram.models.replacement import finish_replacement
+from engram.models.replacement import finish_replacement, free_name
 from engram.models.schema import APPLICATION_ID, OWN_TABLES
 
 #: Database files (device, inode) that this process found to be Engram's, or new.
@@ -96,7 +96,7 @@ class Store:
 
     def _delete_forgotten(self) -> None:
         """A database that was just migrated may be an old copy: what its tombstones name goes."""
-        from engram.models.tombstones import apply_tombstones  # it needs a Store
+        from engram.models.forgetting import apply_tombstones  # it needs a Store
 
         apply_tombstones(self)
 
@@ -343,26 +343,13 @@ def _has_foreign_header(path: Path, size: int) -> bool:
     return application != APPLICATION_ID and size > page_bytes
 
 
-def set_aside(path: Path, name: str) -> Path:
-    """Move a database and its side files out of the way as ``name`` in the same folder; returns where it went.
-
-    A name that is taken gets a time behind it; nothing is ever overwritten. Nobody makes a new database meanwhile.
-    """
-    with locked_folder(path.parent):
-        return move_aside(path, name)
-
-
-def move_aside(path: Path, name: str) -> Path:
-    """As ``set_aside``, with the folder's lock held by the caller."""
-    target = path.with_name(name)
-    if os.path.lexists(target):
-        target = path.with_name(f"{Path(name).stem}.{time.time_ns()}{Path(name).suffix}")
+def _move_aside(path: Path, target: Path) -> None:
+    """Move a database and its side files out of the way, with the folder's lock held."""
     os.replace(path, target)
     for suffix in ("-wal", "-shm"):
         side = path.with_name(path.name + suffix)
         if side.exists():
             os.replace(side, target.with_name(target.name + suffix))
-    return target
 
 
 def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK) -> Store:
@@ -384,6 +371,6 @@ def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK)
         with contextlib.suppress(ForeignDatabase):
             return store.open()
         store.close()
-        move_aside(path, "memory.v2.db")
+        _move_aside(path, free_name(path, "memory.v2.db"))
         store._make_private()
     return Store(path, driver=driver, clock=clock).open()

@@ -127,8 +127,9 @@ class Upkeep:
         answer.write_text(json.dumps(found))
         os._exit(0)
 
-    def attempt(self, name: str, action: Callable[[], Any], *, tries: int = 3) -> Any:
-        """Kill the action some times at random, then let it be; what it returned in the end, and how often it was killed."""
+    def attempt(self, name: str, action: Callable[[], Any], *, tries: int = 3, again: bool = True) -> Any:
+        """Kill the action some times at random, then (where it may be done ``again``) let it be; what it returned."""
+        found = None
         for _ in range(tries):
             points = POINTS.get(name, [])
             point = self.chance.choice(points) if points and self.chance.random() < 0.4 else ""
@@ -138,7 +139,7 @@ class Upkeep:
                 break
             self.kills[point or name] += 1
             self.look(f"{name} killed {f'at {point}' if point else 'at random'}")
-        else:
+        if found is None and again:
             started = time.monotonic()
             found = self.in_child(action)
             self.seconds[name] = 0.7 * self.seconds.get(name, 0.2) + 0.3 * (time.monotonic() - started)
@@ -201,7 +202,7 @@ class Upkeep:
     def save(self) -> None:
         """A killed save may have kept its text: then it is known from now on."""
         text = self.text("saved")
-        self.attempt("save", self.engram("save", "--global", text), tries=1)
+        self.attempt("save", self.engram("save", "--global", text), tries=1, again=False)
         self.adopt([text])
 
     def adopt(self, texts: list[str]) -> None:
@@ -215,7 +216,9 @@ class Upkeep:
     def note(self) -> None:
         text = self.text("note")
         access = Access(self.settings, str(self.folder))
-        self.attempt("note", lambda: tools.save(access, text, "note", "normal", None, False, None), tries=1)
+        self.attempt(
+            "note", lambda: tools.save(access, text, "note", "normal", None, False, None), tries=1, again=False
+        )
         count = self.in_child(self.read)["notes"].count(text)
         if count > 1:
             self.problems.append(f"a note is there {count} times")
@@ -248,6 +251,7 @@ class Upkeep:
         self.attempt("purge", self.engram("purge", "--yes", episode_id))
         self.gone[text] = episode_id
         self.look("purge")
+        del self.gone[text]  # a backup from before may bring it back
 
     def import_lines(self) -> None:
         """New memories, and everything that was ever exported, also what was forgotten since."""
