@@ -21,7 +21,7 @@ from engram.models import episode_changes, episodes, sessions
 from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.pauses import carry_pauses
-from engram.models.replacement import free_name, owning_database, preparing_replacement, swap_in
+from engram.models.replacement import UNCLEAN_NAME, free_name, owning_database, preparing_replacement, swap_in
 from engram.models.soundness import UNREADABLE, find_all_damage
 from engram.models.store import Store, has_own_tables
 from engram.models.tombstone_transfer import (
@@ -301,6 +301,13 @@ def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) ->
             logger.warning("action=clean_set_aside path=%s reason=%s", aside.name, error)
         else:
             logger.info("action=clean_set_aside path=%s cleaned=%d", aside.name, cleaned)
+    path.with_name(UNCLEAN_NAME).unlink(missing_ok=True)
+
+
+def clean_after_swap(store: Store) -> None:
+    """Clean what was set aside by a swap that was killed before it came to that."""
+    if store.path.with_name(UNCLEAN_NAME).exists():
+        clean_set_aside(store.path, store.driver, read_tombstones(store))
 
 
 def is_file(path: Path) -> bool:

@@ -30,6 +30,9 @@ USER_WAIT_SECONDS = 10.0
 #: How long a replacement waits for those who have memory.db open, in seconds.
 OWNER_WAIT_SECONDS = 5.0
 
+#: Says that databases that were set aside may still hold what was forgotten.
+UNCLEAN_NAME = ".set-aside-unclean"
+
 _RECORD_NAME = "swap.json"
 #: The log moves before the database: a database without its log would lose what stands in it.
 _SUFFIXES = ("-wal", "-shm", "-journal", "")
@@ -156,6 +159,7 @@ def _finish(path: Path) -> None:
             if os.path.lexists(old) and not os.path.lexists(target):
                 os.replace(old, target)
                 reach("restore.aside")
+        write_atomic(path.with_name(UNCLEAN_NAME), b"")
         os.replace(new, path)
         reach("restore.swapped")
         _sync(path.parent)

@@ -14,7 +14,7 @@ from engram.errors import BrokenDatabase, StoreError
 from engram.models.backup import Backup, list_backups
 from engram.models.changes import quick_damage
 from engram.models.fulltext import rebuild_indexes
-from engram.models.recovery import Recovered, rebuild_memory
+from engram.models.recovery import Recovered, clean_after_swap, rebuild_memory
 from engram.models.soundness import find_all_damage
 from engram.models.store import Store, open_store
 from engram.models.work import list_stages, note_failure, note_success
@@ -47,6 +47,7 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
             store = open_store(home.memory_db, driver=settings.sqlite_driver)
             damage = _damage_of(store)
             if not damage:
+                clean_after_swap(store)
                 return store
             store.close()
     except BrokenDatabase as error:

@@ -91,7 +91,8 @@ def test_an_outside_file_brings_nothing_forgotten_back(settings: Settings, tmp_p
     assert files_with(settings.home, FORGOTTEN) == []
 
 
-def test_what_the_restored_file_knows_as_forgotten_leaves_the_memory_set_aside(settings: Settings) -> None:
+@pytest.mark.parametrize("crash", ["", "restore.swapped", "restore.finished"])
+def test_what_the_restored_file_knows_as_forgotten_leaves_the_memory_set_aside(settings: Settings, crash: str) -> None:
     places = settings.places
     with open_store(places.memory_db, driver=settings.sqlite_driver) as store:
         copy = make_backup(store, places.backups).path
@@ -101,10 +102,11 @@ def test_what_the_restored_file_knows_as_forgotten_leaves_the_memory_set_aside(s
         forget_episode(store, places, kept.episode_id, keep_turns=False)
     shutil.copyfile(places.memory_db, settings.home / "memory.v2.db")
 
-    done = restore_backup(places.memory_db, copy, driver=settings.sqlite_driver)
+    restore(settings, copy, crash=crash)
+    open_or_set_aside(places, settings).close()
 
     assert summaries(settings) == {"Saved before the backup"}
-    assert done.aside is not None
+    assert places.root.joinpath("memory.replaced.db").exists()
     assert files_with(settings.home, "Saved since the backup") == []
 
 
