@@ -12,8 +12,8 @@ _FULL_BYTES = 1_000_000
 
 def explain_disk(path: Path) -> str:
     """What keeps files in the folder of ``path`` from being written; "" where nothing is to be seen."""
-    folder = path if path.is_dir() else path.parent
     with contextlib.suppress(OSError):
+        folder = path if path.is_dir() else path.parent
         facts = os.statvfs(folder)
         if facts.f_flag & os.ST_RDONLY:
             return f"the file system of {folder} is read-only"

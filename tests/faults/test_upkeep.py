@@ -18,7 +18,9 @@ from engram import failpoint
 
 UPKEEP = Path(__file__).parent / "upkeep.py"
 #: (driver, seed, kills, longest time in seconds).
-TIERS = [pytest.param((driver, 1, 60, 170), id=driver) for driver in ("cysqlite", "sqlite3")] + [
+TIERS = [
+    pytest.param((driver, 1, 60, 500), id=driver, marks=pytest.mark.timeout(600)) for driver in ("cysqlite", "sqlite3")
+] + [
     pytest.param((driver, 2026, 500, 1700), id=f"{driver}-full", marks=[pytest.mark.soak, pytest.mark.timeout(1800)])
     for driver in ("cysqlite", "sqlite3")
 ]
