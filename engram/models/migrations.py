@@ -21,6 +21,8 @@ Migration = Callable[[Any], None]
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
 _RECORDED = "schema_version"
+#: Key in ``meta`` that stands there until what tombstones name was deleted from a migrated database.
+TOMBSTONES_DUE = "tombstones_due"
 #: What SQLite says where a migration meets tables of another version than the header names.
 _CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no such column")
 
@@ -135,6 +137,8 @@ def _step(database: Any, migrations: Sequence[Migration]) -> bool:
             raise
         if version == 0:
             database.execute_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-        database.execute_sql("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_RECORDED, str(version + 1)))
+        database.execute_sql(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?), (?, '1')", (_RECORDED, str(version + 1), TOMBSTONES_DUE)
+        )
         database.execute_sql(f"PRAGMA user_version = {version + 1}")
     return True

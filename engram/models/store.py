@@ -25,7 +25,7 @@ from engram.models.database import (
     open_database,
     table_names,
 )
-from engram.models.migrations import migrate
+from engram.models.migrations import TOMBSTONES_DUE, migrate
 from engram.models.replacement import finish_replacement, free_name
 from engram.models.schema import APPLICATION_ID, OWN_TABLES
 
@@ -90,15 +90,18 @@ class Store:
         with self._mapped_errors():
             self._connect()
             self._check_owner()
-            if migrate(self._database):
-                self._delete_forgotten()
+            migrate(self._database)
+        if self.value("SELECT 1 FROM meta WHERE key = ?", (TOMBSTONES_DUE,)):
+            self._delete_forgotten()
         return self
 
     def _delete_forgotten(self) -> None:
         """A database that was just migrated may be an old copy: what its tombstones name goes."""
         from engram.models.forgetting import apply_tombstones  # it needs a Store
 
-        apply_tombstones(self)
+        with self.writing():
+            apply_tombstones(self)
+            self.run("DELETE FROM meta WHERE key = ?", (TOMBSTONES_DUE,))
 
     def _refuse_foreign(self) -> None:
         """Raise what a database without Engram's mark is.
