@@ -28,6 +28,13 @@ NAMES = (
     "consolidate.begin",
     "consolidate.changed",
     "consolidate.committed",
+    "restore.copied",
+    "restore.carried",
+    "restore.ready",
+    "restore.recorded",
+    "restore.aside",
+    "restore.swapped",
+    "restore.finished",
     "migrate.begin",
     "migrate.step",
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram.atomic import make_private_folder
+from engram.causes import explain_error
 from engram.errors import HomeError
 
 #: A session id as Claude Code writes it. Use with fullmatch only.
@@ -140,7 +141,7 @@ class Home:
                 make_private_folder(folder)
             check_private(self.root)
         except OSError as error:
-            raise HomeError(f"cannot use the memory folder {self.root}: {error.strerror or error}") from error
+            raise HomeError(f"cannot use the memory folder {self.root}: {explain_error(error)}") from error
         return self
 
 

@@ -14,7 +14,7 @@ REPO = Path(__file__).resolve().parent.parent
 #: Package or module → its floor.
 FLOORS = {
     "engram.errors": 0, "engram.paths": 0, "engram.clock": 0, "engram.atomic": 0, "engram.failpoint": 0,
-    "engram.socketpath": 0,
+    "engram.socketpath": 0, "engram.causes": 0,
     "engram.settings": 1, "engram.log": 1,
     "engram.transcripts": 2, "engram.redaction": 2, "engram.embedding": 2,
     "engram.models": 3,

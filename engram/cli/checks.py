@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -13,13 +14,14 @@ from pathlib import Path
 
 from engram.embedding.compile import is_compiled
 from engram.embedding.source import HASHED, find_source
-from engram.errors import EmbeddingError
+from engram.errors import EmbeddingError, StoreError
 from engram.ingest.moves import find_moves
 from engram.models import counts
 from engram.models.database import SAFE_SQLITE, sqlite_version
 from engram.models.sessions import paused_scopes
+from engram.models.soundness import find_all_damage
 from engram.models.store import Store
-from engram.models.work import WorkState, list_work
+from engram.models.work import WorkState, list_work, note_failure
 from engram.reports.health import Health
 from engram.settings import Settings
 
@@ -129,9 +131,13 @@ def _is_open(path: Path) -> bool:
 
 
 def _memory(store: Store) -> Iterator[Check]:
-    damage = store.find_damage()
+    damage = find_all_damage(store)
     if damage:
-        yield Check("memory.db", State.BAD, damage, "stop Engram, then restore a backup: engram restore")
+        # The next start of the worker looks closely, builds an index anew, or sets the file aside.
+        with contextlib.suppress(StoreError):
+            note_failure(store, "memory", f"engram doctor found damage: {damage}")
+        yield Check("memory.db", State.BAD, damage, "start the worker anew: it mends that, or sets the file aside; engram "
+                    "restore brings a backup back")  # fmt: skip
     else:
         yield Check("memory.db", State.OK, f"sound, {store.path.stat().st_size / 1e6:.1f} MB")
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -18,11 +18,11 @@ from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_w
 from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
-from engram.models.tombstones import barred_entries, is_episode_forgotten
+from engram.models.tombstone_transfer import is_named_by_tombstone
 from engram.transcripts.agent import CLAUDE_CODE
 
-#: Longest line that import reads, in characters.
-_LINE_LIMIT = 4_000_000
+#: Longest line that import reads, in bytes.
+_LINE_LIMIT_BYTES = 16_000_000
 
 
 @click.command("export")
@@ -62,10 +62,10 @@ def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
 
 
 @click.command("import")
-@click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.argument("file", type=click.File("rb"))
 @json_option
 @pass_workspace
-def import_memories(workspace: Workspace, file: TextIO, as_json: bool) -> None:
+def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None:
     """Read memories as `engram export` wrote them; - reads the standard input.
 
     A memory that is there already stays as it is, and one that you forgot does not come back. Secrets are masked.
@@ -90,12 +90,18 @@ def import_memories(workspace: Workspace, file: TextIO, as_json: bool) -> None:
         )
 
 
-def _lines(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, text in enumerate(file, 1):
+def _lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
+    number = 0
+    while data := file.readline(_LINE_LIMIT_BYTES + 1):
+        number += 1
+        if len(data) > _LINE_LIMIT_BYTES:
+            raise BadRequest(f"line {number} is longer than {_LINE_LIMIT_BYTES} bytes: this is no export of Engram")
+        try:
+            text = data.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise BadRequest(f"line {number} is no text in UTF-8: this is no export of Engram") from error
         if not text.strip():
             continue
-        if len(text) > _LINE_LIMIT:
-            raise BadRequest(f"line {number} is longer than {_LINE_LIMIT} characters")
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -110,9 +116,8 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
     redact = workspace.redactor()
     if episodes.find_episode(store, episode.episode_id) is not None:
         return "known"
-    if is_episode_forgotten(store, episode.episode_id):
-        return "forgotten"
-    if episode.source == "auto" and barred_entries(store, [one.uuid for one in evidence]):
+    uuids = [one.uuid for one in evidence]
+    if is_named_by_tombstone(store, episode.episode_id, episode.slot, uuids, episode.source, with_purged=False):
         return "forgotten"
     episode = dataclasses.replace(
         episode,

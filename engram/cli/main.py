@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import importlib.util
 import io
@@ -10,12 +11,14 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from engram.cli import exits
 from engram.cli.workspace import Workspace, flags_from
 from engram.errors import EngramError
+from engram.paths import Home, default_home
 from engram.redaction.display import visible
 
 #: Command → module that holds it, in the order of the help.
@@ -57,6 +60,13 @@ COMMANDS = {
 }
 
 
+#: What the system says where a file cannot be written or read, whatever the program does.
+_REFUSALS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE,
+     errno.EFBIG, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOENT}
+)  # fmt: skip
+
+
 class CommandGroup(click.Group):
     """Imports a command's module only when the command is asked for: the start of every command stays short."""
 
@@ -75,11 +85,42 @@ class CommandGroup(click.Group):
         raise click.ClickException(f"{module.__name__} holds no command {cmd_name}")
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; an expected failure becomes one line and exit code 1."""
+        """Run a command; an expected failure becomes one line and exit code 1, and so does one whose cause is outside."""
         try:
             return super().invoke(ctx)
         except EngramError as error:
             raise click.ClickException(visible(str(error))) from error
+        except BrokenPipeError:
+            raise
+        except (OSError, *_DAMAGE_SIGNS) as error:
+            if cause := _find_cause(ctx, error):
+                raise click.ClickException(cause) from error
+            raise
+
+
+#: What reading a damaged memory.db may raise.
+_DAMAGE_SIGNS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+
+
+def _find_cause(ctx: click.Context, error: Exception) -> str:
+    """What outside of Engram an unexpected failure comes from: the disk, or a damaged memory.db; "" for none."""
+    if isinstance(error, OSError):
+        from engram.causes import explain_error
+
+        return explain_error(error) if error.errno in _REFUSALS else ""
+    workspace = ctx.find_object(Workspace)
+    try:
+        if workspace is None or not workspace.places.memory_db.is_file():
+            return ""
+        from engram.models.soundness import find_all_damage
+
+        with workspace.store() as store:
+            damage = find_all_damage(store)
+    except EngramError as worse:
+        return str(worse)
+    except _DAMAGE_SIGNS:
+        return ""
+    return f"memory.db is damaged: {damage}; engram doctor says what to do" if damage else ""
 
 
 @click.group(
@@ -110,8 +151,11 @@ def engram(ctx: click.Context, home: str | None, claude_folder: str | None, assi
 
     Example: engram up
     """
+    flags = flags_from(home, claude_folder, assignments)
     if ctx.obj is None:
-        ctx.obj = Workspace(flags_from(home, claude_folder, assignments))
+        ctx.obj = Workspace(flags)
+    elif not ctx.obj.flags:
+        ctx.obj.flags = flags
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -121,9 +165,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot write a letter shows another one; it is no reason to fail.
             stream.reconfigure(errors="replace")
+    workspace = Workspace({})
     try:
         code = engram.main(
-            args=None if arguments is None else list(arguments), prog_name="engram", standalone_mode=False
+            args=None if arguments is None else list(arguments),
+            prog_name="engram",
+            standalone_mode=False,
+            obj=workspace,
         )
     except click.ClickException as error:
         shown = io.StringIO()
@@ -137,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _leave_pipe()
         sys.exit(exits.OK)
     except Exception as error:  # noqa: BLE001 - the edge of the command line
-        _report_fault(error)
+        _report_fault(error, workspace)
         sys.exit(exits.BROKEN)
     sys.exit(code if isinstance(code, int) else exits.OK)
 
@@ -147,18 +195,26 @@ def _leave_pipe() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _report_fault(error: Exception) -> None:
+def _report_fault(error: Exception, workspace: Workspace) -> None:
     from engram.atomic import make_private_folder
     from engram.log import start_logging
-    from engram.paths import Home, default_home
     from engram.redaction import redact
 
-    logs = Home(default_home()).logs
+    logs = _logs_of(workspace)
     with contextlib.suppress(OSError):
         make_private_folder(logs)
     start_logging(logs, "cli", "info", redact)
     logging.getLogger(__name__).error("action=command fault=%s", type(error).__name__, exc_info=error)
     click.echo(f"Error: a fault in Engram ({type(error).__name__}); {logs / 'cli.log'} has the details", err=True)
+
+
+def _logs_of(workspace: Workspace) -> Path:
+    """The logs of the memory folder that the command was to work on; of the default one where that cannot be told."""
+    try:
+        return workspace.places.logs
+    except (EngramError, OSError):
+        named = workspace.flags.get("home", "")
+        return Home(Path(named).expanduser().absolute() if named else default_home()).logs
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ import click
 
 from engram.errors import SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
+from engram.models.replacement import using_database
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store, open_store
+from engram.models.work import note_failure
 from engram.paths import Home
 from engram.recollection.client import ask_worker
 from engram.settings import Loaded, Settings, load
@@ -59,11 +61,14 @@ class Workspace:
     def store(self) -> Iterator[Store]:
         """The open memory; makes folder and database where they are missing. Raises HomeError or StoreError."""
         self.places.prepare()
-        opened = open_store(self.places.memory_db, driver=self.settings.sqlite_driver)
-        try:
-            yield opened
-        finally:
-            opened.close()
+        with using_database(self.places.memory_db) as damage:
+            opened = open_store(self.places.memory_db, driver=self.settings.sqlite_driver)
+            try:
+                if damage:
+                    note_failure(opened, "memory", damage)
+                yield opened
+            finally:
+                opened.close()
 
     def redactor(self) -> Callable[[str], str]:
         """Takes secrets out of a text."""

@@ -15,6 +15,7 @@ from engram.errors import BrokenDatabase, EngramError
 from engram.models import episode_changes, forgetting, runs
 from engram.models.backup import drop_database, holding_backups
 from engram.models.erasing import turn_of_source
+from engram.models.recovery import set_aside_files
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten
 from engram.notes.daily import log_session, move_saved_notes
@@ -227,7 +228,7 @@ def _notes(places: Home) -> list[Path]:
 def _clean_copies(places: Home, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> tuple[int, int]:
     """Delete the same rows in every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)"""
     cleaned = dropped = 0
-    for path in [*_files(places.backups, ("*.db", "*.sqlite")), *_set_aside(places)]:
+    for path in [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]:
         try:
             cleaned += _clean_copy(path, driver, forgotten, is_kept)
         except EngramError as error:
@@ -250,11 +251,6 @@ def _clean_copy(path: Path, driver: str, forgotten: Forgotten, is_kept: Callable
     finally:
         copy.close()
     return bool(found)
-
-
-def _set_aside(places: Home) -> list[Path]:
-    """Engram's own databases that were set aside; another program's (``memory.v2.db``) is none of ours."""
-    return _files(places.root, ("memory.broken*.db", "memory.replaced*.db"))
 
 
 def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import sqlite3
+import urllib.parse
 from pathlib import Path
 from typing import Any
 
 import peewee
+
+from engram.errors import BrokenDatabase
 
 #: First SQLite without the WAL-reset corruption of 3.7.0 to 3.51.2 (https://sqlite.org/wal.html).
 SAFE_SQLITE = (3, 51, 3)
 #: How long a writer waits for another one, in milliseconds.
 BUSY_MS = 5000
 #: Every database error of both drivers, as peewee maps them.
-DATABASE_ERRORS = (peewee.DatabaseError, peewee.InterfaceError)
+DATABASE_ERRORS: tuple[type[Exception], ...] = (peewee.DatabaseError, peewee.InterfaceError)
 
 
 def choose_driver(wanted: str) -> str:
@@ -34,13 +37,15 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
     return sqlite3.sqlite_version_info[0], sqlite3.sqlite_version_info[1], sqlite3.sqlite_version_info[2]
 
 
-def open_database(path: Path, driver: str, *, busy_ms: int = BUSY_MS) -> Any:
+def open_database(path: Path, driver: str, *, busy_ms: int = BUSY_MS, is_damaged: bool = False) -> Any:
     """A peewee database for ``path``; connections are made per thread at first use.
 
     WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
-    what is forgotten leaves the file, no mmap (an I/O error would be a signal).
+    what is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged`` what
+    can still be read is read: SQLite passes over what is wrong with its schema and its size.
     """
-    pragmas = [
+    pragmas: list[tuple[str, str | int]] = [("writable_schema", 1)] if is_damaged else []
+    pragmas += [
         ("journal_mode", "wal"),
         ("synchronous", 1),
         ("busy_timeout", busy_ms),
@@ -76,7 +81,46 @@ def driver_errors(driver: str) -> tuple[type[Exception], ...]:
     return (sqlite3.Error,)
 
 
+#: What SQLite says of a file that is damaged, no database, or of a form that no SQLite writes.
+_DAMAGE_WORDS = (
+    "malformed", "not a database", "corrupt", "unsupported file format", "could not decode", "invalid fts5 file format",
+    "vtable constructor failed",
+)  # fmt: skip
+
+
 def is_damage(error: BaseException) -> bool:
-    """True where the driver says that the file is damaged or no database at all."""
+    """True where the driver says that the file is damaged or no database at all.
+
+    A message that is no UTF-8 quotes the bytes of a damaged file: the drivers cannot even tell it.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return True
     text = str(error).lower()
-    return "malformed" in text or "not a database" in text or "corrupt" in text
+    return any(word in text for word in _DAMAGE_WORDS)
+
+
+def table_names(path: Path, driver: str) -> frozenset[str]:
+    """Names of the tables in a database file, which is only read and never locked: it may be another program's.
+
+    Raises:
+        BrokenDatabase: SQLite cannot read the file.
+    """
+    address = f"file:{urllib.parse.quote(str(path))}?mode=ro&immutable=1"
+    connection = None
+    try:
+        connection = _connect_by_address(address, driver)
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return frozenset(str(row[0]) for row in rows)
+    except DATABASE_ERRORS + driver_errors(driver) + (UnicodeDecodeError,) as error:
+        raise BrokenDatabase(f"{path} is damaged: {error}") from error
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _connect_by_address(address: str, driver: str) -> Any:
+    if driver == "cysqlite":
+        import cysqlite
+
+        return cysqlite.connect(address, uri=True)
+    return sqlite3.connect(address, uri=True)

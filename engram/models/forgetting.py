@@ -78,14 +78,21 @@ def apply_tombstones(store: Store) -> int:
     """Delete everything that the tombstones of an open memory name; returns how much there was.
 
     Call it after tombstones or memories came from elsewhere: a restore, an import, a migration, a file set aside.
-    What a purge left may stay; what is superseded by a memory that is not there comes back into force.
+    Also automatic memories under another id that rest on erased words go. What a purge left may stay; what is superseded by a memory that is not there comes back into force.
     """
     with store.writing():
         gone = select_episodes(
             store,
             "EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.episode_id AS BLOB)) "
-            "OR EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.slot AS BLOB))",
-            (TombstoneKind.EPISODE.value, TombstoneKind.SLOT.value),
+            "OR EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.slot AS BLOB)) "
+            "OR e.source = 'auto' AND EXISTS (SELECT 1 FROM evidence v JOIN tombstone d ON d.key = v.uuid "
+            "WHERE v.episode_ref = e.id AND d.kind IN (?, ?))",
+            (
+                TombstoneKind.EPISODE.value,
+                TombstoneKind.SLOT.value,
+                TombstoneKind.WORDS.value,
+                TombstoneKind.ENTRY.value,
+            ),
         )
         turn_ids = [
             int(row[0])

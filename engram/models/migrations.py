@@ -6,8 +6,10 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import peewee
+
 from engram.clock import SYSTEM_CLOCK
-from engram.errors import NewerSchema
+from engram.errors import BrokenDatabase, NewerSchema
 from engram.failpoint import reach
 from engram.models.packed import pack_text
 from engram.models.packed_entries import entry_key, in_order, pack_entries
@@ -16,6 +18,13 @@ from engram.models.uuids import unpack_uuid
 from engram.transcripts.record import EntryRef
 
 Migration = Callable[[Any], None]
+
+#: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
+_RECORDED = "schema_version"
+#: Key in ``meta`` that stands there until what tombstones name was deleted from a migrated database.
+TOMBSTONES_DUE = "tombstones_due"
+#: What SQLite says where a migration meets tables of another version than the header names.
+_CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no such column")
 
 
 def _first(database: Any) -> None:
@@ -82,10 +91,12 @@ def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS) -> int:
 
     Raises:
         NewerSchema: the database is newer than this program; nothing was changed.
+        BrokenDatabase: the header names another version than the tables have; nothing was changed.
     """
-    if _version(database) == len(migrations):
+    version = _checked_version(database)
+    if version == len(migrations):
         return 0
-    if _version(database) > len(migrations):
+    if version > len(migrations):
         raise NewerSchema()
     done = 0
     while _step(database, migrations):
@@ -97,6 +108,18 @@ def _version(database: Any) -> int:
     return int(database.execute_sql("PRAGMA user_version").fetchone()[0])
 
 
+def _checked_version(database: Any) -> int:
+    """The version in the header, which must be that of the tables: a damaged one would be migrated, or be too new."""
+    if not database.execute_sql("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+        return _version(database)
+    version, recorded = database.execute_sql(
+        f"SELECT user_version, (SELECT value FROM meta WHERE key = '{_RECORDED}') FROM pragma_user_version"
+    ).fetchone()
+    if version == 0 or (recorded is not None and str(version) != str(recorded)):
+        raise BrokenDatabase(f"memory.db is damaged: its header says version {version}, its tables have {recorded}")
+    return int(version)
+
+
 def _step(database: Any, migrations: Sequence[Migration]) -> bool:
     """Run the next migration in a transaction of its own; False where none is left."""
     with database.atomic("EXCLUSIVE"):
@@ -106,8 +129,16 @@ def _step(database: Any, migrations: Sequence[Migration]) -> bool:
             raise NewerSchema()
         if version == len(migrations):
             return False
-        migrations[version](database)
+        try:
+            migrations[version](database)
+        except peewee.OperationalError as error:
+            if any(words in str(error) for words in _CONTRADICTIONS):
+                raise BrokenDatabase(f"memory.db is damaged: it has no tables of version {version}: {error}") from error
+            raise
         if version == 0:
             database.execute_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute_sql(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?), (?, '1')", (_RECORDED, str(version + 1), TOMBSTONES_DUE)
+        )
         database.execute_sql(f"PRAGMA user_version = {version + 1}")
     return True

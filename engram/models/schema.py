@@ -5,6 +5,9 @@ from __future__ import annotations
 #: SQLite application_id of Engram's databases ("ENGR").
 APPLICATION_ID = 0x454E4752
 
+#: Tables that every version has; no other program's database has all of them.
+OWN_TABLES = frozenset({"meta", "project", "session", "transcript", "turn", "said", "episode", "evidence", "tombstone"})
+
 #: Version 1, statement by statement.
 VERSION_1 = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",

@@ -9,16 +9,25 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import peewee
 
 from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder, read_regular
+from engram.causes import explain_disk
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
-from engram.models.database import DATABASE_ERRORS, choose_driver, driver_errors, is_damage, open_database
-from engram.models.migrations import migrate
-from engram.models.schema import APPLICATION_ID
+from engram.models.database import (
+    DATABASE_ERRORS,
+    choose_driver,
+    driver_errors,
+    is_damage,
+    open_database,
+    table_names,
+)
+from engram.models.migrations import TOMBSTONES_DUE, migrate
+from engram.models.replacement import finish_replacement, free_name
+from engram.models.schema import APPLICATION_ID, OWN_TABLES
 
 #: Database files (device, inode) that this process found to be Engram's, or new.
 _looked_at: set[tuple[int, int]] = set()
@@ -32,6 +41,9 @@ LOG_LIMIT_BYTES = 8_000_000
 LOG_WAIT_MS = 400
 LOG_AGAIN_SECONDS = 1.0
 
+#: Words of SQLite's messages whose cause may be the disk.
+_DISK_WORDS = ("full", "i/o", "readonly", "read-only", "unable to open")
+
 #: What a statement may be given.
 Value = str | int | float | bytes | None
 Row = tuple[Any, ...]
@@ -40,22 +52,25 @@ Row = tuple[Any, ...]
 class Store:
     """The open memory.db. One object may be used by many threads; each has its own connection."""
 
-    def __init__(self, path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, busy_ms: int = 5000) -> None:
-        """Prepare, but do not touch, the database at ``path``."""
+    def __init__(
+        self, path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, busy_ms: int = 5000,
+        is_damaged: bool = False,
+    ) -> None:  # fmt: skip
+        """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes."""
         self.path = path
         self.clock = clock
         self.driver = choose_driver(driver)
         self._busy_ms = busy_ms
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
-        self._database = open_database(path, self.driver, busy_ms=busy_ms)
+        self._database = open_database(path, self.driver, busy_ms=busy_ms, is_damaged=is_damaged)
         # peewee maps what happens when a statement begins; what happens while its rows are fetched comes as it is.
         self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(self.driver))
 
     # -- opening and closing
 
     def open(self) -> Store:
-        """Open the file, make or migrate its tables.
+        """Open the file, make or migrate its tables; first, what a killed restore left is finished or undone.
 
         Raises:
             ForeignDatabase: the file belongs to another program.
@@ -64,10 +79,11 @@ class Store:
             StoreError: anything else that SQLite says.
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        finish_replacement(self.path)
         if is_no_file(self.path):
             raise BrokenDatabase(f"{self.path} is no regular file")
         if _is_foreign_file(self.path):
-            raise ForeignDatabase(f"{self.path} is a database of another program")
+            self._refuse_foreign()
         if not os.path.lexists(self.path):
             with locked_folder(self.path.parent):
                 self._make_private()
@@ -75,7 +91,28 @@ class Store:
             self._connect()
             self._check_owner()
             migrate(self._database)
+        if self.value("SELECT 1 FROM meta WHERE key = ?", (TOMBSTONES_DUE,)):
+            self._delete_forgotten()
         return self
+
+    def _delete_forgotten(self) -> None:
+        """A database that was just migrated may be an old copy: what its tombstones name goes."""
+        from engram.models.forgetting import apply_tombstones  # it needs a Store
+
+        with self.writing():
+            apply_tombstones(self)
+            self.run("DELETE FROM meta WHERE key = ?", (TOMBSTONES_DUE,))
+
+    def _refuse_foreign(self) -> None:
+        """Raise what a database without Engram's mark is.
+
+        Raises:
+            BrokenDatabase: it has Engram's tables, so its header is damaged.
+            ForeignDatabase: it is another program's.
+        """
+        if has_own_tables(self.path, self.driver):
+            raise BrokenDatabase(f"{self.path} is damaged: its header lacks Engram's mark")
+        raise ForeignDatabase(f"{self.path} is a database of another program")
 
     def _make_private(self) -> None:
         """Make the file 0600 before SQLite opens it; its -wal and -shm take over the mode.
@@ -98,16 +135,21 @@ class Store:
                     raise
                 time.sleep(0.01)
 
+    def _ensure_connected(self) -> None:
+        """Make this thread's connection where there is none: its pragmas read the file."""
+        with self._mapped_errors():
+            self._database.connection()
+
     def _check_owner(self) -> None:
         # In this order: another process may be making the tables just now, and sets the id in the same transaction.
         tables = int(self._database.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()[0])
         application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
         if application != APPLICATION_ID and tables:
-            raise ForeignDatabase(f"{self.path} is a database of another program")
+            self._refuse_foreign()
 
     def close(self) -> None:
         """Close this thread's connection."""
-        with contextlib.suppress(*self._errors):
+        with contextlib.suppress(*self._errors, UnicodeDecodeError):
             self._database.close()
 
     def __enter__(self) -> Store:
@@ -163,10 +205,11 @@ class Store:
 
         Everything in it commits together or not at all. Keep it short: no model, no file and no network inside.
         """
-        with self._mapped_errors():
+        with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
                 yield
                 return
+            self._ensure_connected()
             with self._database.atomic("IMMEDIATE"):
                 yield
         self._bound_log()
@@ -174,27 +217,41 @@ class Store:
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """One consistent view for several reads."""
-        with self._mapped_errors():
+        with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
                 yield
                 return
+            self._ensure_connected()
             with self._database.atomic("DEFERRED"):
                 yield
 
     @contextlib.contextmanager
-    def _mapped_errors(self) -> Iterator[None]:
-        """Turn the drivers' errors into Engram's, and drop the connection after an I/O error."""
+    def _mapped_errors(self, *, is_transaction: bool = False) -> Iterator[None]:
+        """Turn the drivers' errors into Engram's, and drop the connection after an I/O error.
+
+        A message that quotes bytes of a damaged file may be one that the driver fails to decode. In a transaction only
+        the statements count for that: its body may decode other things.
+        """
         try:
             yield
         except peewee.IntegrityError:
             raise
+        except UnicodeDecodeError as error:
+            if is_transaction:
+                raise
+            self._raise_damage(error)
         except self._errors as error:
             if is_damage(error):
+                self._raise_damage(error)
+            text = str(error).lower()
+            if "i/o" in text or "full" in text:
                 self.close()
-                raise BrokenDatabase(f"{self.path} is damaged: {error}") from error
-            if "i/o" in str(error).lower() or "full" in str(error).lower():
-                self.close()
-            raise StoreError(f"memory.db: {error}") from error
+            cause = explain_disk(self.path) if any(word in text for word in _DISK_WORDS) else ""
+            raise StoreError(f"memory.db: {error}{': ' if cause else ''}{cause}") from error
+
+    def _raise_damage(self, error: BaseException) -> NoReturn:
+        self.close()
+        raise BrokenDatabase(f"{self.path} is damaged: {error}") from error
 
     # -- housekeeping
 
@@ -254,6 +311,11 @@ def is_no_file(path: Path) -> bool:
         return False
 
 
+def has_own_tables(path: Path, driver: str) -> bool:
+    """True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase: it cannot be read."""
+    return table_names(path, driver) >= OWN_TABLES
+
+
 def _is_foreign_file(path: Path) -> bool:
     """True for another program's database, by its header alone: opening it would already write to it.
 
@@ -284,26 +346,13 @@ def _has_foreign_header(path: Path, size: int) -> bool:
     return application != APPLICATION_ID and size > page_bytes
 
 
-def set_aside(path: Path, name: str) -> Path:
-    """Move a database and its side files out of the way as ``name`` in the same folder; returns where it went.
-
-    A name that is taken gets a time behind it; nothing is ever overwritten. Nobody makes a new database meanwhile.
-    """
-    with locked_folder(path.parent):
-        return move_aside(path, name)
-
-
-def move_aside(path: Path, name: str) -> Path:
-    """As ``set_aside``, with the folder's lock held by the caller."""
-    target = path.with_name(name)
-    if os.path.lexists(target):
-        target = path.with_name(f"{Path(name).stem}.{time.time_ns()}{Path(name).suffix}")
+def _move_aside(path: Path, target: Path) -> None:
+    """Move a database and its side files out of the way, with the folder's lock held."""
     os.replace(path, target)
     for suffix in ("-wal", "-shm"):
         side = path.with_name(path.name + suffix)
         if side.exists():
             os.replace(side, target.with_name(target.name + suffix))
-    return target
 
 
 def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK) -> Store:
@@ -325,6 +374,6 @@ def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK)
         with contextlib.suppress(ForeignDatabase):
             return store.open()
         store.close()
-        move_aside(path, "memory.v2.db")
+        _move_aside(path, free_name(path, "memory.v2.db"))
         store._make_private()
     return Store(path, driver=driver, clock=clock).open()

@@ -63,6 +63,11 @@ def is_episode_gone(store: Store, episode_id: str) -> bool:
     return _has_any(store, (TombstoneKind.EPISODE, TombstoneKind.PURGED), episode_id)
 
 
+def is_slot_forgotten(store: Store, slot: str) -> bool:
+    """True where the user forgot what this slot held."""
+    return _has_any(store, (TombstoneKind.SLOT,), slot)
+
+
 def is_slot_gone(store: Store, slot: str) -> bool:
     """True where the memory of this slot was forgotten or purged: no extractor makes it again."""
     return _has_any(store, (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT), slot)

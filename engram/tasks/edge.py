@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from engram.errors import BrokenDatabase, EngramError, Moved, StoreError
+from engram.models.soundness import UNREADABLE, find_unreadable
 from engram.models.work import WorkState, fail, find_work, note_failure
 from engram.tasks.runtime import Runtime
 
@@ -39,11 +40,19 @@ def failure_mark(kind: str, key: str) -> str:
     return f"action={kind} about={key} failed="
 
 
+def _is_damaged(runtime: Runtime) -> bool:
+    """True where an unexpected failure comes from a row of memory.db that cannot be read."""
+    try:
+        return bool(find_unreadable(runtime.store))
+    except StoreError:
+        return False
+
+
 def _note(runtime: Runtime, kind: str, key: str, error: Exception) -> None:
     """Log the failure and put the work off; a database that cannot be written now is no reason to crash."""
     is_expected = isinstance(error, EngramError)
     logger.warning("%s%s", failure_mark(kind, key), error, exc_info=None if is_expected else error)
-    if isinstance(error, BrokenDatabase):
+    if isinstance(error, BrokenDatabase) or (isinstance(error, UNREADABLE) and _is_damaged(runtime)):
         runtime.is_damaged.set()
         return
     if isinstance(error, Moved):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+from functools import partial
 from pathlib import Path
 
 from engram.atomic import drop_leftovers
+from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
-from engram.models.backup import list_backups
+from engram.models.backup import Backup, list_backups
 from engram.models.changes import quick_damage
 from engram.models.fulltext import rebuild_indexes
-from engram.models.recovery import recover_by_hand
-from engram.models.store import Store, open_store, set_aside
+from engram.models.recovery import Recovered, clean_after_swap, rebuild_memory
+from engram.models.soundness import find_all_damage
+from engram.models.store import Store, open_store
 from engram.models.work import list_stages, note_failure, note_success
 from engram.paths import Home
 from engram.settings import Settings
@@ -44,22 +47,34 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
             store = open_store(home.memory_db, driver=settings.sqlite_driver)
             damage = _damage_of(store)
             if not damage:
+                clean_after_swap(store)
                 return store
             store.close()
     except BrokenDatabase as error:
         damage = str(error)
-    aside = set_aside(home.memory_db, BROKEN_NAME)
+    backups = list_backups(home.backups)
+    aside, _ = rebuild_memory(
+        home.memory_db, BROKEN_NAME, [backup.path for backup in backups], partial(_note_rebuilt, backups),
+        driver=settings.sqlite_driver,
+    )  # fmt: skip
     logger.error("action=set_aside path=%s reason=%s", aside, damage)
-    store = open_store(home.memory_db, driver=settings.sqlite_driver)
-    sources = [aside] if aside.is_file() and not aside.is_symlink() else []
-    found = recover_by_hand(store, [*sources, *(one.path for one in list_backups(home.backups))])
-    logger.info("action=recover memories=%d tombstones=%d", found.memories, found.tombstones)
+    return open_store(home.memory_db, driver=settings.sqlite_driver)
+
+
+def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Recovered) -> None:
+    """Leave in the new memory what happened to the old one, and what may be missing."""
+    logger.info("action=recover memories=%d tombstones=%d lost=%d", carried.memories, carried.tombstones, carried.lost)
+    missing = f"; {carried.lost} memories could not be read and are missing" if carried.lost else ""
+    if not carried.is_complete:
+        missing += (
+            "; the damaged file could not be read to its end, so that what you kept since the backup may be missing"
+        )
+    backup = f"the latest backup is of {iso_time(backups[0].made_at_ms)}" if backups else "there is no backup"
     note_failure(
         store, "memory",
-        f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {found.memories} memories kept "
-        "by hand came back; 'engram restore' brings a whole backup back",
+        f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {carried.memories} memories kept "
+        f"by hand came back{missing}; {backup}; 'engram restore' brings a whole backup back",
     )  # fmt: skip
-    return store
 
 
 def note_damage(store: Store) -> None:
@@ -89,16 +104,28 @@ def _damage_of(store: Store) -> str:
     suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
     if not suspected and _is_large(store.path):
         return ""
-    damage = quick_damage(store)
+    damage = _quick_damage(store)
     if not damage and not suspected:
         return ""
-    if damage and "fts5" not in damage.lower():
+    if damage and not _is_of_index(damage):
         return damage
-    if damage or store.find_damage():
+    if damage or find_all_damage(store):
         logger.warning("action=rebuild_indexes reason=%s", damage or "an index does not fit its rows")
         with contextlib.suppress(StoreError):
             rebuild_indexes(store)
-        damage = store.find_damage()
+        damage = find_all_damage(store)
         if not damage:
             note_success(store, "memory")
     return damage
+
+
+def _quick_damage(store: Store) -> str:
+    try:
+        return quick_damage(store)
+    except BrokenDatabase as error:
+        return str(error)
+
+
+def _is_of_index(damage: str) -> bool:
+    """True where only a text index is damaged."""
+    return "fts5" in damage.lower() or "vtable" in damage.lower()

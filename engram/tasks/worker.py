@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from engram.errors import AlreadyRunning
 from engram.log import start_logging
+from engram.models.replacement import using_database
 from engram.models.store import Store
 from engram.models.work import note_failure
 from engram.paths import Home
@@ -68,19 +69,22 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     limit_arenas()
     limit_matrix_threads()
     link_python(home)
-    store = open_or_set_aside(home, settings)
-    clear_dead_leases(store)
-    _move_saved_notes(home)
-    runtime = make(settings, store)
-    code, is_quiet = EXIT_AGAIN, False
-    try:
-        code, is_quiet = _serve(runtime)
-    finally:
-        if is_quiet:
-            store.close()
-        lock.release()
-    if not is_quiet:
-        _end_now(code)
+    with using_database(home.memory_db) as log_damage:
+        store = open_or_set_aside(home, settings)
+        if log_damage:
+            note_failure(store, "memory", log_damage)
+        clear_dead_leases(store)
+        _move_saved_notes(home)
+        runtime = make(settings, store)
+        code, is_quiet = EXIT_AGAIN, False
+        try:
+            code, is_quiet = _serve(runtime)
+        finally:
+            if is_quiet:
+                store.close()
+            lock.release()
+        if not is_quiet:
+            _end_now(code)
     return code
 
 

@@ -16,10 +16,12 @@ from engram.failpoint import reach
 from engram.ingest.service import IngestResult, ingest_file
 from engram.log import start_logging
 from engram.models.changes import file_identity
+from engram.models.replacement import using_database
 from engram.models.sessions import paused_scopes
 from engram.models.store import Store, open_store
 from engram.models.transcripts import all_cursors, note_gone
 from engram.models.work import is_overdue, note_failure, note_success
+from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consolidate import consolidate
@@ -269,11 +271,19 @@ def run_watcher(settings: Settings) -> int:
         sys.stderr.write("a watcher is already running; this one ends\n")
         return 0
     start_logging(home.logs, "watcher", settings.log_level, redact)
+    with using_database(home.memory_db) as log_damage:
+        return _watch(settings, home, lock, log_damage)
+
+
+def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
+    """Open the memory and watch until something says stop."""
     try:
         store = open_store(home.memory_db, driver=settings.sqlite_driver)
     except BrokenDatabase as error:
         logger.error("action=open failed=%s", error)
         return EXIT_AGAIN
+    if log_damage:
+        note_failure(store, "memory", log_damage)
     huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)
     watcher = Watcher(settings, store)
     for number in (signal.SIGTERM, signal.SIGINT):

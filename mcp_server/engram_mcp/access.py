@@ -14,8 +14,10 @@ from engram.errors import NotFound, StoreError
 from engram.ingest.folder import scope_of_folder
 from engram.log import start_logging
 from engram.models.episodes import Episode, find_episode, is_episode_id, may_see
+from engram.models.replacement import is_replaced, using_database
 from engram.models.sessions import ProjectRow, find_project, known_values
 from engram.models.store import Store
+from engram.models.work import note_failure
 from engram.recollection.client import ask_worker
 from engram.recollection.searching import NO_PROJECT
 from engram.redaction.display import fence_safe, one_line
@@ -76,15 +78,19 @@ class Access:
             StoreError: there is no memory yet, or it cannot be opened.
         """
         path = self.settings.places.memory_db
-        if not path.exists():
+        if not path.parent.is_dir() or not (path.exists() or is_replaced(path)):
             raise StoreError(
                 f"there is no memory at {path} yet: the user starts Engram with 'engram up'; tell them, and go on without"
             )
-        store = Store(path, driver=self.settings.sqlite_driver)
-        try:
-            yield store.open()
-        finally:
-            store.close()
+        with using_database(path) as damage:
+            store = Store(path, driver=self.settings.sqlite_driver)
+            try:
+                store.open()
+                if damage:
+                    note_failure(store, "memory", damage)
+                yield store
+            finally:
+                store.close()
 
     def redact(self, store: Store, text: str) -> str:
         """Take secrets out, also those that this session's ``.env`` lines named."""

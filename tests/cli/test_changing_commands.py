@@ -14,6 +14,7 @@ from engram.extraction.correcting import correct_memory
 from engram.models import episodes, sessions, work
 from engram.models.episodes import Episode
 from engram.models.store import Store
+from engram.models.uuids import pack_uuid
 from engram.paths import Home
 
 Run = Callable[..., Result]
@@ -188,6 +189,23 @@ def test_import_does_not_bring_back_what_was_forgotten(
     run("forget", made, "--yes")
 
     assert run_json("import", str(file))["forgotten"] == 1
+
+
+def test_import_brings_nothing_that_rests_on_forgotten_words(
+    filled: Store, run: Run, run_json: RunJson, tmp_path: Path
+) -> None:
+    """The same transcript, read on another machine, gave the same memory another id."""
+    exported = [json.loads(line) for line in run("export").stdout.splitlines()]
+    (chosen,) = [one for one in exported if one["evidence"] and one["source"] == "auto"][:1]
+    copies = [chosen | {"id": "ep_0123456789ab", "slot": None, "stable_id": ""}]
+    copies.append(chosen | {"id": "ep_ba9876543210", "stable_id": "", "evidence": []})
+    file = tmp_path / "memories.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in copies))
+    with filled.writing():
+        filled.run("INSERT INTO tombstone VALUES ('entry', ?, 1)", (pack_uuid(chosen["evidence"][0]),))
+        filled.run("INSERT INTO tombstone VALUES ('slot', ?, 1)", (str(chosen["slot"]).encode(),))
+
+    assert run_json("import", str(file)) == {"added": 0, "known": 0, "forgotten": 2, "bad": 0}
 
 
 @pytest.mark.parametrize(

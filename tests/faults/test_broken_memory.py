@@ -219,6 +219,7 @@ def test_a_database_of_a_newer_engram_is_left_alone(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         store.run("PRAGMA user_version = 999")
+        store.run("UPDATE meta SET value = '999' WHERE key = 'schema_version'")
         store.checkpoint("TRUNCATE")
     before = settings.places.memory_db.read_bytes()
 

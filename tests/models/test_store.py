@@ -229,6 +229,7 @@ def test_another_programs_database_is_set_aside_untouched(tmp_path: Path) -> Non
 
 def test_a_newer_database_is_refused_and_not_changed(store: Store) -> None:
     store.run("PRAGMA user_version = 99")
+    store.run("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
     store.close()
 
     with pytest.raises(NewerSchema):

@@ -1,0 +1,39 @@
+"""Why a file cannot be written, in words for its owner: the disk is full, has no inodes left, or is read-only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+#: Fewer free bytes than this count as a full disk where a write failed.
+_FULL_BYTES = 1_000_000
+
+
+def explain_disk(path: Path) -> str:
+    """What keeps files in the folder of ``path`` from being written; "" where nothing is to be seen."""
+    with contextlib.suppress(OSError):
+        folder = path if path.is_dir() else path.parent
+        facts = os.statvfs(folder)
+        if facts.f_flag & os.ST_RDONLY:
+            return f"the file system of {folder} is read-only"
+        if facts.f_files and not facts.f_favail:
+            return f"the file system of {folder} has no inodes left: delete files that are not needed"
+        if facts.f_bavail * facts.f_frsize < _FULL_BYTES:
+            return f"the disk of {folder} is full: make room"
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return f"the folder {folder} cannot be written"
+        if path.is_file() and not os.access(path, os.W_OK):
+            return f"the file {path} cannot be written"
+    return ""
+
+
+def explain_error(error: OSError, path: Path | None = None) -> str:
+    """One line that tells what the system refused, with the state of the disk where that is the cause."""
+    if path is None and isinstance(error.filename, str | os.PathLike):
+        path = Path(error.filename)
+    reason = error.strerror or str(error) or type(error).__name__
+    cause = "" if path is None else explain_disk(path)
+    if cause:
+        return f"{reason}: {cause}"
+    return reason if path is None else f"{path}: {reason}"

@@ -1,0 +1,73 @@
+"""What was forgotten stays forgotten in every copy: tombstones carried from one database to another, and applied there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from engram.errors import BrokenDatabase
+from engram.models.forgetting import apply_tombstones, wipe_free_space
+from engram.models.store import Store
+from engram.models.tombstones import (
+    barred_entries,
+    is_episode_forgotten,
+    is_episode_gone,
+    is_slot_forgotten,
+    is_slot_gone,
+)
+
+#: ``(kind, key, when it was forgotten)``.
+Tombstone = tuple[str, bytes, int]
+
+
+def read_tombstones(store: Store) -> list[Tombstone]:
+    """Everything that was forgotten. The database need not be open: a damaged one is read as far as it goes."""
+    return [(str(row[0]), bytes(row[1]), int(row[2])) for row in store.rows("SELECT kind, key, at_ms FROM tombstone")]
+
+
+def carry_tombstones(store: Store, tombstones: Sequence[Tombstone]) -> int:
+    """Take over tombstones; returns how many are new. Inside ``writing``."""
+    before = int(store.value("SELECT count(*) FROM tombstone"))
+    store.run_many("INSERT OR IGNORE INTO tombstone (kind, key, at_ms) VALUES (?, ?, ?)", tombstones)
+    return int(store.value("SELECT count(*) FROM tombstone")) - before
+
+
+def is_named_by_tombstone(
+    store: Store, episode_id: str, slot: str | None, uuids: Collection[str], source: str, *, with_purged: bool = True
+) -> bool:
+    """True where a memory must not come (back): it, its slot, or an entry that an automatic one rests on was forgotten.
+
+    Args:
+        store: the open memory.
+        episode_id: the memory's id.
+        slot: its slot, where it has one.
+        uuids: the entries that it rests on.
+        source: who made it; what a person saved may rest on anything.
+        with_purged: what was purged must not come back either.
+    """
+    if (is_episode_gone if with_purged else is_episode_forgotten)(store, episode_id):
+        return True
+    if slot and (is_slot_gone if with_purged else is_slot_forgotten)(store, slot):
+        return True
+    return source == "auto" and bool(barred_entries(store, uuids))
+
+
+def clean_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
+    """Delete what tombstones name from another database of Engram, such as one that was set aside; returns how much.
+
+    Raises:
+        StoreError: the file is damaged, or not Engram's; it is as it was.
+    """
+    copy = Store(path, driver=driver)
+    try:
+        copy.open()
+        if damage := copy.find_damage():
+            raise BrokenDatabase(damage)
+        with copy.writing():
+            carry_tombstones(copy, tombstones)
+            cleaned = apply_tombstones(copy)
+        if cleaned:
+            wipe_free_space(copy)
+    finally:
+        copy.close()
+    return cleaned

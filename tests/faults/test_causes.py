@@ -1,0 +1,96 @@
+"""A message names the cause: a full disk, no inodes, a read-only file system, a file of another kind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+needs_mounts = pytest.mark.skipif(
+    os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode != 0,
+    reason="only root may mount a small disk in a name space of its own",
+)
+
+
+def engram(home: Path, *arguments: str) -> str:
+    """A shell command that runs engram on a memory folder."""
+    code = f"from engram.cli.main import main; main({['--home', str(home), *arguments]!r})"
+    return f"{sys.executable} -c '{code.replace(chr(39), chr(34))}'"
+
+
+def on_small_disk(folder: Path, options: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a name space where ``folder`` is a small disk of its own."""
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"mount -t tmpfs -o {options} none {folder} && {{ {script}\n}}"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    ("options", "prepare", "cause"),
+    [
+        ("size=2m", "head -c 3000000 /dev/zero > {0}/fill 2>/dev/null", "is full"),
+        ("size=40m,nr_inodes=20", "n=0; while touch {0}/f$n; do n=$((n+1)); done 2>/dev/null", "no inodes left"),
+        ("size=20m", "mount -o remount,ro {0}", "read-only"),
+    ],
+    ids=["full", "no inodes", "read-only"],
+)
+@pytest.mark.parametrize("command", [("save", "--global", "The mast is brown"), ("status",)], ids=["save", "status"])
+def test_the_state_of_the_disk_is_named(
+    tmp_path: Path, options: str, prepare: str, cause: str, command: tuple[str, ...]
+) -> None:
+    home = tmp_path / "disk" / "home"
+    home.parent.mkdir()
+
+    done = on_small_disk(home.parent, options, f"{prepare.format(home.parent)}\n{engram(home, *command)}")
+
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert cause in done.stderr
+    assert "fault in Engram" not in done.stderr
+
+
+@needs_mounts
+def test_a_disk_that_becomes_read_only_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "disk" / "home"
+    home.parent.mkdir()
+    save = engram(home, "save", "--global", "The mast is brown")
+
+    done = on_small_disk(home.parent, "size=40m", f"{save} && mount -o remount,ro {home.parent}; {save}")
+
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "read-only" in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF\x02\x01\x01\0\xff\xfe" * 500, b"\xff\xfe{\0}\0", b"\0" * 20_000_000])
+def test_a_binary_file_is_no_export(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "program"
+    file.write_bytes(content)
+
+    done = subprocess.run(engram(tmp_path / "home", "import", str(file)), shell=True, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "no export of Engram" in done.stderr or "no JSON" in done.stderr
+
+
+def test_the_log_of_a_fault_lies_in_the_named_home(tmp_path: Path) -> None:
+    home = tmp_path / "named"
+    code = (
+        "import engram.cli.status_command as module\n"
+        "from engram.cli.main import main\n"
+        "def fail(*_):\n"
+        "    raise RuntimeError('a fault')\n"
+        "module.take_health = fail\n"
+        f"main(['--home', {str(home)!r}, 'status'])\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert str(home / "logs" / "cli.log") in done.stderr
+    assert "RuntimeError" in (home / "logs" / "cli.log").read_text()
+    assert not (tmp_path / "home" / "logs").exists()

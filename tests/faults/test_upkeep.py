@@ -1,0 +1,72 @@
+"""Whatever writes is killed: nothing that was kept is lost or doubled, and nothing that was forgotten comes back.
+
+The fast tier kills 60 processes with each driver, the full tier 1,000 in all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram import failpoint
+
+UPKEEP = Path(__file__).parent / "upkeep.py"
+#: (driver, seed, kills, longest time in seconds).
+TIERS = [
+    pytest.param((driver, 1, 60, 500), id=driver, marks=pytest.mark.timeout(600)) for driver in ("cysqlite", "sqlite3")
+] + [
+    pytest.param((driver, 2026, 500, 1700), id=f"{driver}-full", marks=[pytest.mark.soak, pytest.mark.timeout(1800)])
+    for driver in ("cysqlite", "sqlite3")
+]
+
+
+@pytest.fixture(scope="module", params=TIERS)
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the kills left behind."""
+    driver, seed, kills, seconds = request.param
+    folder = tmp_path_factory.mktemp("upkeep")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
+    done = subprocess.run(
+        [sys.executable, str(UPKEEP), str(folder), str(seed), str(kills), driver],
+        capture_output=True, text=True, timeout=seconds, check=False,
+        env=environment | {"PYTHONPATH": str(UPKEEP.parent), "OMP_NUM_THREADS": "1", "HOME": str(folder)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(json.dumps(result))
+    return result | {"wanted": kills}
+
+
+def test_enough_was_killed_and_everything_was_done(found: dict[str, Any]) -> None:
+    assert sum(found["kills"].values()) >= found["wanted"]
+    assert {"save", "note", "forget", "purge", "import", "restore", "rebuild", "consolidate", "read", "migrate"} <= set(
+        found["done"]
+    )
+
+
+def test_after_each_kill_everything_was_there_once_and_nothing_came_back(found: dict[str, Any]) -> None:
+    assert found["problems"] == []
+
+
+def test_no_turn_is_lost_or_doubled(found: dict[str, Any]) -> None:
+    assert found["turns"] > 0
+    assert (found["turns_lost"], found["turns_doubled"]) == (0, 0)
+
+
+def test_no_byte_of_what_was_forgotten_is_left(found: dict[str, Any]) -> None:
+    assert found["forgotten_left"] == []
+
+
+def test_the_full_tier_kills_at_every_point_of_a_restore(found: dict[str, Any]) -> None:
+    points = {name for name in failpoint.NAMES if name.startswith("restore.")}
+    assert found["wanted"] < 500 or points <= set(found["kills"])
+
+
+def test_no_saved_note_is_lost(found: dict[str, Any]) -> None:
+    assert found["notes_lost"] == []
