@@ -36,7 +36,7 @@ def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[s
     """A line a prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
     lines: list[dict[str, Any]] = []
     for project, some in prompts.items():
-        with homes.memory(f"{project}-prompts", _as_one_project(corpus / project)) as (store, searcher):
+        with homes.memory(f"{project}-prompts", as_one_project(corpus / project)) as (store, searcher):
             extract_all(store, homes.settings, homes.embedder)
             searcher.refresh()
             service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
@@ -47,7 +47,7 @@ def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[s
     return lines
 
 
-def _as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
+def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
     """Fills a memory with the sessions of several people in one repository: one project, as for its questions."""
     read = read_transcripts(folder)
 

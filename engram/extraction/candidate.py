@@ -85,3 +85,7 @@ class Candidate:
     quality: float = 0.0
     #: The extractor that proposed it, where another one stood in; "" for the one that was asked.
     extractor: str = ""
+    #: What it does to ``target``: new (nothing), same, corrects, supersedes, resolves or retracts.
+    action: str = "new"
+    #: Id of the memory that the action is about; "" for a new one.
+    target: str = ""

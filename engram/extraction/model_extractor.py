@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engram.errors import BudgetReached, ExtractionError
-from engram.extraction.answer import Answer, candidates_of, read_answer, rolling_summary_of
+from engram.extraction.answer import ANSWER_SCHEMA, read_answer, rolling_summary_of
 from engram.extraction.budget import Budget
 from engram.extraction.candidate import Candidate
+from engram.extraction.grounding import candidates_of
 from engram.extraction.language_model import LanguageModel, Question
+from engram.extraction.proposals import Proposals
 from engram.extraction.protocol import ExtractionContext, Extractor
 from engram.extraction.provider import Provider, Unfit
 from engram.extraction.request import SYSTEM_PROMPT, batches, halves, request_text, without_own
@@ -20,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 #: Answers of one proposal that may be unreadable; then the local extractor takes the rest.
 MOST_UNREADABLE = 16
-_QUESTION = Question("extract", SYSTEM_PROMPT, Answer.model_json_schema(), read_answer)
+_QUESTION = Question("extract", SYSTEM_PROMPT, ANSWER_SCHEMA, read_answer)
 
 
 class ModelExtractor:
@@ -55,14 +57,14 @@ class ModelExtractor:
         """
         self.rolling_summary, self._reason = context.rolling_summary, ""
         self._unreadable, answered = 0, self.model.answers
-        found: list[Candidate] = []
+        proposals = Proposals()
         for batch in batches(without_own(turns)):
-            found += self._propose_batch(batch, context)
+            proposals.add(self._propose_batch(batch, proposals.told_in(context, self.rolling_summary)))
         if self.model.answers > answered:
             self._budget.note_answers(self.model.answers - answered)
         if self._reason:
             self._budget.note_trouble(self._reason)
-        return found[: max(0, context.session_cap - context.kept_before)]
+        return proposals.candidates[: max(0, context.session_cap - context.kept_before)]
 
     def _propose_batch(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         text, ids = request_text(turns, context)
@@ -83,7 +85,8 @@ class ModelExtractor:
         self._unreadable += 1
         parts = halves(turns)
         if parts is not None:
-            return self._propose_batch(parts[0], context) + self._propose_batch(parts[1], context)
+            first = self._propose_batch(parts[0], context)
+            return first + self._propose_batch(parts[1], replace(context, rolling_summary=self.rolling_summary))
         if isinstance(error, Unfit) and not self.model.answers:
             raise self.model.leave_alone(ExtractionError(f"{error}; nothing it was sent was right"))
         logger.warning("action=set_aside turn=%s reason=%s", turns[0].key, error)

@@ -10,9 +10,10 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engram.errors import BudgetReached
-from engram.extraction.answer import GROUNDED_SHARE, cleaned, read_object
+from engram.extraction.answer import cleaned, read_object
 from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
 from engram.extraction.gate import content_words, is_own
+from engram.extraction.grounding import GROUNDED_SHARE
 from engram.extraction.labels import MAX_ENTITIES
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
