@@ -17,8 +17,8 @@ from engram.cli.output import print_json, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
 from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
-from engram.models.forgetting import is_episode_forgotten
 from engram.models.store import Store
+from engram.models.tombstones import barred_entries, is_episode_forgotten
 from engram.transcripts.agent import CLAUDE_CODE
 
 #: Longest line that import reads, in characters.
@@ -111,6 +111,8 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
     if episodes.find_episode(store, episode.episode_id) is not None:
         return "known"
     if is_episode_forgotten(store, episode.episode_id):
+        return "forgotten"
+    if episode.source == "auto" and barred_entries(store, [one.uuid for one in evidence]):
         return "forgotten"
     episode = dataclasses.replace(
         episode,

@@ -1,45 +1,93 @@
-"""``engram forget``: delete a memory and the turns it rests on, everywhere."""
+"""``engram forget``: delete a memory and the words that it alone rests on, everywhere."""
 
 from __future__ import annotations
 
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import one_line, print_json
+from engram.cli.output import one_line, print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.consolidation.forget import forget_episode, plan_forget
+from engram.consolidation.forget import ForgetReport, forget_episode
+from engram.consolidation.forget_plan import ForgetPlan, plan_forget
 from engram.errors import BadRequest
+from engram.models.store import Store
 
 
 @click.command("forget")
 @click.argument("episode_id", metavar="ID")
+@click.option("--also-source/--only-memory", "also_source", default=None,
+              help="Delete the turns that it rests on whole, with every memory that rests on them; or this memory and "
+              "the words that it alone rests on (default: ask; with --yes the memory only).")  # fmt: skip
 @click.option("--yes", is_flag=True, help="Do not ask (default: show what goes, and ask).")
-@click.option("--keep-turns", is_flag=True, help="Keep the turns that it rests on (default: they go with it).")
 @json_option
 @pass_workspace
-def forget(workspace: Workspace, episode_id: str, yes: bool, keep_turns: bool, as_json: bool) -> None:
-    """Delete a memory for good, with the turns it rests on and everything else that was made of them.
+def forget(workspace: Workspace, episode_id: str, also_source: bool | None, yes: bool, as_json: bool) -> None:
+    """Delete a memory for good, and the words of the transcript that no other memory rests on.
 
-    It goes from the database, the text index, the vectors, the history, the notes, the recollections, and the exports
-    and backups in the memory folder, and neither another reading nor an import brings it back. The transcript itself
-    belongs to Claude Code and stays.
+    They go from the database, the text index, the vectors, the history, the notes, the recollections, and the exports
+    and backups in the memory folder. No reading, extraction, import or restore brings them back, and no memory is made
+    of those words again. What stays because another memory needs it is named. The transcript itself belongs to Claude
+    Code and stays.
 
-    Example: engram forget ep_0123456789ab --keep-turns
+    Example: engram forget ep_0123456789ab --only-memory
     """
     with workspace.store() as store:
-        memories, turn_ids = plan_forget(store, episode_id, keep_turns=keep_turns)
         if not yes:
             if as_json:
                 raise BadRequest("--json asks nothing: add --yes to forget")
-            for one in memories:
-                click.echo(f"{one.episode_id}  {one_line(one.summary)}")
-            click.confirm(f"Forget {len(memories)} memories and {len(turn_ids)} turns for good?", abort=True)
-        report = forget_episode(store, workspace.places, episode_id, keep_turns=keep_turns)
+            also_source = _confirm(store, episode_id, also_source)
+        report = forget_episode(store, workspace.places, episode_id, also_source=bool(also_source))
     wake_worker(workspace)
     if as_json:
-        print_json(
-            {"forgotten": list(report.episode_ids), "turns": report.turns, "files": list(report.files),
-             "backups": report.backups, "dropped_backups": report.dropped_backups}
-        )  # fmt: skip
+        print_json(_facts(report))
     else:
-        click.echo(f"Forgotten: {report.describe()}")
+        click.echo(f"Forgotten: {safe(report.describe())}")
+
+
+def _confirm(store: Store, episode_id: str, also_source: bool | None) -> bool:
+    """Show what would go, and ask; returns whether the turns go whole."""
+    memory_only = plan_forget(store, episode_id)
+    if also_source is None:
+        with_source = plan_forget(store, episode_id, also_source=True)
+        _show(memory_only)
+        if with_source.turn_ids:
+            click.echo(
+                f"With the source: {len(with_source.memories)} memories and {len(with_source.turn_ids)} whole turns."
+            )
+            choice = click.prompt("Forget only this memory, or also the source?", default="nothing",
+                                  type=click.Choice(["memory", "source", "nothing"]))  # fmt: skip
+            if choice == "nothing":
+                raise click.Abort
+            return bool(choice == "source")
+    else:
+        _show(plan_forget(store, episode_id, also_source=True) if also_source else memory_only)
+    click.confirm("Forget this for good?", abort=True)
+    return bool(also_source)
+
+
+def _show(plan: ForgetPlan) -> None:
+    for episode in plan.memories:
+        click.echo(f"{episode.episode_id}  {one_line(episode.summary)}")
+    if plan.turn_ids:
+        click.echo(f"and {len(plan.turn_ids)} whole turns")
+    elif plan.erased:
+        click.echo(f"and the words of {len(plan.erased)} entries that nothing else rests on")
+    for needed in plan.needed:
+        needers = ", ".join(episode.episode_id for episode in needed.needed_by)
+        click.echo(f"stays: entry {needed.entry}, needed by {needers}")
+
+
+def _facts(report: ForgetReport) -> dict[str, object]:
+    return {
+        "forgotten": list(report.episode_ids),
+        "summary": report.summary,
+        "turns": report.turns,
+        "entries": report.entries,
+        "needed": [
+            {"entry": one.entry, "by": [episode.episode_id for episode in one.needed_by]} for one in report.needed
+        ],
+        "restored": list(report.restored),
+        "files": list(report.files),
+        "backups": report.backups,
+        "dropped_backups": report.dropped_backups,
+    }

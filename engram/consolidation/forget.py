@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram.atomic import drop_leftovers, read_regular, write_atomic
-from engram.errors import BrokenDatabase, EngramError, NotFound
-from engram.models import episodes, forgetting
+from engram.consolidation.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
+from engram.errors import BrokenDatabase, EngramError
+from engram.models import episode_changes, forgetting, runs
 from engram.models.backup import drop_database, holding_backups
-from engram.models.episodes import Episode
+from engram.models.erasing import turn_of_source
 from engram.models.store import Store
+from engram.models.tombstones import Forgotten
 from engram.notes.daily import log_session
 from engram.paths import Home
 
@@ -28,11 +30,20 @@ _LEAST_TEXT = 24
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What was forgotten."""
+    """What was forgotten, and what stays."""
 
-    #: Ids of the memories: the one that was asked for and those that rested on the same turns.
+    #: Ids of the memories, the one that was asked for first.
     episode_ids: tuple[str, ...]
+    #: What the memory that was asked for said.
+    summary: str
+    #: Turns that went whole.
     turns: int
+    #: Entries whose words went while their turns stay.
+    entries: int
+    #: Entries that stay, with the memories that need them.
+    needed: tuple[NeededEntry, ...]
+    #: Memories that came back into force.
+    restored: tuple[str, ...]
     #: Files in the memory folder that were removed or rewritten.
     files: tuple[str, ...]
     #: Backups and set-aside databases from which it was removed.
@@ -41,73 +52,101 @@ class ForgetReport:
     dropped_backups: int = 0
 
     def describe(self) -> str:
-        """One line for a person."""
-        return (
-            f"{_plural(len(self.episode_ids), 'memory', 'memories')} ({', '.join(self.episode_ids)}), "
-            f"{_plural(self.turns, 'turn')}, {_plural(len(self.files), 'file')} changed, "
+        """A few lines for a person or a model: what went and what stays."""
+        gone = [_plural(len(self.episode_ids), "memory", "memories") + f" ({', '.join(self.episode_ids)})"]
+        gone += [_plural(self.turns, "turn")] if self.turns else []
+        gone += [f"the words of {_plural(self.entries, 'entry', 'entries')}"] if self.entries else []
+        lines = [
+            f"“{self.summary}”: {', '.join(gone)}; {_plural(len(self.files), 'file')} changed, "
             f"{_plural(self.backups + self.dropped_backups, 'backup')} cleaned."
-        )
+        ]
+        lines += [_stays(one) for one in self.needed]
+        lines += [f"In force again, since what replaced it is gone: {episode_id}." for episode_id in self.restored]
+        return "\n".join(lines)
 
 
-def plan_forget(store: Store, episode_id: str, *, keep_turns: bool) -> tuple[list[Episode], list[int]]:
-    """The memories and the row ids of turns that forgetting would delete.
-
-    With the turns go all memories that rest on them: they tell the same.
-
-    Raises:
-        NotFound: there is no such memory.
-    """
-    found = episodes.find_episode(store, episode_id)
-    if found is None:
-        raise NotFound(f"there is no memory {episode_id[:40]!r}")
-    if keep_turns:
-        return [found], []
-    turn_ids = forgetting.turn_ids_of(store, found)
-    beside = [one for one in forgetting.episodes_resting_on(store, turn_ids) if one.id != found.id]
-    return [found, *beside], turn_ids
+def _stays(needed: NeededEntry) -> str:
+    needers = "; ".join(f"{one.episode_id} “{one.summary[:120]}”" for one in needed.needed_by)
+    return f"Entry {needed.entry} stays, needed by {needers}."
 
 
-def forget_episode(store: Store, places: Home, episode_id: str, *, keep_turns: bool) -> ForgetReport:
-    """Delete a memory and (unless ``keep_turns``) the turns it rests on, everywhere in the memory folder.
+def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetReport:
+    """Delete a memory and the words that it alone rests on, everywhere in the memory folder.
 
     Rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside databases;
-    tombstones keep it from coming back by another reading or an import. The transcript itself is Claude Code's and
-    stays. Files are cleaned before the database, so that what was cut short can be asked for again.
+    tombstones keep it from coming back by another reading, extraction, import or restore. The transcript itself is
+    Claude Code's and stays. Files are cleaned before the database, so that what was cut short can be asked for again.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        episode_id: the memory.
+        also_source: delete the turns that it rests on whole, with every memory that rests on them.
 
     Raises:
         NotFound: there is no such memory.
         StoreError: the database cannot be written; ask again.
     """
-    memories, turn_ids = plan_forget(store, episode_id, keep_turns=keep_turns)
-    texts = [*_texts_of(memories), *forgetting.turn_texts(store, turn_ids)]
-    keys = forgetting.turn_keys(store, turn_ids)
-    ids = [one.episode_id for one in memories]
-    sessions = list(dict.fromkeys(forgetting.sessions_of_turns(store, turn_ids)))
-    told = _told(texts)
-
-    def is_kept(line: str) -> bool:
-        return not any(one in line for one in ids) and not any(one in line for one in told)
-
+    plan = plan_forget(store, episode_id, also_source=also_source)
+    forgotten = plan.forgotten(store)
+    sessions = _sessions(store, plan)
+    is_kept = _line_filter(forgotten.episode_ids, _told(forgotten_texts(store, plan)))
     with holding_backups(places.backups):
         drop_leftovers(places.root, 0)
-        backups, dropped = _clean_copies(places, store.driver, ids, keys, is_kept)
-        cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, ids)]
+        backups, dropped = _clean_copies(places, store.driver, forgotten, is_kept)
+        cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, forgotten.episode_ids)]
         notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(_notes(places), is_kept)]))
         with store.writing():
-            memories, turn_ids = plan_forget(store, episode_id, keep_turns=keep_turns)
-            forgetting.delete_memories(store, memories, turn_ids)
+            plan = plan_forget(store, episode_id, also_source=also_source)
+            _cut_host(store, plan)
+            forgetting.delete_forgotten(store, plan.forgotten(store))
             forgetting.clean_runs(store, is_kept)
             forgetting.drop_notes(store, [str(path) for path in notes])
     for session_id in sessions:
         log_session(store, places, session_id)
     forgetting.wipe_free_space(store)
-    logger.info("action=forget episodes=%d turns=%d files=%d", len(ids), len(turn_ids), len(cleaned) + len(notes))
-    files = (*cleaned, *(path.name for path in notes))
-    return ForgetReport(tuple(one.episode_id for one in memories), len(turn_ids), files, backups, dropped)
+    logger.info(
+        "action=forget episodes=%d turns=%d entries=%d files=%d",
+        len(plan.memories), len(plan.turn_ids), len(plan.erased), len(cleaned) + len(notes),
+    )  # fmt: skip
+    return ForgetReport(
+        episode_ids=tuple(episode.episode_id for episode in plan.memories),
+        summary=plan.memories[0].summary,
+        turns=len(plan.turn_ids),
+        entries=0 if plan.turn_ids else len(plan.erased),
+        needed=plan.needed,
+        restored=tuple(episode.episode_id for episode in plan.restored),
+        files=(*cleaned, *(path.name for path in notes)),
+        backups=backups,
+        dropped_backups=dropped,
+    )
 
 
-def _texts_of(memories: Sequence[Episode]) -> list[str]:
-    return [text for one in memories for text in (one.summary, one.content, *one.facts)]
+def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
+    """The sessions whose section of the daily log is written anew."""
+    of_entries = [turn_id for one in plan.erased if (turn_id := turn_of_source(store, one)) is not None]
+    of_memories = [episode.session_id for episode in plan.memories if episode.session_id]
+    of_turns = forgetting.sessions_of_turns(store, [*plan.turn_ids, *of_entries])
+    return list(dict.fromkeys([*of_turns, *of_memories]))
+
+
+def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
+    def is_kept(line: str) -> bool:
+        return not any(one in line for one in episode_ids) and not any(one in line for one in told)
+
+    return is_kept
+
+
+def _cut_host(store: Store, plan: ForgetPlan) -> None:
+    """Take the words of the forgotten memory out of the one that took them up. Inside ``writing``."""
+    if plan.host is None:
+        return
+    runs.drop_evidence(store, plan.host.id, plan.erased)
+    episode_changes.change_episode(
+        store, plan.host, "erase", "what it had taken up was forgotten",
+        summary=plan.host_summary, content=plan.host_content,
+    )  # fmt: skip
+    runs.drop_history(store, plan.host.episode_id)
 
 
 def _clean_recollections(places: Home, is_kept: Callable[[str], bool]) -> list[str]:
@@ -189,13 +228,13 @@ def _notes(places: Home) -> list[Path]:
 
 
 def _clean_copies(
-    places: Home, driver: str, ids: Sequence[str], keys: Sequence[str], is_kept: Callable[[str], bool]
+    places: Home, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]
 ) -> tuple[int, int]:
     """Delete the same rows in every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)"""
     cleaned = dropped = 0
     for path in [*_files(places.backups, ("*.db", "*.sqlite")), *_set_aside(places)]:
         try:
-            cleaned += _clean_copy(path, driver, ids, keys, is_kept)
+            cleaned += _clean_copy(path, driver, forgotten, is_kept)
         except EngramError as error:
             logger.warning("action=forget copy=%s reason=%s", path.name, error)
             drop_database(path)
@@ -203,9 +242,7 @@ def _clean_copies(
     return cleaned, dropped
 
 
-def _clean_copy(
-    path: Path, driver: str, ids: Sequence[str], keys: Sequence[str], is_kept: Callable[[str], bool]
-) -> bool:
+def _clean_copy(path: Path, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> bool:
     """Delete the rows in one copy; True where there were any. Raises StoreError where the copy is damaged."""
     copy = Store(path, driver=driver)
     try:
@@ -213,7 +250,7 @@ def _clean_copy(
         if damage := copy.find_damage():
             raise BrokenDatabase(damage)
         with copy.writing():
-            found = forgetting.forget_in_copy(copy, ids, keys, is_kept)
+            found = forgetting.forget_in_copy(copy, forgotten, is_kept)
         forgetting.wipe_free_space(copy)
     finally:
         copy.close()

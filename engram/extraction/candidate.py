@@ -89,3 +89,7 @@ class Candidate:
     action: str = "new"
     #: Id of the memory that the action is about; "" for a new one.
     target: str = ""
+    #: Whether the user said, typed or chose any of what it rests on.
+    rests_on_user: bool = False
+    #: When the latest of it was said; 0 where that is not known.
+    said_at_ms: int = 0

@@ -137,6 +137,8 @@ def _candidate(
         quality=OTHER_CONFIDENCE,
         action=action,
         target=target.reference if target is not None and action != "new" else "",
+        rests_on_user=bool(users),
+        said_at_ms=max((said.at_ms or 0 for _, said in evidence.said), default=0),
     )
 
 

@@ -15,15 +15,17 @@ from engram.models.episodes import (
     episode_by_slot,
     episodes_of_turn,
     evidence_of,
-    is_slot_forgotten,
     new_episode_id,
     slot_of,
 )
+from engram.models.erasing import sources_of
 from engram.models.extractions import count_auto_episodes
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
+from engram.models.tombstones import barred_entries, is_slot_gone
 from engram.models.turns import StoredTurn
 from engram.settings import Settings
+from engram.transcripts.turn import is_queued_key
 
 #: Why a memory of a turn that grew is archived or changed.
 WENT_ON = "the turn went on"
@@ -40,6 +42,8 @@ class Kept:
     left_out: int = 0
     #: Place of a candidate → row id of the episode that it made or changed.
     row_ids: dict[int, int] = field(default_factory=dict)
+    #: Place of a candidate → its slot, for those that are kept.
+    slots: dict[int, str] = field(default_factory=dict)
 
 
 class Keeper:
@@ -63,18 +67,31 @@ class Keeper:
         kept = Kept()
         slots = set()
         for place, candidate in enumerate(candidates):
+            if candidate.action in ("same", "retracts"):
+                continue
             slot = slot_of(candidate.turn_keys[0], candidate.kind.value, candidate.summary)
-            if slot in slots or is_slot_forgotten(self._store, slot):
+            if slot in slots or is_slot_gone(self._store, slot) or self._rests_on_barred(candidate):
                 kept.left_out += 1
                 continue
             slots.add(slot)
             self._keep_one(place, candidate, slot, kept)
+            kept.slots[place] = slot
         for turn in self._turns.values():
             kept.archived += self._archive_others(turn, slots)
         return kept
 
+    def _rests_on_barred(self, candidate: Candidate) -> bool:
+        """True where a memory that rested on one of the entries was forgotten, perhaps while the extractor thought."""
+        queued = [key for key in candidate.turn_keys if is_queued_key(key)]
+        return bool(barred_entries(self._store, [*candidate.evidence, *queued]))
+
+    def stored(self, kept: Kept, place: int) -> Episode | None:
+        """The memory that the candidate of a place became, or was already; None where it was left out."""
+        slot = kept.slots.get(place)
+        return None if slot is None else episode_by_slot(self._store, slot)
+
     def _keep_one(self, place: int, candidate: Candidate, slot: str, kept: Kept) -> None:
-        evidence = self._evidence(candidate)
+        evidence = self.evidence(candidate)
         known = episode_by_slot(self._store, slot)
         if known is None:
             made = self._episode(candidate, slot)
@@ -126,6 +143,8 @@ class Keeper:
             is_decided = _is_settled(episode) or any(c.reason == "by hand" or c.action == "merge" for c in history)
             if is_decided or self._lead_turn(episode) != turn.id:
                 continue
+            if barred_entries(self._store, sources_of(self._store, episode)):
+                continue  # the extractor no longer sees all that it rests on, so that it can't propose it again
             change_episode(self._store, episode, "archive", WENT_ON, status="archived")
             count += 1
         return count
@@ -135,7 +154,8 @@ class Keeper:
         evidence = evidence_of(self._store, episode.id)
         return evidence[0].turn_id if evidence else None
 
-    def _evidence(self, candidate: Candidate) -> list[Evidence]:
+    def evidence(self, candidate: Candidate) -> list[Evidence]:
+        """The entries that a candidate rests on."""
         lead = self._turns.get(candidate.turn_keys[0])
         lead_id = lead.id if lead else None
         found = [

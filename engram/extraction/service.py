@@ -8,19 +8,23 @@ from dataclasses import dataclass, replace
 
 from engram.embedding.embedder import Embedder
 from engram.errors import Moved
+from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
 from engram.extraction.keep import Keeper, Kept
 from engram.extraction.near import nearest
 from engram.extraction.protocol import ExtractionContext, Extractor, NearMemory
 from engram.failpoint import reach
+from engram.ingest.forgotten import without_entries
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, living_episodes
 from engram.models.extractions import has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
 from engram.models.store import Store
+from engram.models.tombstones import barred_entries
 from engram.models.turns import StoredTurn, mark_extracted, turns_of_session
 from engram.models.vectors import put_vectors
 from engram.models.work import Work, find_work, finish, note_success
 from engram.settings import Settings
+from engram.transcripts.record import Turn
 
 _IN_FORCE = ("active", "provisional")
 #: Turns of one transaction; bounds memory and how long the write lock is held.
@@ -136,6 +140,14 @@ class _Step:
                 mark_extracted(self.store, turn.id, turn.revision)
             keeper = Keeper(self.store, session, turns, self.extractor.name, self.settings)
             kept = keeper.keep(candidates)
+            applied = apply_actions(
+                self.store,
+                candidates,
+                lambda place: keeper.stored(kept, place),
+                keeper.evidence,
+                None if session.is_global else session.project_id,
+            )
+            kept.updated += applied.changed
             if self.embedder is not None:
                 rows = [("e", kept.row_ids[n], 0, vectors[n]) for n in sorted(kept.row_ids)]
                 put_vectors(self.store, self.embedder.model_id, rows)
@@ -166,7 +178,14 @@ class _Step:
             own=tuple(map(_shown, own)),
             near=tuple(map(_shown, self._near(session, turns))),
         )
-        return self.extractor.propose([turn.turn for turn in turns], context)
+        return self.extractor.propose(self._readable(turns), context)
+
+    def _readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
+        """The turns without the entries that a forgotten memory rested on: no extractor sees them again."""
+        entries = {entry.uuid for turn in turns for entry in turn.turn.entries}
+        barred = barred_entries(self.store, entries | {turn.turn.key for turn in turns})
+        readable = [without_entries(turn.turn, barred) for turn in turns]
+        return [turn for turn in readable if turn.said or turn.actions or not barred]
 
     def _near(self, session: SessionRow, turns: Sequence[StoredTurn]) -> list[Episode]:
         """The memories of other sessions of the project, and those that hold everywhere, that are near to the turns."""

@@ -14,12 +14,14 @@ from typing import Any
 from engram.errors import Moved, TranscriptError
 from engram.failpoint import reach
 from engram.ingest.clean import Cleaner, Redact
+from engram.ingest.forgotten import without_erased
 from engram.ingest.paused import without_paused
 from engram.ingest.scope import pauses_for, project_for, why_not, why_not_project
 from engram.ingest.write import Reading, Written, write_reading
 from engram.models.pauses import Span
 from engram.models.sessions import find_session, known_values, salt
 from engram.models.store import Store
+from engram.models.tombstones import erased_entries
 from engram.models.transcripts import (
     BadLine,
     Cursor,
@@ -37,6 +39,7 @@ from engram.models.turns import close_turns, is_forgotten, load_turn
 from engram.settings import Settings
 from engram.transcripts.agent import CLAUDE_CODE, Agent
 from engram.transcripts.discover import TranscriptFile
+from engram.transcripts.draft import TurnUpdate
 from engram.transcripts.entry import BadLine as Unreadable
 from engram.transcripts.entry import Entry
 from engram.transcripts.project import is_excluded
@@ -244,7 +247,9 @@ class _Step:
         built = builder.finish()
         updates = tuple(
             replace(update, turn=cleaner.clean(update))
-            for update in without_paused(built.updates, entries, pauses)
+            for update in without_erased(
+                without_paused(built.updates, entries, pauses), self._erased(built.updates, entries)
+            )
             if not is_excluded_turn(update.turn, self.settings)
         )
         after = replace(
@@ -259,6 +264,11 @@ class _Step:
         return Reading(
             self.file, before, after, updates, built.withdrawn, tuple(bad_lines), cleaner.new_known, self.agent.name
         )
+
+    def _erased(self, updates: Iterable[TurnUpdate], entries: Iterable[Entry]) -> set[str]:
+        """Entries of this read whose words were forgotten."""
+        keys = {update.turn.key for update in updates if is_queued_key(update.turn.key)}
+        return erased_entries(self.store, {entry.uuid for entry in entries if entry.uuid} | keys)
 
     def _resume(self, state: dict[str, Any]) -> dict[str, Turn]:
         found = ((key, load_turn(self.store, key)) for key in self.agent.keys_to_resume(state))

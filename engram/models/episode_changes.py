@@ -10,10 +10,16 @@ from typing import Any
 
 from engram.models.episode_history import add_history, snapshot
 from engram.models.episode_index import index_episode, unindex_episode
-from engram.models.episodes import Episode, Evidence, evidence_of
+from engram.models.episodes import Episode, Evidence, evidence_of, find_episode, select_episodes
 from engram.models.packed import pack_text
 from engram.models.store import Store, Value
+from engram.models.tombstones import TombstoneKind, add_tombstones
 from engram.models.uuids import pack_uuid
+
+#: Statuses of memories in force.
+LIVING = ("active", "provisional")
+#: Action in the history of a memory that came back because what had replaced it went.
+RESTORE = "restore"
 
 
 def add_episode(
@@ -94,7 +100,59 @@ def change_episode(
         {k: now[k] for k in keys},
         run_id=run_id,
     )
+    if episode.status in LIVING and after.status not in LIVING and not after.superseded_by:
+        restore_predecessors(store, after, "what had replaced it is no longer in force", run_id=run_id)
     return after
+
+
+def restore_predecessors(store: Store, successor: Episode, reason: str, *, run_id: int | None = None) -> list[Episode]:
+    """Put back into force what a memory had replaced, since it went without a successor. Inside ``writing``.
+
+    Of a chain only the last link comes back. What was merged into the successor stays archived, and what that had
+    replaced comes back in its place.
+    """
+    restored = []
+    for one in predecessors_of(store, successor):
+        restored.append(
+            change_episode(
+                store, one, RESTORE, reason, run_id=run_id,
+                status=_status_before(store, one), superseded_by="", valid_to_ms=None,
+            )
+        )  # fmt: skip
+    return restored
+
+
+def predecessors_of(store: Store, successor: Episode) -> list[Episode]:
+    """The memories that come back into force when this one goes without a successor."""
+    found, todo, seen = [], [successor.episode_id], set()
+    while todo:
+        episode_id = todo.pop(0)
+        seen.add(episode_id)
+        for one in select_episodes(store, "e.superseded_by = ? AND e.superseded_by <> ''", (episode_id,)):
+            if one.status == "superseded":
+                found.append(one)
+            elif one.status == "archived" and one.episode_id not in seen:
+                todo.append(one.episode_id)
+    return found
+
+
+def restore_orphans(store: Store) -> list[Episode]:
+    """Put back into force what is superseded by a memory that is not there. Inside ``writing``."""
+    orphaned = "e.status = 'superseded' AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = e.superseded_by)"
+    return [
+        change_episode(
+            store, one, RESTORE, "what had replaced it is not there",
+            status=_status_before(store, one), superseded_by="", valid_to_ms=None,
+        )
+        for one in select_episodes(store, orphaned)
+    ]  # fmt: skip
+
+
+def _status_before(store: Store, episode: Episode) -> str:
+    """The status in force that a superseded memory had."""
+    sql = "SELECT before FROM history WHERE episode_id = ? AND action = 'supersede' ORDER BY id DESC LIMIT 1"
+    status = json.loads(store.value(sql, (episode.episode_id,)) or "{}").get("status")
+    return status if status in LIVING else "active"
 
 
 def note_access(store: Store, episode_id: str) -> None:
@@ -111,12 +169,14 @@ def note_access(store: Store, episode_id: str) -> None:
         )
 
 
-def delete_episode(store: Store, episode: Episode) -> None:
-    """Forget an episode for good: row, index, vector, entities, history, injections. Inside ``writing``.
+def delete_episode(store: Store, episode: Episode, *, is_purge: bool = False) -> None:
+    """Delete an episode for good: row, index, vector, entities, history, injections. Inside ``writing``.
 
-    Leaves tombstones for its id and its slot, so that neither an import nor the extractor brings it back.
+    Tombstones for its id and its slot keep it from coming back by itself; those of a purge say no more than that,
+    those of a forget also keep an import and a restore from bringing it back. What it had replaced gets its successor
+    as its own; where it has none, it comes back into force.
     """
-    now = store.now_ms()
+    _release_predecessors(store, episode)
     unindex_episode(store, episode.id)
     store.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
     store.run("DELETE FROM evidence WHERE episode_ref = ?", (episode.id,))
@@ -124,13 +184,25 @@ def delete_episode(store: Store, episode: Episode) -> None:
     store.run("DELETE FROM entity WHERE id NOT IN (SELECT entity_id FROM episode_entity)")
     store.run("DELETE FROM history WHERE episode_id = ?", (episode.episode_id,))
     store.run("DELETE FROM injection WHERE episode_id = ?", (episode.episode_id,))
-    store.run(
-        "UPDATE episode SET superseded_by = '' WHERE superseded_by = ? AND superseded_by <> ''", (episode.episode_id,)
-    )
+    store.run("DELETE FROM contradiction WHERE older_id = ? OR newer_id = ?", (episode.episode_id, episode.episode_id))
     store.run("DELETE FROM episode WHERE id = ?", (episode.id,))
-    store.run("INSERT OR IGNORE INTO tombstone VALUES ('episode', ?, ?)", (episode.episode_id.encode(), now))
+    add_tombstones(store, TombstoneKind.PURGED if is_purge else TombstoneKind.EPISODE, [episode.episode_id.encode()])
     if episode.slot:
-        store.run("INSERT OR IGNORE INTO tombstone VALUES ('slot', ?, ?)", (episode.slot.encode(), now))
+        slot_kind = TombstoneKind.PURGED_SLOT if is_purge else TombstoneKind.SLOT
+        add_tombstones(store, slot_kind, [episode.slot.encode()])
+
+
+def _release_predecessors(store: Store, episode: Episode) -> None:
+    """Give what an episode had replaced its own successor, or put it back into force; the id stands nowhere then."""
+    successor = find_episode(store, episode.superseded_by) if episode.superseded_by else None
+    restored = [(one, _status_before(store, one)) for one in predecessors_of(store, episode)] if not successor else []
+    store.run(
+        "UPDATE episode SET superseded_by = ? WHERE superseded_by = ? AND superseded_by <> ''",
+        ("" if successor is None else successor.episode_id, episode.episode_id),
+    )
+    for one, status in restored:
+        released = dataclasses.replace(one, superseded_by="")
+        change_episode(store, released, RESTORE, "what had replaced it is gone", status=status, valid_to_ms=None)
 
 
 def _values(episode: Episode) -> dict[str, Value]:

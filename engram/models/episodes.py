@@ -221,11 +221,6 @@ def evidence_of(store: Store, row_id: int) -> list[Evidence]:
     return [Evidence(unpack_uuid(row[0]), row[1], row[2]) for row in rows]
 
 
-def is_slot_forgotten(store: Store, slot: str) -> bool:
-    """True where the user forgot what this slot held."""
-    return store.row("SELECT 1 FROM tombstone WHERE kind = 'slot' AND key = ?", (slot.encode(),)) is not None
-
-
 def related_episodes(store: Store, episode: Episode, limit: int = 5) -> list[Episode]:
     """Episodes that share the most, and the rarest, entities with this one; never of another project, never suspect."""
     rows = store.rows(

@@ -6,19 +6,16 @@ import json
 from collections.abc import Callable, Sequence
 
 from engram.models.entries import entries_of_turn, turn_of_entry
-from engram.models.episode_changes import delete_episode
+from engram.models.episode_changes import delete_episode, restore_orphans
 from engram.models.episodes import Episode, episodes_by_row, evidence_of, select_episodes
+from engram.models.erasing import begin_anew, erase_words
 from engram.models.notes import drop_note
 from engram.models.store import Store
+from engram.models.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
 from engram.models.turns import delete_turn
-from engram.models.uuids import pack_uuid
+from engram.models.uuids import pack_uuid, unpack_uuid
 
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
-
-
-def is_episode_forgotten(store: Store, episode_id: str) -> bool:
-    """True where the user forgot the memory of this id."""
-    return store.row("SELECT 1 FROM tombstone WHERE kind = 'episode' AND key = ?", (episode_id.encode(),)) is not None
 
 
 def turn_ids_of(store: Store, episode: Episode) -> list[int]:
@@ -57,14 +54,59 @@ def sessions_of_turns(store: Store, turn_ids: Sequence[int]) -> list[str]:
     return list(dict.fromkeys(str(one) for one in found if one is not None))
 
 
-def delete_memories(store: Store, memories: Sequence[Episode], turn_ids: Sequence[int]) -> None:
-    """Delete episodes and turns with everything that hangs on them; tombstones stay. Inside ``writing``."""
-    for one in memories:
-        _cut_from_others(store, one)
-        delete_episode(store, one)
-    for turn_id in turn_ids:
-        _forget_rolling_summary(store, turn_id)
-        delete_turn(store, turn_id)
+def delete_forgotten(store: Store, forgotten: Forgotten) -> int:
+    """Delete memories, turns and words with everything that hangs on them; tombstones stay. Inside ``writing``.
+
+    Works on any open memory: what is not there is passed over. Returns how many memories and turns went or changed.
+    """
+    done = 0
+    add_entry_tombstones(store, forgotten)
+    for episode_id in forgotten.episode_ids:
+        for episode in select_episodes(store, "e.episode_id = ?", (episode_id,)):
+            delete_episode(store, episode)
+            done += 1
+        _cut_from_others(store, episode_id)
+    for key in forgotten.turn_keys:
+        for (turn_id,) in store.rows("SELECT id FROM turn WHERE key = ?", (key,)):
+            begin_anew(store, int(turn_id))
+            delete_turn(store, int(turn_id))
+            done += 1
+    return done + erase_words(store, forgotten.erased)
+
+
+def apply_tombstones(store: Store) -> int:
+    """Delete everything that the tombstones of an open memory name; returns how much there was.
+
+    Call it after tombstones or memories came from elsewhere: a restore, an import, a migration, a file set aside.
+    What a purge left may stay; what is superseded by a memory that is not there comes back into force.
+    """
+    with store.writing():
+        gone = select_episodes(
+            store,
+            "EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.episode_id AS BLOB)) "
+            "OR EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.slot AS BLOB))",
+            (TombstoneKind.EPISODE.value, TombstoneKind.SLOT.value),
+        )
+        turn_ids = [
+            int(row[0])
+            for row in store.rows(
+                "SELECT t.id FROM turn t JOIN tombstone d ON d.kind = ? AND d.key = CAST(t.key AS BLOB)",
+                (TombstoneKind.TURN.value,),
+            )
+        ]
+        resting = episodes_resting_on(store, turn_ids)
+        erased = store.rows(
+            "SELECT key FROM tombstone WHERE kind IN (?, ?)", (TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value)
+        )
+        done = delete_forgotten(
+            store,
+            Forgotten(
+                episode_ids=tuple(dict.fromkeys(episode.episode_id for episode in [*gone, *resting])),
+                turn_keys=tuple(turn_keys(store, turn_ids)),
+                erased=tuple(unpack_uuid(row[0]) for row in erased),
+            ),
+        )
+        return done + len(restore_orphans(store))
 
 
 def drop_notes(store: Store, paths: Sequence[str]) -> None:
@@ -90,38 +132,20 @@ def clean_runs(store: Store, is_kept: Callable[[str], bool]) -> None:
             store.run("UPDATE run SET report = ? WHERE id = ?", (json.dumps(changed, ensure_ascii=False), run_id))
 
 
-def _cut_from_others(store: Store, episode: Episode) -> None:
+def _cut_from_others(store: Store, episode_id: str) -> None:
     """Take a memory's words out of the history of others: a merge keeps what it merged."""
-    pattern = f"%{episode.episode_id}%"
+    pattern = f"%{episode_id}%"
     store.run("DELETE FROM history WHERE before LIKE ? OR after LIKE ? OR reason LIKE ?", (pattern, pattern, pattern))
 
 
-def _forget_rolling_summary(store: Store, turn_id: int) -> None:
-    """A session's rolling summary may tell what the turn said; the next extraction begins it anew."""
-    store.run(
-        "UPDATE session SET rolling_summary = '' WHERE id = (SELECT session_ref FROM turn WHERE id = ?)", (turn_id,)
-    )
-
-
-def forget_in_copy(
-    store: Store, episode_ids: Sequence[str], turn_keys: Sequence[str], is_kept: Callable[[str], bool]
-) -> int:
-    """Delete the same memories and turns in a copy of the database; returns how many rows there were. In ``writing``.
+def forget_in_copy(store: Store, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> int:
+    """Delete the same in a copy of the database; returns how many memories and turns there were. In ``writing``.
 
     The copy's whole index of notes goes too: it may hold lines that the files no longer have, and is made from them.
     """
-    done = 0
     clean_runs(store, is_kept)
     drop_notes(store, [str(row[0]) for row in store.rows("SELECT path FROM note")])
-    for episode_id in episode_ids:
-        for one in select_episodes(store, "e.episode_id = ?", (episode_id,)):
-            delete_memories(store, [one], [])
-            done += 1
-    for key in turn_keys:
-        for (turn_id,) in store.rows("SELECT id FROM turn WHERE key = ?", (key,)):
-            delete_memories(store, [], [int(turn_id)])
-            done += 1
-    return done
+    return delete_forgotten(store, forgotten)
 
 
 def turn_keys(store: Store, turn_ids: Sequence[int]) -> list[str]:

@@ -43,7 +43,17 @@ def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, in
 
 def drop_passages(store: Store, turn_id: int) -> None:
     """Remove a turn's passages, their vectors and every trace in the text index. Inside ``writing``."""
-    ids = [int(row[0]) for row in store.rows("SELECT id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))]
+    rows = store.rows("SELECT id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))
+    _drop(store, [int(row[0]) for row in rows])
+
+
+def drop_passages_of_texts(store: Store, turn_id: int, said_ids: Sequence[int]) -> None:
+    """Remove the passages of some texts of a turn as ``drop_passages`` does. Inside ``writing``."""
+    rows = store.rows("SELECT id, said_id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))
+    _drop(store, [int(row_id) for row_id, said_id in rows if said_id in set(said_ids)])
+
+
+def _drop(store: Store, ids: Sequence[int]) -> None:
     if not ids:
         return
     beside = _neighbours(store, ids)

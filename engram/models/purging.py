@@ -59,7 +59,7 @@ def begin_purge(store: Store) -> int:
 def purge_episodes(store: Store, run_id: int, some: Sequence[Episode]) -> None:
     """Delete memories with index, vectors, evidence and history, and log that; turns stay. Inside ``writing``.
 
-    Tombstones keep the extractor and an import from making them again.
+    Tombstones keep the extractor from making them again by itself.
     """
     row = store.row("SELECT report FROM run WHERE id = ?", (run_id,))
     report = json.loads(row[0]) if row else {}
@@ -69,7 +69,7 @@ def purge_episodes(store: Store, run_id: int, some: Sequence[Episode]) -> None:
             "SELECT DISTINCT run_id FROM history WHERE episode_id = ? AND run_id IS NOT NULL", (one.episode_id,)
         )
         runs |= {int(found[0]) for found in touched}
-        delete_episode(store, one)
+        delete_episode(store, one, is_purge=True)
     report = {
         "episodes": [*report.get("episodes", []), *(one.episode_id for one in some)],
         "touched_runs": sorted(runs),

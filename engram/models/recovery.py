@@ -18,6 +18,7 @@ from engram.models.backup import drop_database
 from engram.models.episodes import Episode
 from engram.models.pauses import carry_pauses
 from engram.models.store import Store, move_aside
+from engram.models.tombstones import is_episode_gone, is_slot_gone
 
 logger = logging.getLogger(__name__)
 
@@ -124,12 +125,11 @@ def _carry(store: Store, source: Store, one: Episode) -> bool:
 
 
 def _is_known(store: Store, one: Episode) -> bool:
-    forgotten = store.row("SELECT 1 FROM tombstone WHERE kind = 'episode' AND key = ?", (one.episode_id.encode(),))
-    if forgotten is not None or episodes.find_episode(store, one.episode_id) is not None:
+    if is_episode_gone(store, one.episode_id) or episodes.find_episode(store, one.episode_id) is not None:
         return True
     if one.slot is None:
         return False
-    return episodes.is_slot_forgotten(store, one.slot) or episodes.episode_by_slot(store, one.slot) is not None
+    return is_slot_gone(store, one.slot) or episodes.episode_by_slot(store, one.slot) is not None
 
 
 def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:

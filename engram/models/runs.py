@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engram.models import episode_changes, episode_history, episode_index, episodes
 from engram.models.episode_history import add_history
-from engram.models.episodes import Episode
+from engram.models.episodes import Episode, Evidence
 from engram.models.packed import pack_text
 from engram.models.store import Store, Value
 from engram.models.uuids import pack_uuid
@@ -18,9 +18,11 @@ from engram.models.uuids import pack_uuid
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One consolidation."""
+    """One consolidation, or what one extraction, save or decision changed in older memories."""
 
     id: int
+    #: One of ``UNDOABLE_KINDS``.
+    kind: str
     started_at_ms: int
     ended_at_ms: int | None
     #: running, done, undone.
@@ -31,23 +33,47 @@ class Run:
     report: Mapping[str, Any]
 
 
-_RUN = "SELECT id, started_at_ms, ended_at_ms, state, position, report FROM run WHERE kind = 'consolidate'"
+#: Runs that are listed and can be undone. A purge is logged beside them, and is final.
+UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide")
+_RUN = (
+    "SELECT id, kind, started_at_ms, ended_at_ms, state, position, report FROM run "
+    f"WHERE kind IN ({', '.join(repr(kind) for kind in UNDOABLE_KINDS)})"
+)
 
 
 def _run(row: Sequence[Any]) -> Run:
-    return Run(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]))
+    return Run(row[0], row[1], row[2], row[3], row[4], row[5], json.loads(row[6]))
 
 
 def begin_run(store: Store) -> Run:
     """The run that was interrupted, to go on with, or a new one."""
     with store.writing():
-        found = store.row(f"{_RUN} AND state = 'running' ORDER BY id DESC LIMIT 1")
+        found = store.row(f"{_RUN} AND kind = 'consolidate' AND state = 'running' ORDER BY id DESC LIMIT 1")
         if found is not None:
             return _run(found)
         run_id = store.insert(
             "INSERT INTO run (kind, started_at_ms, state) VALUES ('consolidate', ?, 'running')", (store.now_ms(),)
         )
-        return Run(run_id, store.now_ms(), None, "running", "", {})
+        return Run(run_id, "consolidate", store.now_ms(), None, "running", "", {})
+
+
+def add_run(store: Store, kind: str, report: Mapping[str, Any] | None = None) -> int:
+    """Log a run that is done with this transaction or soon after it; returns its number. May be inside ``writing``."""
+    with store.writing():
+        return store.insert(
+            "INSERT INTO run (kind, started_at_ms, ended_at_ms, state, report) VALUES (?, ?, ?, 'done', ?)",
+            (kind, store.now_ms(), store.now_ms(), json.dumps(report or {}, ensure_ascii=False)),
+        )
+
+
+def close_run(store: Store, run_id: int, lines: Sequence[str]) -> None:
+    """Keep what a run did; one that changed nothing goes from the log."""
+    with store.writing():
+        if store.row("SELECT 1 FROM history WHERE run_id = ? LIMIT 1", (run_id,)) is None:
+            store.run("DELETE FROM run WHERE id = ?", (run_id,))
+        else:
+            report = json.dumps({"lines": list(lines)}, ensure_ascii=False)
+            store.run("UPDATE run SET report = ?, ended_at_ms = ? WHERE id = ?", (report, store.now_ms(), run_id))
 
 
 def find_run(store: Store, run_id: int) -> Run | None:
@@ -69,7 +95,7 @@ def update_run(store: Store, run: Run, *, position: str, report: Mapping[str, An
             "UPDATE run SET position = ?, report = ?, state = ?, ended_at_ms = ? WHERE id = ?",
             (position, json.dumps(report, ensure_ascii=False), state, ended, run.id),
         )
-    return Run(run.id, run.started_at_ms, ended, state, position, report)
+    return Run(run.id, run.kind, run.started_at_ms, ended, state, position, report)
 
 
 def pack_content(store: Store, episode: Episode, run_id: int | None, reason: str) -> None:
@@ -107,6 +133,18 @@ def add_merged_evidence(store: Store, kept: Episode, merged: Episode, run_id: in
                     run_id=run_id)  # fmt: skip
 
 
+def add_seen_evidence(
+    store: Store, episode: Episode, evidence: Sequence[Evidence], reason: str, run_id: int | None
+) -> bool:
+    """Add entries to what a memory rests on, logged so that it can be taken back; whether any was new. Inside ``writing``."""
+    before = int(store.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (episode.id,)))
+    episode_changes.add_evidence(store, episode.id, [entry for entry in evidence if entry.uuid])
+    after = int(store.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (episode.id,)))
+    if after > before:
+        add_history(store, episode.episode_id, "evidence", reason, {"count": before}, {"count": after}, run_id=run_id)
+    return after > before
+
+
 def drop_evidence_beyond(store: Store, row_id: int, count: int) -> None:
     """Keep only the first ``count`` pieces of evidence. Inside ``writing``."""
     store.run(
@@ -114,6 +152,16 @@ def drop_evidence_beyond(store: Store, row_id: int, count: int) -> None:
         "(SELECT seq FROM evidence WHERE episode_ref = ? ORDER BY seq LIMIT ?)",
         (row_id, row_id, count),
     )
+
+
+def drop_evidence(store: Store, row_id: int, uuids: Iterable[str]) -> None:
+    """Take entries out of what a memory rests on. Inside ``writing``."""
+    store.run_many("DELETE FROM evidence WHERE episode_ref = ? AND uuid = ?", [(row_id, pack_uuid(u)) for u in uuids])
+
+
+def drop_history(store: Store, episode_id: str) -> None:
+    """Forget a memory's history, since it tells what was forgotten. Inside ``writing``."""
+    store.run("DELETE FROM history WHERE episode_id = ?", (episode_id,))
 
 
 def drop_history_of_run(store: Store, run_id: int) -> None:

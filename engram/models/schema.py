@@ -208,6 +208,14 @@ VERSION_3 = (
 #: Version 4: one group of statements a subject.
 VERSION_4: tuple[str, ...] = (
     # -- forgetting, undo and contradictions
+    # two memories in force that cannot both hold, of which at least one is a person's; decision is '' while open
+    """CREATE TABLE contradiction (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, older_id TEXT NOT NULL, newer_id TEXT NOT NULL, reason TEXT NOT NULL,
+        decision TEXT NOT NULL DEFAULT '', made_at_ms INTEGER NOT NULL, decided_at_ms INTEGER,
+        UNIQUE (older_id, newer_id))""",
+    # what is superseded by a memory that is gone comes back into force
+    "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
+    "AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = episode.superseded_by)",
     # -- notes
     # -- projects that move
     # -- sessions, turns and extraction

@@ -18,6 +18,7 @@ from engram.models.packed_entries import in_order, pack_entries, unpack_entries
 from engram.models.passages import add_passages, drop_passages
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
+from engram.models.tombstones import TombstoneKind, add_tombstones
 from engram.models.uuids import pack_uuid, unpack_uuid
 from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
 
@@ -71,8 +72,12 @@ def write_turns(store: Store, turns: Sequence[Turn], session: SessionRow, transc
     said: list[tuple[int, int, Said]] = []
     for turn in turns:
         turn_id, is_new = _write_row(store, turn, session, transcript_id)
-        have = 0 if is_new else int(store.value("SELECT count(*) FROM said WHERE turn_id = ?", (turn_id,)))
-        said += [(turn_id, seq, one) for seq, one in enumerate(turn.said[have:], have)]
+        have, next_seq = 0, 0
+        if not is_new:
+            # Places of erased texts stay free, so that the highest place tells more than the number.
+            sql = "SELECT count(*), coalesce(max(seq), -1) + 1 FROM said WHERE turn_id = ?"
+            have, next_seq = map(int, store.row(sql, (turn_id,)) or (0, 0))
+        said += [(turn_id, seq, one) for seq, one in enumerate(turn.said[have:], next_seq)]
         ids.append(turn_id)
     add_passages(store, session, _write_said(store, said))
     return ids
@@ -263,13 +268,12 @@ def delete_turn(store: Store, turn_id: int) -> list[str]:
 
     Returns the uuids of its entries.
     """
-    now = store.now_ms()
     uuids = [entry.uuid for entry in entries_of_turn(store, turn_id)]
     key = store.value("SELECT key FROM turn WHERE id = ?", (turn_id,))
     drop_passages(store, turn_id)
-    store.run_many("INSERT OR IGNORE INTO tombstone VALUES ('entry', ?, ?)", [(pack_uuid(uuid), now) for uuid in uuids])
+    add_tombstones(store, TombstoneKind.ENTRY, map(pack_uuid, uuids))
     if key is not None:
-        store.run("INSERT OR IGNORE INTO tombstone VALUES ('turn', ?, ?)", (str(key).encode(), now))
+        add_tombstones(store, TombstoneKind.TURN, [str(key).encode()])
     _delete_rows(store, turn_id)
     return uuids
 

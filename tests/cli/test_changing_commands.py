@@ -102,7 +102,7 @@ def test_forget_shows_what_goes_and_nothing_brings_it_back(
     one = next(e for e in episodes.all_episodes(filled) if "vat_cents" in e.summary)
     turns = filled.value("SELECT count(*) FROM turn")
 
-    shown = run("forget", one.episode_id, stdin="y\n").stdout
+    shown = run("forget", one.episode_id, stdin="source\n").stdout
 
     assert one.episode_id in shown
     assert filled.value("SELECT count(*) FROM turn") < turns
@@ -112,15 +112,30 @@ def test_forget_shows_what_goes_and_nothing_brings_it_back(
     assert "vat_cents" not in json.dumps(run_json("search", "vat_cents rounds half up", "--limit", "50"))
 
 
-def test_forget_can_keep_the_turns(filled: Store, run_json: RunJson) -> None:
+@pytest.mark.parametrize("flags", [("--yes",), ("--yes", "--only-memory")])
+def test_forget_takes_the_memory_and_its_words_and_no_turn(
+    filled: Store, run_json: RunJson, flags: tuple[str, ...]
+) -> None:
     one = episodes.all_episodes(filled)[0]
+    before = {episode.episode_id for episode in episodes.all_episodes(filled)}
     turns = filled.value("SELECT count(*) FROM turn")
 
-    report = run_json("forget", one.episode_id, "--yes", "--keep-turns")
+    report = run_json("forget", one.episode_id, *flags)
 
     assert report["forgotten"] == [one.episode_id]
+    assert report["summary"] == one.summary
     assert report["turns"] == 0
+    assert {episode.episode_id for episode in episodes.all_episodes(filled)} == before - {one.episode_id}
     assert filled.value("SELECT count(*) FROM turn") == turns
+
+
+def test_forget_asks_which_and_does_nothing_unless_told(filled: Store, run: Run) -> None:
+    one = episodes.all_episodes(filled)[0]
+
+    shown = run("forget", one.episode_id, stdin="\n", code=1).stdout
+
+    assert "whole turns" in shown
+    assert episodes.find_episode(filled, one.episode_id) == one
 
 
 def test_forget_for_a_script_needs_yes(filled: Store, run: Run) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation.forget import forget_episode, plan_forget
+from engram.consolidation.forget import forget_episode
+from engram.consolidation.forget_plan import plan_forget
 from engram.errors import NotFound
 from engram.ingest.service import ingest_file
-from engram.models import episode_changes, episode_history, episodes, forgetting, injections, runs, vectors
+from engram.models import episode_changes, episode_history, episodes, injections, runs, tombstones, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.store import Store, open_store
@@ -117,7 +118,7 @@ def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, t
     spread(store, home, target)
     assert all(word.encode() in everything(home) for word in WORDS)
 
-    report = forget_episode(store, home, target.episode_id, keep_turns=False)
+    report = forget_episode(store, home, target.episode_id, also_source=True)
     index_notes(store, Settings(), redact)
     store.checkpoint("TRUNCATE")
 
@@ -133,7 +134,7 @@ def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) ->
     other = remember(store, "The mast stays brown", 2)
     spread(store, home, target)
 
-    forget_episode(store, home, target.episode_id, keep_turns=False)
+    forget_episode(store, home, target.episode_id, also_source=True)
 
     assert episodes.find_episode(store, other.episode_id) is not None
     assert [one.turn.prompt for one in turns_of_session(store, 1)] == ["Which colour has the hull?", "And the mast?"]
@@ -152,7 +153,7 @@ def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) ->
 def test_another_reading_does_not_bring_the_turn_back(
     store: Store, home: Home, target: Episode, transcript: Path
 ) -> None:
-    forget_episode(store, home, target.episode_id, keep_turns=False)
+    forget_episode(store, home, target.episode_id, also_source=True)
 
     copy = transcript.with_name("5f0e4e0e-5d62-4ae0-9e42-000000000002.jsonl")
     copy.write_bytes(transcript.read_bytes())
@@ -165,22 +166,23 @@ def test_another_reading_does_not_bring_the_turn_back(
 
 
 def test_the_extractor_cannot_keep_it_again(store: Store, home: Home, target: Episode) -> None:
-    forget_episode(store, home, target.episode_id, keep_turns=True)
+    forget_episode(store, home, target.episode_id, also_source=False)
 
     assert target.slot is not None
-    assert episodes.is_slot_forgotten(store, target.slot)
-    assert forgetting.is_episode_forgotten(store, target.episode_id)
+    assert tombstones.is_slot_gone(store, target.slot)
+    assert tombstones.is_episode_forgotten(store, target.episode_id)
     assert len(turns_of_session(store, 1)) == 3
 
 
 def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: Home, target: Episode) -> None:
     beside = remember(store, "Xylocarpa oil protects the hull", 1)
 
-    memories, turn_ids = plan_forget(store, target.episode_id, keep_turns=False)
-    report = forget_episode(store, home, target.episode_id, keep_turns=False)
+    plan = plan_forget(store, target.episode_id, also_source=True)
+    report = forget_episode(store, home, target.episode_id, also_source=True)
 
-    assert [one.episode_id for one in memories] == list(report.episode_ids) == [target.episode_id, beside.episode_id]
-    assert len(turn_ids) == 1
+    assert [one.episode_id for one in plan.memories] == [target.episode_id, beside.episode_id]
+    assert list(report.episode_ids) == [target.episode_id, beside.episode_id]
+    assert len(plan.turn_ids) == 1
     assert "2 memories" in report.describe()
 
 
@@ -194,7 +196,7 @@ def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: 
         assert merged is not None
         episode_changes.change_episode(store, merged, "undo", "split", summary=other.summary)
 
-    forget_episode(store, home, target.episode_id, keep_turns=True)
+    forget_episode(store, home, target.episode_id, also_source=False)
 
     told = [dataclasses.asdict(one) for one in episode_history.history_of(store, other.episode_id)]
     assert target.episode_id not in json.dumps(told)
@@ -204,7 +206,7 @@ def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, ta
     home.backups.mkdir(mode=0o700)
     (home.backups / "broken.db").write_bytes(b"zanzibarian, but no database at all" * 100)
 
-    report = forget_episode(store, home, target.episode_id, keep_turns=False)
+    report = forget_episode(store, home, target.episode_id, also_source=True)
 
     assert report.dropped_backups == 1
     assert not (home.backups / "broken.db").exists()
@@ -212,4 +214,4 @@ def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, ta
 
 def test_what_is_not_there_cannot_be_forgotten(store: Store, home: Home) -> None:
     with pytest.raises(NotFound):
-        forget_episode(store, home, "ep_000000000000", keep_turns=False)
+        forget_episode(store, home, "ep_000000000000", also_source=True)

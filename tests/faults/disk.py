@@ -202,7 +202,7 @@ class Life:
     def forget(self, store: Store) -> None:
         for one in all_episodes(store):
             if one.summary == "Explain importer 1":
-                forget_episode(store, self.home, one.episode_id, keep_turns=False)
+                forget_episode(store, self.home, one.episode_id, also_source=True)
 
     def live(self, store: Store) -> int:
         """Do every step until it works; returns how many failed."""

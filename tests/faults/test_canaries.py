@@ -179,8 +179,8 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     index_notes(store, settings, redact)
     assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
 
-    forget_episode(store, places, target.episode_id, keep_turns=False)
-    forget_episode(store, places, saved.episode_id, keep_turns=False)
+    forget_episode(store, places, target.episode_id, also_source=True)
+    forget_episode(store, places, saved.episode_id, also_source=True)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -201,7 +201,7 @@ def test_another_programs_database_that_was_set_aside_is_never_touched(settings:
     foreign.write_bytes(b"theirs")
     saved = save_memory(store, "Something to forget", redact, scope="global")
 
-    forget_episode(store, settings.places, saved.episode_id, keep_turns=False)
+    forget_episode(store, settings.places, saved.episode_id, also_source=True)
 
     assert foreign.read_bytes() == b"theirs"
     assert set_aside(foreign, "memory.v2.db").name != "memory.v2.db"

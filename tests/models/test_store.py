@@ -16,6 +16,7 @@ from engram.models import (
     episodes,
     fulltext,
     sessions,
+    tombstones,
     transcripts,
     turns,
     uuids,
@@ -158,7 +159,7 @@ def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None
         episode_changes.delete_episode(store, made)
 
     assert episodes.find_episode(store, made.episode_id) is None
-    assert episodes.is_slot_forgotten(store, slot)
+    assert tombstones.is_slot_gone(store, slot)
 
 
 def test_vectors_of_forgotten_rows_are_not_stored(store: Store) -> None:

@@ -1,0 +1,95 @@
+"""Tombstones: what was forgotten or purged, so that nothing brings it back. They hold ids and hashes, never text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engram.models.store import Store
+from engram.models.uuids import pack_uuid, unpack_uuid
+
+
+class TombstoneKind(StrEnum):
+    """What a tombstone stands for; the value of the column ``kind``."""
+
+    #: A forgotten memory, by its id. Neither an import nor a restore brings it back.
+    EPISODE = "episode"
+    #: The slot of a forgotten memory: no extractor makes the same memory of the same turn again.
+    SLOT = "slot"
+    #: A forgotten turn, by its key, and each of its entries: they are never read again.
+    TURN = "turn"
+    ENTRY = "entry"
+    #: An entry whose words are erased while its turn stays: no reading stores its text again.
+    WORDS = "words"
+    #: An entry that a forgotten memory rested on: it is never evidence for a new automatic memory.
+    EVIDENCE = "evidence"
+    #: A purged memory, by its id, and its slot: it is not made again by itself, but its words may stay.
+    PURGED = "purged"
+    PURGED_SLOT = "purged-slot"
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What one forget takes away, named so that it means the same in every copy of the database."""
+
+    episode_ids: tuple[str, ...] = ()
+    turn_keys: tuple[str, ...] = ()
+    #: Entries whose words go, by uuid; a queued prompt has none and goes by the key of its turn.
+    erased: tuple[str, ...] = ()
+    #: Entries that are never evidence for a new automatic memory again.
+    barred: tuple[str, ...] = ()
+
+
+def add_tombstones(store: Store, kind: TombstoneKind, keys: Iterable[bytes]) -> None:
+    """Add tombstones of one kind; those that exist stay as they are. Inside ``writing``."""
+    now = store.now_ms()
+    store.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", [(kind.value, key, now) for key in keys])
+
+
+def add_entry_tombstones(store: Store, forgotten: Forgotten) -> None:
+    """Bar the entries that forgotten memories rested on. Inside ``writing``."""
+    add_tombstones(store, TombstoneKind.WORDS, map(pack_uuid, forgotten.erased))
+    add_tombstones(store, TombstoneKind.EVIDENCE, map(pack_uuid, forgotten.barred))
+
+
+def is_episode_forgotten(store: Store, episode_id: str) -> bool:
+    """True where the user forgot the memory of this id."""
+    return _has_any(store, (TombstoneKind.EPISODE,), episode_id)
+
+
+def is_episode_gone(store: Store, episode_id: str) -> bool:
+    """True where the memory of this id was forgotten or purged."""
+    return _has_any(store, (TombstoneKind.EPISODE, TombstoneKind.PURGED), episode_id)
+
+
+def is_slot_gone(store: Store, slot: str) -> bool:
+    """True where the memory of this slot was forgotten or purged: no extractor makes it again."""
+    return _has_any(store, (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT), slot)
+
+
+def erased_entries(store: Store, uuids: Collection[str]) -> set[str]:
+    """Those of the entries whose words must not be stored."""
+    return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.ENTRY))
+
+
+def barred_entries(store: Store, uuids: Collection[str]) -> set[str]:
+    """Those of the entries that must not be evidence for a new automatic memory."""
+    return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.EVIDENCE, TombstoneKind.ENTRY))
+
+
+def _has_any(store: Store, kinds: Sequence[TombstoneKind], key: str) -> bool:
+    marks = ", ".join("?" * len(kinds))
+    sql = f"SELECT 1 FROM tombstone WHERE kind IN ({marks}) AND key = ?"
+    return store.row(sql, (*(kind.value for kind in kinds), key.encode())) is not None
+
+
+def _among(store: Store, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
+    """Those of the entries that have a tombstone of one of the kinds."""
+    keys = [pack_uuid(uuid) for uuid in uuids if uuid]
+    marks = ", ".join("?" * len(kinds))
+    names = [kind.value for kind in kinds]
+    if not keys or store.row(f"SELECT 1 FROM tombstone WHERE kind IN ({marks}) LIMIT 1", names) is None:
+        return set()
+    sql = f"SELECT key FROM tombstone WHERE kind IN ({marks}) AND key IN"
+    return {unpack_uuid(row[0]) for row in store.rows_among(sql, keys, names)}
