@@ -9,8 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from engram.cli.bench_homes import Homes
-from engram.cli.bench_prompts import as_one_project
+import click
+
+from engram.cli.bench_homes import Homes, open_homes
+from engram.cli.bench_prompts import as_one_project, inject_for, read_prompts
+from engram.cli.workspace import Workspace
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
@@ -19,6 +22,7 @@ from engram.extraction.service import extract_session
 from engram.models.episodes import all_episodes, evidence_of
 from engram.models.sessions import SessionRow, list_sessions
 from engram.models.store import Store, open_store
+from engram.search.bench.datasets import read_code_questions
 from engram.search.bench.memories import embed_all
 from engram.search.service import Searcher
 from engram.settings import Settings
@@ -108,6 +112,31 @@ class AnsweredMemories:
 def _waves(sessions: Sequence[SessionRow]) -> list[Sequence[SessionRow]]:
     size = -(-len(sessions) // WAVES)
     return [sessions[start : start + size] for start in range(0, len(sessions), size)] if sessions else []
+
+
+def run_answers(
+    workspace: Workspace,
+    corpus: Path,
+    questions: Path,
+    answers: Path,
+    *,
+    prompts: Path | None,
+    no_model: bool,
+    keep: Path | None,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
+    """Memories by recorded answers: what would be injected for the prompts, the memories, and how much is answered."""
+    asked = read_prompts(prompts) if prompts is not None else {}
+    lines: list[dict[str, Any]] = []
+    memories: list[dict[str, Any]] = []
+    with open_homes(workspace, no_model=no_model, keep=keep) as homes:
+        made = AnsweredMemories(homes, corpus, RecordedProvider(answers))
+        for project in read_code_questions(questions):
+            with made.memory(project) as (store, searcher):
+                memories += kept_lines(store)
+                if project in asked:
+                    lines += inject_for(homes, store, searcher, asked[project])
+            click.echo(f"{project}: {made.figures()}", err=True)
+    return lines, memories, made.figures()
 
 
 def kept_lines(store: Store) -> list[dict[str, Any]]:
