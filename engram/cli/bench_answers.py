@@ -14,12 +14,16 @@ import click
 from engram.cli.bench_homes import Homes, open_homes
 from engram.cli.bench_prompts import as_one_project, inject_for, read_prompts
 from engram.cli.workspace import Workspace
+from engram.consolidation.context import Context
+from engram.consolidation.reconcile import reconcile
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.reconcile import Reconciler
 from engram.extraction.recorded import RecordedProvider, Unanswered
 from engram.extraction.service import extract_session
 from engram.models.episodes import all_episodes, evidence_of
+from engram.models.runs import add_run
 from engram.models.sessions import SessionRow, list_sessions
 from engram.models.store import Store, open_store
 from engram.search.bench.datasets import read_code_questions
@@ -107,6 +111,9 @@ class AnsweredMemories:
                 self.held_back += sum(len(later) for later in waves[number + 1 :])
                 return
             seen += [session.session_id for session in wave]
+        with store.writing():
+            run_id = add_run(store, "consolidate")
+        reconcile(Context(store, settings, run_id, reconciling=Reconciler(extractor.model)))
 
 
 def _waves(sessions: Sequence[SessionRow]) -> list[Sequence[SessionRow]]:
