@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engram.extraction.answer import MAX_PASSAGES, MOST_MEMORIES, Answer, ProposedMemory, cleaned
@@ -18,7 +17,7 @@ from engram.extraction.candidate import (
     Status,
     Voice,
 )
-from engram.extraction.gate import content_words, is_log, is_own, repeats
+from engram.extraction.gate import beginnings, content_words, is_log, is_own, repeats
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
 from engram.redaction.suspicion import why_suspect
@@ -32,8 +31,6 @@ TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
 #: Most entries that a memory rests on.
 MAX_EVIDENCE = 8
 
-#: Letters by which two forms of one word are the same.
-_BEGINNING_LETTERS = 6
 #: Words that a summary says of the speakers themselves.
 _ABOUT_THE_SPEAKERS = frozenset(("user", "assistant", "wants", "decision", "decided", "dead", "end"))
 _ELLIPSIS = re.compile(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
@@ -176,14 +173,9 @@ def _is_typed(quote: str, said: Said) -> bool:
 
 def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -> bool:
     """Whether enough of the summary's words stand in the turns that it names, or in the memory that it is about."""
-    words = _beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
     there = _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
-    return bool(words) and len(words & _beginnings(there)) >= GROUNDED_SHARE * len(words)
-
-
-def _beginnings(words: Iterable[str]) -> frozenset[str]:
-    """Words by their first letters, so that "validates" stands where "validation" was said."""
-    return frozenset(word[:_BEGINNING_LETTERS] for word in words)
+    return bool(words) and len(words & beginnings(there)) >= GROUNDED_SHARE * len(words)
 
 
 def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:
