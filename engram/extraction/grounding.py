@@ -112,7 +112,9 @@ def _candidate(
         quotes = [(quote, said) for quote, said in quotes if said.role is not Role.ASSISTANT]
     sources = [said for _, said in quotes] or [said for _, said in evidence.said]
     content = "\n\n".join([quote for quote, _ in quotes] or [said.text for said in sources]).strip()
-    is_user = all(said.role is Role.USER for said in sources)
+    is_user = all(said.role is Role.USER for said in sources) and (
+        all(said.role is Role.USER for _, said in evidence.said) or _says(content, summary)
+    )
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
     is_everywhere = context.is_global or not context.project
     # Only what the user said or chose is a wish of theirs, and only their own words hold everywhere.
@@ -176,6 +178,12 @@ def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -
     words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
     there = _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
     return bool(words) and len(words & beginnings(there)) >= GROUNDED_SHARE * len(words)
+
+
+def _says(text: str, summary: str) -> bool:
+    """Whether a text alone says what a summary says: "ok, do it" does not make the assistant's words the user's."""
+    words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    return len(words & beginnings(content_words(text))) >= GROUNDED_SHARE * len(words)
 
 
 def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:

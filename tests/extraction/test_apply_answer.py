@@ -331,3 +331,32 @@ def test_the_second_part_of_a_session_knows_what_the_first_one_brought(desk: Des
     assert len(desk.scribe.requests) == 2
     assert "so far: They exclude the .claude folder." in desk.scribe.requests[1].user
     assert all_episodes(desk.store) == []
+
+
+def test_an_assent_of_the_user_does_not_make_the_assistants_words_theirs(desk: Desk) -> None:
+    session = desk.session("Which cache?", f"I propose: {OLD}", "ok, do it", "Done, it is in Redis.")
+
+    desk.extract(session, memory(OLD, passages=["ok, do it"], evidence=["e2", "e3"]))
+
+    (kept,) = all_episodes(desk.store)
+    assert (kept.voice, kept.status) == ("assistant", "provisional")
+
+
+def test_what_the_user_typed_is_theirs_also_where_an_answer_confirms_it(desk: Desk) -> None:
+    wish = "Never push migrations by hand, fix the pipeline instead"
+    session = desk.session(wish, "Understood, I will fix the pipeline.")
+
+    desk.extract(session, memory(wish, kind="preference", evidence=["e1", "e2"]))
+
+    (kept,) = all_episodes(desk.store)
+    assert (kept.kind, kept.voice, kept.status) == ("preference", "user", "active")
+
+
+def test_a_preference_that_the_user_never_uttered_is_a_fact(desk: Desk) -> None:
+    session = desk.session("How is the weather?", "I prefer short functions with plain names in this code.")
+    wish = "Short functions with plain names are preferred in this code"
+
+    desk.extract(session, memory(wish, kind="preference", passages=[], evidence=["e2"]))
+
+    (kept,) = all_episodes(desk.store)
+    assert (kept.kind, kept.voice) == ("fact", "assistant")
