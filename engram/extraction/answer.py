@@ -91,7 +91,7 @@ def read_answer(text: str) -> Answer:
     Raises:
         ValueError: there is no answer, or none of its memories can be read.
     """
-    answer = _object_in(text)
+    answer = json_object(text)
     proposed = answer["memories"][:MOST_MEMORIES]
     memories = [memory for memory in map(_memory, proposed) if memory is not None]
     if proposed and not memories:
@@ -102,10 +102,11 @@ def read_answer(text: str) -> Answer:
 
 def read_object(text: str) -> list[Any]:
     """What stands under ``memories`` in the answer of a server that holds to no shape. Raises ValueError."""
-    return list(_object_in(text)["memories"][:MOST_MEMORIES])
+    return list(json_object(text)["memories"][:MOST_MEMORIES])
 
 
-def _object_in(text: str) -> dict[str, Any]:
+def json_object(text: str) -> dict[str, Any]:
+    """The object with ``memories`` in a text, also inside a code fence or after the model's thoughts. Raises ValueError."""
     text = text.rpartition("</think>")[2]
     start, stop = text.find("{"), text.rfind("}")
     try:

@@ -35,7 +35,8 @@ class RecordedProvider:
         """Read what is there. Raises BadRequest."""
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._answers = dict(_read(folder))
+        #: Key → the answer's text.
+        self.answers = dict(_read(folder))
         #: Keys that were asked for, in order; True where there is an answer.
         self.asked: dict[str, bool] = {}
 
@@ -47,12 +48,12 @@ class RecordedProvider:
     def complete(self, request: ModelRequest) -> ModelReply:
         """See ``Provider.complete``. Raises Unanswered."""
         key = request_key(request)[:KEY_DIGITS]
-        self.asked[key] = key in self._answers
-        if key not in self._answers:
+        self.asked[key] = key in self.answers
+        if key not in self.answers:
             write_atomic(self.folder / f"system.{request.task}.txt", request.system.encode())
             write_atomic(self.folder / f"{key}.request.txt", request.user.encode())
             raise Unanswered(f"no answer is recorded for request {key}")
-        return ModelReply(text=self._answers[key], model=self.model)
+        return ModelReply(text=self.answers[key], model=self.model)
 
     def simplify(self) -> bool:
         """See ``Provider.simplify``."""
