@@ -17,8 +17,6 @@ MAX_PASSAGES = 2
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
 KindName = Literal["decision", "preference", "fix", "fact", "state", "dead-end"]
-#: Actions that put their target out of force.
-ENDING_ACTIONS = ("corrects", "supersedes", "resolves", "retracts")
 
 
 class ProposedMemory(BaseModel):

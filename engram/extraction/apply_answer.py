@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from engram.extraction.answer import ENDING_ACTIONS
-from engram.extraction.candidate import Candidate
+from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.models.contradictions import note_contradiction
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import Episode, Evidence, find_episode

@@ -13,6 +13,8 @@ SUMMARY_CHARS = 400
 CONTENT_CHARS = 4_000
 #: Most facts a candidate lists.
 MAX_FACTS = 5
+#: Actions of a candidate that put their target out of force.
+ENDING_ACTIONS = ("corrects", "supersedes", "resolves", "retracts")
 
 
 class Kind(StrEnum):

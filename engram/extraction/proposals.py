@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from engram.extraction.answer import ENDING_ACTIONS
-from engram.extraction.candidate import Candidate
+from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.extraction.protocol import PROPOSAL, ExtractionContext, NearMemory
 
 
