@@ -70,6 +70,18 @@ def read_regular(path: Path, limit_bytes: int) -> bytes | None:
         return file.read(limit_bytes)
 
 
+def read_whole(path: Path, limit_bytes: int) -> bytes | None:
+    """Return all bytes of a regular file, ``b""`` if it does not exist.
+
+    None if the file must not be rewritten from what can be read of it: it is larger than ``limit_bytes``, a link, a
+    device or not readable.
+    """
+    data = read_regular(path, limit_bytes + 1)
+    if data is None:
+        return None if os.path.lexists(path) else b""
+    return None if len(data) > limit_bytes else data
+
+
 def make_private_folder(path: Path) -> Path:
     """Make ``path`` and its missing parents; the folder itself gets mode 0700."""
     path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)

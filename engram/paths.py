@@ -104,6 +104,11 @@ class Home:
         return self.notes / "daily"
 
     @property
+    def saved_notes(self) -> Path:
+        """Notes that were saved on purpose, by day; Engram only ever adds to them."""
+        return self.notes / "saved"
+
+    @property
     def archive_notes(self) -> Path:
         """Old sections by month."""
         return self.notes / "archive"
@@ -130,7 +135,8 @@ class Home:
             HomeError: the folder belongs to somebody else, is open to others and cannot be closed, or cannot be made.
         """
         try:
-            for folder in (self.root, self.recollections, self.notes, self.daily_notes, self.archive_notes, self.logs):
+            notes = (self.notes, self.daily_notes, self.saved_notes, self.archive_notes)
+            for folder in (self.root, self.recollections, *notes, self.logs):
                 make_private_folder(folder)
             check_private(self.root)
         except OSError as error:

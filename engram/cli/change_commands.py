@@ -1,4 +1,4 @@
-"""``engram edit``, ``pin`` and ``bad``: what a person does to one memory."""
+"""``engram edit``, ``correct``, ``pin`` and ``bad``: what a person does to one memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import click
 
 from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
-from engram.cli.output import print_json
+from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.extraction.correcting import correct_memory
 from engram.extraction.saving import edit_memory, lower_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -58,6 +59,27 @@ def _in_editor(store: Store, episode_id: str) -> str:
     return text
 
 
+@click.command("correct")
+@click.argument("episode_id", metavar="ID")
+@click.argument("text")
+@click.option("--why", required=True, help="Why it is corrected; it stands in the history.")
+@json_option
+@pass_workspace
+def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json: bool) -> None:
+    """Replace a memory that is wrong by TEXT; - reads it from the standard input.
+
+    The old one stays as superseded, with the reason in its history; a pin goes over to the new one.
+    `engram consolidate --undo RUN` takes it back.
+
+    Example: engram correct ep_0123456789ab "Deploy with make ship" --why "make deploy is gone"
+    """
+    content = sys.stdin.read() if text == "-" else text
+    with workspace.store() as store:
+        done = correct_memory(store, episode_id, content, why, workspace.redactor(), voice="user")
+        _report(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
+    wake_worker(workspace)
+
+
 @click.command("pin")
 @click.argument("episode_id", metavar="ID")
 @click.option("--off", is_flag=True, help="Take the pin away (default: pin it).")
@@ -92,4 +114,4 @@ def _report(store: Store, changed: Episode, as_json: bool, sentence: str) -> Non
     if as_json:
         print_json(episode_to_json(store, changed))
     else:
-        click.echo(sentence)
+        say(sentence)

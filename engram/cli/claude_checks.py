@@ -24,15 +24,20 @@ def check_claude(settings: Settings) -> Iterator[Check]:
     """The hooks, their interpreter, and the MCP server."""
     path = settings.claude_folder / "settings.json"
     found = _read(path)
-    commands = _commands(found)
-    ours = {event: [one for one in some if _MARK in one] for event, some in commands.items()}
-    missing = [event for event in settings_block()["hooks"] if not ours.get(event)]
+    ours = _our_commands(found)
+    wanted = _our_commands(settings_block())
+    missing = [event for event in wanted if not _scripts(wanted[event]) <= _scripts(ours.get(event, []))]
+    obsolete = [event for event in ours if event not in wanted] + _asynchronous(found)
     if found.get("disableAllHooks") is True:
         yield Check("hooks", State.BAD, f"{path} switches all hooks off (disableAllHooks)", "remove that line")
     elif missing:
-        yield Check("hooks", State.BAD, f"not in {path}: {', '.join(missing)}", _ADVICE)
+        yield Check("hooks", State.BAD, f"not in {path}, or not as they are now: {', '.join(missing)}", _ADVICE)
     else:
         yield from _check_scripts(ours)
+    if obsolete:
+        detail = f"of an earlier version, in {path}: {', '.join(obsolete)}"
+        advice = "remove Engram's PreCompact hook, and put Stop as `engram hooks` prints it in place of the old one"
+        yield Check("obsolete hooks", State.WARN, detail, advice)
     link = settings.places.python_link
     if not link.exists():
         yield Check(
@@ -70,17 +75,34 @@ def _check_server(settings: Settings) -> Iterator[Check]:
         yield Check("MCP server", State.OK, str(server["command"]))
 
 
-def _commands(found: dict[str, Any]) -> dict[str, list[str]]:
-    """Event → the commands of its hooks; what has another form is passed over."""
+def _our_commands(found: dict[str, Any]) -> dict[str, list[str]]:
+    """Event → the commands of Engram's hooks."""
     commands: dict[str, list[str]] = {}
+    for event, handler in _our_handlers(found):
+        commands.setdefault(event, []).append(str(handler["command"]))
+    return commands
+
+
+def _scripts(commands: list[str]) -> set[str]:
+    """File names of the scripts that commands run."""
+    return {Path(part).name for command in commands for part in _paths(command)}
+
+
+def _asynchronous(found: dict[str, Any]) -> list[str]:
+    """Events of Engram's hooks that Claude Code would wait for at its end."""
+    events = [event for event, handler in _our_handlers(found) if handler.get("async") is True]
+    return [f"{event} (async)" for event in dict.fromkeys(events) if event != "PreCompact"]
+
+
+def _our_handlers(found: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(event, hook) of Engram's hooks; what has another form is passed over."""
     hooks = found.get("hooks")
     for event, entries in (hooks if isinstance(hooks, dict) else {}).items():
         for entry in entries if isinstance(entries, list) else []:
             handlers = entry.get("hooks") if isinstance(entry, dict) else None
             for handler in handlers if isinstance(handlers, list) else []:
-                if isinstance(handler, dict):
-                    commands.setdefault(event, []).append(str(handler.get("command", "")))
-    return commands
+                if isinstance(handler, dict) and _MARK in str(handler.get("command", "")):
+                    yield str(event), handler
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import print_json, print_table
+from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import NotFound
 
@@ -35,7 +35,7 @@ def config(workspace: Workspace, name: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"settings": {one: {"value": value, "source": sources[one]} for one, value in found.items()}})
     elif name is not None:
-        click.echo(_shown(next(iter(found.values()))))
+        say(_shown(next(iter(found.values()))))
     else:
         print_table(
             ["setting", "value", "from"], [(one, _shown(value), sources[one]) for one, value in found.items()], empty=""

@@ -19,7 +19,13 @@ from engram.models.store import Store
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (default: do it).")
 @click.option("--undo", "undo_id", type=click.IntRange(1), default=None, metavar="RUN",
               help="Take back what a run changed (default: consolidate).")  # fmt: skip
-@click.option("--list", "only_list", is_flag=True, help="List the latest runs (default: consolidate).")
+@click.option(
+    "--list",
+    "only_list",
+    is_flag=True,
+    help="List the latest runs: consolidations, and what extractions, saves and decisions "
+    "changed (default: consolidate).",
+)
 @json_option
 @pass_workspace
 def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_list: bool, as_json: bool) -> None:
@@ -86,6 +92,7 @@ def _list(store: Store, as_json: bool) -> None:
     found = [
         {
             "run": one.id,
+            "kind": one.kind,
             "state": one.state,
             "started_at": iso(one.started_at_ms),
             "changes": len(one.report.get("lines", [])),
@@ -96,7 +103,7 @@ def _list(store: Store, as_json: bool) -> None:
         print_json({"runs": found})
     else:
         print_table(
-            ["run#", "started", "state", "changes#"],
-            [(one["run"], one["started_at"], one["state"], one["changes"]) for one in found],
-            empty="No consolidation ran yet.",
+            ["run#", "kind", "started", "state", "changes#"],
+            [(one["run"], one["kind"], one["started_at"], one["state"], one["changes"]) for one in found],
+            empty="No run has changed anything yet.",
         )

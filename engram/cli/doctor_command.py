@@ -11,7 +11,7 @@ from engram.cli.checks import Check, State, check_all
 from engram.cli.claude_checks import check_claude
 from engram.cli.health import take_health
 from engram.cli.options import json_option
-from engram.cli.output import print_json, safe
+from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import BrokenDatabase, HomeError, StoreError
 
@@ -37,9 +37,9 @@ def doctor(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
     else:
         for one in checks:
             click.secho(f"{one.state.value:<5}", fg=_COLOURS[one.state], nl=False)
-            click.echo(f"{one.name}: {safe(one.detail)}")
+            say(f"{one.name}: {one.detail}")
             if one.advice:
-                click.echo(f"     → {one.advice}")
+                say(f"     → {one.advice}")
     ctx.exit(exits.OK if is_well else exits.FAILED)
 
 

@@ -13,7 +13,7 @@ import click
 from engram.atomic import write_atomic
 from engram.cli.episode_json import episode_from_json, episode_to_json
 from engram.cli.options import json_option, project_option
-from engram.cli.output import print_json, to_json
+from engram.cli.output import print_json, say, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
 from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
@@ -53,7 +53,7 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
             click.echo(line)
     else:
         write_atomic(output.absolute(), "".join(f"{line}\n" for line in lines).encode())
-        click.echo(f"Wrote {len(lines)} memories to {output}.", err=True)
+        say(f"Wrote {len(lines)} memories to {output}.", err=True)
 
 
 def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
@@ -79,7 +79,7 @@ def import_memories(workspace: Workspace, file: TextIO, as_json: bool) -> None:
                 counted[_import_one(workspace, store, line)] += 1
             except BadRequest as error:
                 counted["bad"] += 1
-                click.echo(f"line {number}: {error}", err=True)
+                say(f"line {number}: {error}", err=True)
     wake_worker(workspace)
     if as_json:
         print_json(counted)

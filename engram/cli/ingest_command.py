@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from engram.cli.options import json_option
-from engram.cli.output import print_json, print_table
+from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import NotFound
 from engram.ingest.service import IngestResult, ingest_all
 from engram.models import counts
 from engram.models.store import Store
 from engram.redaction import redact
-from engram.transcripts.discover import find_transcripts, identify
+from engram.transcripts.discover import TranscriptFile, find_transcripts, transcripts_below
 
 
 @click.command("ingest")
@@ -53,7 +53,7 @@ def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None
     if report["bad_lines"]:
         click.echo(f"{report['bad_lines']} lines could not be read; `engram doctor` lists them.")
     for reason, number in report["skipped"].items():
-        click.echo(f"{number} files passed over: {reason}")
+        say(f"{number} files passed over: {reason}")
     print_table(
         ["project", "sessions#", "turns#"],
         [(name or "(no project)", one["sessions"], one["turns"]) for name, one in report["projects"].items()],
@@ -67,19 +67,20 @@ def find_paths(workspace: Workspace, paths: Sequence[Path]) -> list[Path]:
     Raises:
         NotFound: a path does not exist.
     """
-    with_subagents = workspace.settings.subagents
-    found = {} if paths else {one.path: one for one in find_transcripts(workspace.settings.claude_folder,
-                                                                         with_subagents=with_subagents)}  # fmt: skip
-    for path in (one.expanduser().absolute() for one in paths):
+    settings = workspace.settings
+    files: list[TranscriptFile] = []
+    if not paths:
+        files += find_transcripts(settings.claude_folder, with_subagents=settings.subagents)
+    named: list[Path] = []
+    for path in (path.expanduser().absolute() for path in paths):
         if not path.exists():
             raise NotFound(f"there is no {path}")
-        some = list(find_transcripts(path, with_subagents=with_subagents))
-        if not some:
-            files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
-            known = [one for one in map(identify, files) if one is not None]
-            some = [one for one in known if with_subagents or not one.is_subagent or one.path in paths]
-        found |= {one.path: one for one in some}
-    return [one.path for one in sorted(found.values(), key=lambda one: (one.changed_at_ns, str(one.path)))]
+        if path.is_dir():
+            files += transcripts_below(path, settings.projects_folder, with_subagents=settings.subagents)
+        else:
+            named.append(path)
+    in_order = sorted(files, key=lambda file: (file.changed_at_ns, str(file.path)))
+    return list(dict.fromkeys([*(file.path for file in in_order), *named]))
 
 
 def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import click
 from engram.cli import exits
 from engram.cli.workspace import Workspace, flags_from
 from engram.errors import EngramError
+from engram.redaction.display import visible
 
 #: Command → module that holds it, in the order of the help.
 COMMANDS = {
@@ -29,9 +30,11 @@ COMMANDS = {
     "timeline": "engram.cli.timeline_command",
     "save": "engram.cli.save_command",
     "edit": "engram.cli.change_commands",
+    "correct": "engram.cli.change_commands",
     "pin": "engram.cli.change_commands",
     "bad": "engram.cli.change_commands",
     "forget": "engram.cli.forget_command",
+    "contradictions": "engram.cli.contradictions_command",
     "status": "engram.cli.status_command",
     "doctor": "engram.cli.doctor_command",
     "sessions": "engram.cli.sessions_command",
@@ -74,7 +77,7 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(ctx)
         except EngramError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(visible(str(error))) from error
 
 
 @click.group(
@@ -121,7 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=None if arguments is None else list(arguments), prog_name="engram", standalone_mode=False
         )
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(file=shown)
+        click.echo(visible(shown.getvalue().rstrip("\n"), keep_lines=True), err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,11 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from engram.clock import iso_time
+from engram.redaction.display import escape_hidden, visible
 
-#: Escape sequences that steer a terminal.
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
-#: Unicode categories of what is invisible, turns the writing direction or steers: never shown.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 #: Columns of a table that is written to a file or a pipe.
 _FILE_WIDTH = 200
 #: Columns whose values are typed again by people, so that they are never broken.
@@ -28,16 +23,18 @@ _WHOLE = ("session", "memory", "id")
 
 
 def safe(text: str) -> str:
-    """A stored text as it may be shown on a terminal: nothing in it steers, hides or turns the writing direction."""
-    if text.isascii() and text.isprintable():
-        return text
-    text = _SEQUENCE.sub("", text).replace("\t", "    ")
-    return "".join(letter for letter in text if letter == "\n" or unicodedata.category(letter) not in _HIDDEN)
+    """A stored text as it may be shown on a terminal, with its lines."""
+    return visible(text.replace("\t", "    "), keep_lines=True)
+
+
+def say(text: str, *, err: bool = False, **style: Any) -> None:
+    """Print a text that holds something stored or named by others; ``style`` as in ``click.style``."""
+    click.secho(safe(text), err=err, **style)
 
 
 def one_line(text: str, limit: int = 120) -> str:
     """A stored text on one line of at most ``limit`` characters."""
-    line = " ".join(safe(text).split())
+    line = " ".join(visible(text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
@@ -47,8 +44,8 @@ def print_json(value: Any) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """JSON that the standard output can take: with its own letters, or escaped where it cannot write them."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    """JSON that the standard output can take: with its own letters; escaped are those it cannot write, and hidden ones."""
+    text = escape_hidden(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -72,7 +69,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
             heading.rstrip("#"), justify="right" if is_number else "left", overflow="fold", no_wrap=is_whole
         )
     for row in rows:
-        table.add_row(*[Text(safe(str(cell))) for cell in row])
+        table.add_row(*[Text(visible(str(cell))) for cell in row])
     if table.row_count:
         console().print(table)
     else:
@@ -81,7 +78,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Names and values, one a line."""
-    known = [(name, safe(str(value))) for name, value in facts if value not in ("", None)]
+    known = [(name, visible(str(value))) for name, value in facts if value not in ("", None)]
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
         click.echo(f"{name:<{width}}  {value}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from engram.cli.options import TimeSpan, json_option
-from engram.cli.output import print_json, when
+from engram.cli.output import print_json, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.models.sessions import pause as pause_scope
 from engram.models.sessions import paused_scopes, resume
@@ -48,4 +48,4 @@ def pause(
     if as_json:
         print_json({"paused": [{"scope": one or "everything"} for one in paused]})
     else:
-        click.echo(sentence or "\n".join(one or "everything" for one in paused) or "Nothing is paused.")
+        say(sentence or "\n".join(one or "everything" for one in paused) or "Nothing is paused.")

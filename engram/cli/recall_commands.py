@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.options import Command, json_option, project_option
-from engram.cli.output import one_line, print_json, safe
+from engram.cli.output import one_line, print_json, safe, say
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import BadRequest
+from engram.search.standing import standing_of
 
 if TYPE_CHECKING:
     from engram.cli.asking import Answer
 
 #: Characters of a hit that a person is shown.
 _SHOWN_CHARACTERS = 600
+#: Characters of what is said about a hit that no longer stands.
+_STANDING_CHARACTERS = 160
 
 
 def _options(command: Command) -> Command:
@@ -83,12 +86,16 @@ def _print(answer: Answer, explain: bool) -> None:
     if not answer.hits:
         click.echo("Nothing was found.")
     if answer.note:
-        click.echo(f"({answer.note})", err=True)
+        say(f"({answer.note})", err=True)
 
 
 def _print_hit(number: int, hit: dict[str, Any], explain: bool) -> None:
-    about = ", ".join(str(one) for one in (hit.get("kind"), hit.get("project"), hit.get("created_at")) if one)
-    click.secho(f"[{number}] {hit['id']}  ({about})  {hit['score']:.3f}", bold=True)
+    about = ", ".join(
+        one_line(str(one), 200) for one in (hit.get("kind"), hit.get("project"), hit.get("created_at")) if one
+    )
+    say(f"[{number}] {one_line(str(hit['id']), 300)}  ({about})  {hit['score']:.3f}", bold=True)
+    if standing := standing_of(hit):
+        say(f"    ! {one_line(standing, _STANDING_CHARACTERS)}", fg="yellow")
     text = str(hit.get("summary") or hit.get("text") or "")
     shown = one_line(text, _SHOWN_CHARACTERS) if "summary" in hit else safe(text[:_SHOWN_CHARACTERS])
     click.echo("    " + shown.replace("\n", "\n    "))
@@ -96,4 +103,4 @@ def _print_hit(number: int, hit: dict[str, Any], explain: bool) -> None:
         click.echo("    = " + " + ".join(f"{name} {value:.3f}" for name, value in hit["parts"].items()))
     for place in hit["evidence"][:3]:
         if place["path"]:
-            click.echo(f"    {safe(place['path'])}:{place['line']}  {place['uuid']}")
+            say(f"    {one_line(place['path'], 4096)}:{place['line']}  {place['uuid']}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import iso, print_json, print_table, when
+from engram.cli.output import iso, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import AlreadyRunning, NotFound
 from engram.models.backup import Backup, list_backups
@@ -37,7 +37,7 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
         return
     chosen = _choose(backups, places.backups, file)
     if not yes and not as_json:
-        click.confirm(f"Put {chosen.name} in the place of {places.memory_db}?", abort=True)
+        click.confirm(f"Put {safe(chosen.name)} in the place of {places.memory_db}?", abort=True)
     locks = _take_locks(places.watcher_lock, places.worker_lock)
     try:
         done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver)
@@ -50,9 +50,9 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
              "turns": done.turns, "carried_over": done.carried.memories}
         )  # fmt: skip
         return
-    click.echo(f"memory.db is now {chosen.name}: {done.memories} memories, {done.turns} turns.")
+    say(f"memory.db is now {chosen.name}: {done.memories} memories, {done.turns} turns.")
     if done.aside is not None:
-        click.echo(f"The one of before is {done.aside}; {done.carried.memories} memories of it were carried over.")
+        say(f"The one of before is {done.aside}; {done.carried.memories} memories of it were carried over.")
     click.echo("Start Engram again: engram up")
 
 

@@ -12,7 +12,7 @@ from engram.cli.options import json_option
 from engram.cli.output import print_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
 from engram.errors import BadRequest
-from engram.extraction.saving import save_memory
+from engram.extraction.saving import KINDS, save_memory
 from engram.ingest.folder import scope_of_folder
 from engram.models.store import Store
 
@@ -24,12 +24,13 @@ from engram.models.store import Store
 @click.option("--summary", default=None, help="The one line that is injected (default: the first sentence).")
 @click.option("--high", is_flag=True, help="Of high importance (default: normal).")
 @click.option("--pin", is_flag=True, help="Pin it: it never ages and heads every briefing (default: not pinned).")
+@click.option("--kind", type=click.Choice(KINDS), default="fact", help="What sort of memory it is (default: fact).")
 @click.option("--supersedes", metavar="ID", default=None, help="The memory that it replaces (default: none).")
 @json_option
 @pass_workspace
 def save(
     workspace: Workspace, text: str, is_global: bool, project: str | None, summary: str | None, high: bool, pin: bool,
-    supersedes: str | None, as_json: bool,
+    kind: str, supersedes: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Keep TEXT as a memory; - reads it from the standard input. Secrets are masked first.
 
@@ -41,7 +42,7 @@ def save(
         made = save_memory(
             store, content, workspace.redactor(), scope="global" if is_global else "project",
             importance="high" if high else "normal", project_id=project_id, supersedes=supersedes, is_pinned=pin,
-            voice="user", summary=summary,
+            voice="user", summary=summary, kind=kind,
         )  # fmt: skip
         facts = episode_to_json(store, made)
     wake_worker(workspace)

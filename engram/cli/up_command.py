@@ -17,7 +17,7 @@ from rich.text import Text
 
 from engram.cli.health import Health, take_health
 from engram.cli.options import json_option
-from engram.cli.output import console, print_json
+from engram.cli.output import console, print_json, say
 from engram.cli.picture import draw, line
 from engram.cli.supervisor import Child, Supervisor, engram_command
 from engram.cli.workspace import Workspace, pass_workspace
@@ -86,7 +86,7 @@ def _run(workspace: Workspace) -> None:
     failed = next((child for child in supervisor.children if child.has_failed), None)
     for child in supervisor.children:
         if child.ended and not child.has_failed:
-            click.echo(child.ended, err=True)
+            say(child.ended, err=True)
     if failed is not None:
         raise EngramError(f"engram {failed.name} cannot run: {failed.ended.removeprefix('Error: ')}")
     click.echo("Stopped." if was_clean else "Stopped; one process did not end by itself and was killed.", err=True)

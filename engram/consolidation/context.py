@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engram.atomic import read_regular, write_atomic
+from engram.atomic import read_whole, write_atomic
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.marks import Mark, latest_change, undone
@@ -36,7 +36,7 @@ class Context:
 
     store: Store
     settings: Settings
-    #: None where no run is logged: a dry run, and what follows an extraction.
+    #: None where no run is logged: a dry run.
     run_id: int | None = None
     #: None where no vectors are at hand.
     similar: Similar | None = None
@@ -122,9 +122,16 @@ class Context:
     # -- notes
 
     def read_note(self, name: str) -> str | None:
-        """A note of the memory folder, "" for none; None where it is too large to be rewritten."""
-        data = read_regular(self.settings.places.notes / name, NOTE_BYTES + 1) or b""
-        return None if len(data) > NOTE_BYTES else data.decode("utf-8", "replace")
+        """Return a note of the memory folder, "" if there is none.
+
+        None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Read it, change it and write
+        it with ``notes_lock`` held.
+        """
+        data = read_whole(self.settings.places.notes / name, NOTE_BYTES)
+        try:
+            return None if data is None else data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
 
     def will_write(self, name: str, before: str) -> None:
         """Remember, and commit, what a note said before this run."""
@@ -147,4 +154,4 @@ def living(store: Store) -> list[Episode]:
 
 def digest_of(text: str) -> str:
     """Tells one text of a note from another."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.atomic import drop_leftovers, read_regular, write_atomic
+from engram.atomic import drop_leftovers, read_regular, read_whole, write_atomic
 from engram.consolidation.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
 from engram.errors import BrokenDatabase, EngramError
 from engram.models import episode_changes, forgetting, runs
@@ -17,12 +17,13 @@ from engram.models.backup import drop_database, holding_backups
 from engram.models.erasing import turn_of_source
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten
-from engram.notes.daily import log_session
+from engram.notes.daily import log_session, move_saved_notes
+from engram.notes.day_files import cut_sections, notes_lock, write_text
 from engram.paths import Home
 
 logger = logging.getLogger(__name__)
 
-#: A note or export larger than this is not searched, in bytes.
+#: A note or export larger than this is neither searched nor rewritten, in bytes.
 _FILE_LIMIT_BYTES = 200_000_000
 #: Shortest text that is looked for in notes, in characters: shorter ones stand there by chance.
 _LEAST_TEXT = 24
@@ -92,10 +93,12 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
     sessions = _sessions(store, plan)
     is_kept = _line_filter(forgotten.episode_ids, _told(forgotten_texts(store, plan)))
     with holding_backups(places.backups):
-        drop_leftovers(places.root, 0)
+        with notes_lock(places):
+            drop_leftovers(places.root, 0)
+        move_saved_notes(places)
         backups, dropped = _clean_copies(places, store.driver, forgotten, is_kept)
         cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, forgotten.episode_ids)]
-        notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(_notes(places), is_kept)]))
+        notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(places, is_kept)]))
         with store.writing():
             plan = plan_forget(store, episode_id, also_source=also_source)
             _cut_host(store, plan)
@@ -163,35 +166,29 @@ def _clean_recollections(places: Home, is_kept: Callable[[str], bool]) -> list[s
 
 def _cut_daily_log(places: Home, sessions: Sequence[str]) -> list[Path]:
     """Take the sections of the sessions out of the daily log; they are written anew from the turns that are left."""
-    changed = []
-    for path in _files(places.daily_notes, ("*.md",)):
-        parts = _sections((read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace"))
-        kept = [part for part in parts if not any(f"<!-- session {one} -->" in part for one in sessions)]
-        if len(kept) < len(parts):
-            write_atomic(path, "".join(kept).encode())
-            changed.append(path)
-    return changed
+    marks = [f"<!-- session {session} -->" for session in sessions]
+    return _rewrite_notes(
+        places,
+        _files(places.daily_notes, ("*.md",)),
+        lambda text: "".join(part for part in cut_sections(text) if not any(mark in part for mark in marks)),
+    )
 
 
-def _sections(text: str) -> list[str]:
-    """A note cut before each heading of the second level."""
-    parts: list[str] = [""]
-    for line in text.splitlines(keepends=True):
-        if line.startswith("## "):
-            parts.append("")
-        parts[-1] += line
-    return parts
-
-
-def _clean_lines(paths: Iterable[Path], is_kept: Callable[[str], bool]) -> list[Path]:
+def _clean_lines(places: Home, is_kept: Callable[[str], bool]) -> list[Path]:
     """Take the lines out of notes that name one of the memories or say the same."""
+    return _rewrite_notes(places, _notes(places), lambda text: "".join(filter(is_kept, text.splitlines(keepends=True))))
+
+
+def _rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[str], str]) -> list[Path]:
+    """Change notes under the lock of their folder; bytes that are not UTF-8 stay. Returns the files that changed."""
     changed = []
-    for path in paths:
-        lines = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace").splitlines(keepends=True)
-        kept = [line for line in lines if is_kept(line)]
-        if len(kept) < len(lines):
-            write_atomic(path, "".join(kept).encode())
-            changed.append(path)
+    with notes_lock(places):
+        for path in paths:
+            text = (read_whole(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "surrogateescape")
+            after = change(text)
+            if after != text:
+                write_text(path, after)
+                changed.append(path)
     return changed
 
 
@@ -205,11 +202,11 @@ def _clean_exports(places: Home, ids: Sequence[str]) -> list[str]:
     """Take the memories out of exports (JSON lines) that lie in the memory folder."""
     changed = []
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
-        data = read_regular(path, _FILE_LIMIT_BYTES) or b""
-        lines = data.decode("utf-8", "replace").splitlines(keepends=True)
+        data = read_whole(path, _FILE_LIMIT_BYTES) or b""
+        lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
         kept = [line for line in lines if not _is_about(line, ids)]
         if len(kept) < len(lines):
-            write_atomic(path, "".join(kept).encode())
+            write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
             changed.append(path.name)
     return changed
 
@@ -227,9 +224,7 @@ def _notes(places: Home) -> list[Path]:
     return _files(places.notes, ("**/*.md",))
 
 
-def _clean_copies(
-    places: Home, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]
-) -> tuple[int, int]:
+def _clean_copies(places: Home, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> tuple[int, int]:
     """Delete the same rows in every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)"""
     cleaned = dropped = 0
     for path in [*_files(places.backups, ("*.db", "*.sqlite")), *_set_aside(places)]:

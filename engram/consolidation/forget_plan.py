@@ -6,14 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engram.consolidation.merging import CONTENT_JOINT, SUMMARY_JOINT, plain
+from engram.consolidation.truth import words_of
 from engram.errors import NotFound
-from engram.extraction.gate import content_words, repeats
 from engram.models import episode_history, episodes, forgetting
 from engram.models.episode_changes import LIVING, predecessors_of
 from engram.models.episodes import Episode
 from engram.models.erasing import episodes_resting_on_source, source_texts, sources_of
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten
+
+#: Share of the words of the shorter of two summaries from which a memory out of force is an earlier version.
+MIN_SAME_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +120,17 @@ def _versions_of(store: Store, episode: Episode) -> list[Episode]:
         ]
         found |= {one.id: one for one in merged}
         todo += merged
-    words = [content_words(episode.summary)]
     for source in sources_of(store, episode):
         for one in episodes_resting_on_source(store, source):
-            if one.status == "archived" and one.source == "auto" and repeats(one.summary, words):
+            if one.status == "archived" and one.source == "auto" and _says_same(one.summary, episode.summary):
                 found[one.id] = one
     found.pop(episode.id, None)
     return list(found.values())
+
+
+def _says_same(one: str, other: str) -> bool:
+    words, others = words_of(one), words_of(other)
+    return len(words & others) >= MIN_SAME_SHARE * max(1, min(len(words), len(others)))
 
 
 def _restored(store: Store, cluster: Sequence[Episode]) -> list[Episode]:

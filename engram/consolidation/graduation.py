@@ -10,6 +10,7 @@ from engram.consolidation.ageing import graduates
 from engram.consolidation.context import Context
 from engram.models import episodes
 from engram.models.episodes import Episode
+from engram.notes.day_files import notes_lock
 from engram.notes.memory_note import add_lines, within_limits
 from engram.redaction.display import fence_safe, one_line
 
@@ -18,6 +19,8 @@ NOTE = "MEMORY.md"
 _NOTE_BYTES = 1_000_000
 #: Longest line, in characters.
 _LINE_CHARS = 240
+#: Longest name of a project, in characters.
+_PROJECT_CHARS = 60
 _MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
@@ -29,6 +32,11 @@ def graduate(context: Context) -> None:
     ]
     if not chosen:
         return
+    with notes_lock(context.settings.places):
+        _graduate(context, chosen, now)
+
+
+def _graduate(context: Context, chosen: Sequence[Episode], now: int) -> None:
     text = _editable(context)
     if text is None:
         return
@@ -36,29 +44,62 @@ def graduate(context: Context) -> None:
         context.tell(f"graduate {episode.episode_id} into {NOTE}")
     if context.is_dry:
         return
-    lines = [f"- {fence_safe(one_line(e.summary, _LINE_CHARS))} <!-- {e.episode_id} -->" for e in chosen]
     others = without_lines(text, [e.episode_id for e in chosen])
-    kept, moved = within_limits(add_lines(others, day_of(now)[:7], lines))
+    for episode in chosen:
+        others = add_lines(others, _heading(episode, now), [note_line(episode)])
+    kept, moved = within_limits(others)
     _write(context, text, kept, moved)
     for episode in chosen:
         context.change(episode, "graduate", f"into {NOTE}", graduated_at_ms=now)
 
 
+def note_line(episode: Episode) -> str:
+    """The line of a memory: when it was said, what it holds for, its summary and its id."""
+    holds_for = "every project" if episode.scope == "global" else f"in {_project_of(episode)} only"
+    return f"- {day_of(episode.created_at_ms)}, {holds_for}: {_bare_line(episode)[2:]}"
+
+
+def _bare_line(episode: Episode) -> str:
+    """A memory's line as earlier versions wrote it, with neither date nor project."""
+    return f"- {fence_safe(one_line(episode.summary, _LINE_CHARS))} <!-- {episode.episode_id} -->"
+
+
+def _heading(episode: Episode, now: int) -> str:
+    """The month; a project's memories stand under a heading of their own."""
+    month = day_of(now)[:7]
+    return month if episode.scope == "global" else f"{month}, {_project_of(episode)}"
+
+
+def _project_of(episode: Episode) -> str:
+    return one_line(episode.project, _PROJECT_CHARS) or "one project"
+
+
 def retire(context: Context) -> None:
     """Move the lines of memories that were replaced, archived or lowered since from MEMORY.md to the archive."""
+    with notes_lock(context.settings.places):
+        _retire(context)
+
+
+def _retire(context: Context) -> None:
     text = _editable(context, is_quiet=True)
     if not text:
         return
     kept: list[str] = []
     moved: list[str] = []
     for line in text.splitlines(keepends=True):
-        found = _MARK.search(line)
-        why = _why_out(episodes.find_episode(context.store, found.group(1))) if found else ""
-        (moved if why else kept).append(line)
-        if found and why:
-            context.tell(f"take {found.group(1)} out of {NOTE} ({why})")
-    if moved and not context.is_dry:
-        _write(context, text, "".join(kept), "".join(["## No longer holds\n", *moved]))
+        mark = _MARK.search(line)
+        episode = episodes.find_episode(context.store, mark.group(1)) if mark else None
+        why = _why_out(episode)
+        if episode and why:
+            context.tell(f"take {episode.episode_id} out of {NOTE} ({why})")
+            moved.append(line)
+        elif episode and line.rstrip("\n") == _bare_line(episode):
+            context.tell(f"date {episode.episode_id} in {NOTE}")
+            kept.append(note_line(episode) + "\n")
+        else:
+            kept.append(line)
+    if "".join(kept) != text and not context.is_dry:
+        _write(context, text, "".join(kept), "".join(["## No longer holds\n", *moved]) if moved else "")
 
 
 def without_lines(text: str, ids: Sequence[str]) -> str:
@@ -79,7 +120,9 @@ def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
     text = context.read_note(NOTE)
     if text is None or len(text.encode()) > _NOTE_BYTES:
         if not is_quiet:
-            context.tell(f"{NOTE} is too large to be edited; nothing graduated")
+            context.tell(
+                f"{NOTE} cannot be rewritten (too large, a link, not readable or not UTF-8); nothing graduated"
+            )
         return None
     return text
 
@@ -89,7 +132,7 @@ def _write(context: Context, before: str, kept: str, moved: str) -> None:
     archive = f"archive/{day_of(context.store.now_ms())[:7]}.md"
     old = context.read_note(archive) if moved else None
     if moved and old is None:
-        context.tell(f"{archive} is too large; {NOTE} stays as it is")
+        context.tell(f"{archive} cannot be rewritten; {NOTE} stays as it is")
         return
     context.will_write(NOTE, before)
     if moved:

@@ -8,7 +8,7 @@ SUMMARY_JOINT = " | "
 SUMMARY_LIMIT = 500
 #: What stands between two contents.
 CONTENT_JOINT = "\n\n---\n\n"
-#: Longest merged content, in characters; beyond it nothing is appended (the merged memory keeps its own).
+#: Longest merged content, in characters; beyond it the oldest parts go (the memory they came from keeps them).
 CONTENT_LIMIT = 4000
 
 
@@ -28,10 +28,12 @@ def merged_summary(older: str, newer: str) -> str:
 
 
 def merged_content(older: str, newer: str) -> str:
-    """The content of two memories: joined by a rule, or the older alone where that would grow too long."""
+    """Join the contents of two memories by a rule; where that grows too long, the oldest parts go."""
     if newer.strip() in older:
         return older
-    if older.strip() in newer and len(newer) <= CONTENT_LIMIT:
+    if older.strip() in newer:
         return newer
-    joined = older + CONTENT_JOINT + newer
-    return joined if len(joined) <= CONTENT_LIMIT else older
+    parts = [*older.split(CONTENT_JOINT), newer]
+    while len(parts) > 1 and len(CONTENT_JOINT.join(parts)) > CONTENT_LIMIT:
+        del parts[0]
+    return CONTENT_JOINT.join(parts)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import partial
 
-from engram.atomic import read_regular, write_atomic
 from engram.consolidation import steps
 from engram.consolidation.confirm import confirm_recent
-from engram.consolidation.context import NOTE_BYTES, Context, Similar, TimeIsUp, digest_of
+from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
 from engram.consolidation.purge import check_unpurged
 from engram.consolidation.reconcile import Reconciling, reconcile
@@ -18,16 +17,19 @@ from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.truth import supersede_outdated
 from engram.errors import BadRequest, NotFound
-from engram.models import episode_changes, episode_history, episodes, marks, runs
+from engram.models import contradictions, episode_changes, episode_history, episodes, marks, runs
 from engram.models.episode_history import Change
 from engram.models.store import Store
 from engram.models.work import last_run_ms, release_lease, take_lease
+from engram.notes.day_files import notes_lock, read_text, write_text
 from engram.settings import Settings
 
 #: Name of the lease that keeps two workers from consolidating at once.
 LEASE = "consolidate"
 #: Changes that are not made again once they were taken back.
 _NOT_AGAIN = ("archive", "supersede", "graduate", REWRITTEN)
+#: Actions that a new memory begins with where a run made it; an undo archives it.
+_ADDED = ("save", "correct")
 #: Most lines of a report that are kept.
 _REPORT_LINES = 500
 
@@ -144,7 +146,9 @@ def _report(context: Context) -> dict[str, object]:
 
 
 def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
-    """Take back everything that a run changed, the last change first; returns a line a change.
+    """Take back everything that a consolidation, an extraction, a save or a decision changed; returns a line a change.
+
+    The last change is taken back first.
 
     What is taken back is not done again by itself, and what had aged begins to age anew.
 
@@ -154,9 +158,9 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
     """
     run = runs.find_run(store, run_id)
     if run is None:
-        raise NotFound(f"there is no consolidation {run_id}; 'engram consolidate --list' shows them")
+        raise NotFound(f"there is no run {run_id}; 'engram consolidate --list' shows them")
     if run.state == "undone":
-        raise BadRequest(f"consolidation {run_id} is undone already")
+        raise BadRequest(f"run {run_id} is undone already")
     check_unpurged(store, run_id)
     changes = episode_history.changes_of_run(store, run_id)
     _check_untouched(store, changes)
@@ -166,6 +170,7 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
             _undo_change(store, change)
             told.append(f"undo {change.action} of {change.episode_id}")
         runs.drop_history_of_run(store, run_id)
+        contradictions.reopen_contradictions(store, run_id)
         marks.note_undone(store, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
             # Whoever takes its ageing back has looked at it: its time begins anew.
@@ -181,15 +186,18 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
 def _restore_note(settings: Settings, name: str, text: str, written: str | None, graduated: list[str]) -> str:
     """Put a note back as it was; where somebody wrote there since, only take out the lines of that run."""
     path = settings.places.notes / name
-    data = (read_regular(path, NOTE_BYTES) or b"").decode("utf-8", "replace")
-    if written is not None and digest_of(data) != written and data != text:
-        if name == NOTE:
-            write_atomic(path, without_lines(data, graduated).encode())
-        return f"notes/{name} was changed since: only the lines of that run were taken out of {NOTE}"
-    if text:
-        write_atomic(path, text.encode())
-    else:
-        path.unlink(missing_ok=True)
+    with notes_lock(settings.places):
+        now = read_text(path)
+        if now is None:
+            return f"notes/{name} cannot be rewritten; it stays as it is"
+        if written is not None and now != text and digest_of(now) != written:
+            if name == NOTE:
+                write_text(path, without_lines(now, graduated))
+            return f"notes/{name} was changed since: only the lines of that run were taken out of {NOTE}"
+        if text:
+            write_text(path, text)
+        else:
+            path.unlink(missing_ok=True)
     return f"restore notes/{name}"
 
 
@@ -198,12 +206,17 @@ def _check_untouched(store: Store, changes: list[Change]) -> None:
         later = [
             c
             for c in episode_history.history_of(store, change.episode_id)
-            if c.id > change.id and c.run_id != change.run_id
+            if c.id > change.id and c.run_id != change.run_id and not _is_restored_by_deletion(c)
         ]
         if later:
             raise BadRequest(
                 f"{change.episode_id} was changed after that run ({later[-1].action}); undo the later run first"
             )
+
+
+def _is_restored_by_deletion(change: Change) -> bool:
+    """True where a memory came back since its successor was deleted: that is what an undo would do as well."""
+    return change.action == episode_changes.RESTORE and change.run_id is None
 
 
 def _undo_change(store: Store, change: Change) -> None:
@@ -214,6 +227,9 @@ def _undo_change(store: Store, change: Change) -> None:
         runs.unpack_content(store, change.episode_id)
     elif change.action == "evidence":
         runs.drop_evidence_beyond(store, episode.id, int(change.before["count"]))
+    elif change.action in _ADDED:
+        reason = f"run {change.run_id}"
+        episode_changes.change_episode(store, episode, "undo", reason, run_id=change.run_id, status="archived")
     elif change.before:
         fields = {
             name: tuple(value) if name in ("facts", "entities") else value for name, value in change.before.items()

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from engram.models import episode_changes, episodes
+from engram.consolidation import subject
+from engram.models import contradictions, episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
 
@@ -45,7 +46,6 @@ _GIVEN_UP = [
         rf"\bnot (?:only |just )?(?:from )?{_OBJECT}",
     )
 ]
-_NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten eleven twelve once twice".split())
 #: A summary of more words than this tells several things; more likeness is asked of it.
 LONG_WORDS = 22
 #: How much more.
@@ -60,42 +60,42 @@ _CHANGED = re.compile(
 )
 _NEGATION = re.compile(r"\b(?:never|not|don'?t|do not|no|avoid|without|stop|isn'?t|won'?t|cannot|can'?t)\b", re.I)
 _WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
-_STOP = frozenset(
-    "a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use uses "
-    "used using should must will would can now so then than instead of no not never always do does don't prefer all every "
-    "any our my your decided decision preference longer more anymore switch move replace drop remove change just only "
-    "because since which when where how go went there here user said wants want rather new old one ones up have has had "
-    "keep get make made".split()
-)
 
 
 def replaces(newer: Episode, older: Episode, cosine: float) -> str:
-    """Why ``newer`` replaces ``older``; "" where it does not.
+    """Why ``newer`` replaces ``older`` by itself; "" where it does not, also where a person has to decide.
 
     Args:
         newer: said later.
         older: said earlier, of the same project or both global.
         cosine: how alike their summaries are in meaning.
     """
-    if not (_may_change(newer) and _may_change(older)) or older.is_pinned:
-        return ""
-    if older.source == "manual" and newer.source != "manual" and not newer.voice.startswith("user"):
+    return "" if contradictions.is_kept_by_hand(older) else why_outdated(newer, older, cosine)
+
+
+def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
+    """Why ``newer`` and ``older`` cannot both hold, whoever may decide that; "" where they can.
+
+    They speak of the same subject, and the newer one gives up, changes or denies what the older one says.
+    """
+    if not (_may_change(newer) and _may_change(older)):
         return ""
     new, old = words_of(newer.summary), words_of(older.summary)
     if max(len(newer.summary.split()), len(older.summary.split())) > LONG_WORDS:
         cosine -= LONG_EXTRA
-    if cosine >= NAMED_COSINE and (named := _names_given_up(newer.summary, new, old)):
+    if cosine >= NAMED_COSINE and (named := _names_given_up(newer.summary, older.summary)):
         return f"gives up “{named}”"
     shared = new & old
     if len(shared) < 2 and cosine < SAME_COSINE:
         return ""
     overlap = len(shared) / max(1, min(len(new), len(old)))
-    if cosine >= CHANGED_COSINE and overlap >= 0.4 and new - old and (cue := _CHANGED.search(newer.summary)):
+    cue = _CHANGED.search(newer.summary) if cosine >= CHANGED_COSINE and overlap >= 0.4 else None
+    if cue is not None and subject.changes_value(newer.summary, older.summary):
         return f"says so: “{cue.group(0)}”"
     if cosine >= SAME_COSINE and overlap >= 0.5:
-        if bool(_NEGATION.search(newer.summary)) != bool(_NEGATION.search(older.summary)):
+        if _is_denied(newer.summary, older.summary) and subject.says_opposite(newer.summary, older.summary):
             return "says the opposite"
-        if _values(new) - _values(old) and _values(old) - _values(new):
+        if subject.gives_another_value(newer.summary, older.summary):
             return "gives another value"
     return ""
 
@@ -103,25 +103,29 @@ def replaces(newer: Episode, older: Episode, cosine: float) -> str:
 def says_otherwise(one: str, other: str) -> bool:
     """Whether two summaries that are much alike contradict each other: another value, or the opposite."""
     first, second = words_of(one), words_of(other)
-    if bool(_NEGATION.search(one)) != bool(_NEGATION.search(other)):
-        return True
-    return bool(_values(first) - _values(second) and _values(second) - _values(first))
+    return _is_denied(one, other) or bool(_values(first) - _values(second) and _values(second) - _values(first))
+
+
+def _is_denied(one: str, other: str) -> bool:
+    return bool(_NEGATION.search(one)) != bool(_NEGATION.search(other))
 
 
 def _may_change(episode: Episode) -> bool:
     return episode.kind in _CHANGING or (episode.kind == "fact" and episode.source == "manual")
 
 
-def _names_given_up(text: str, new: frozenset[str], old: frozenset[str]) -> str:
-    """What the text gives up, where the older memory speaks for it; "" otherwise."""
+def _names_given_up(newer: str, older: str) -> str:
+    """What the newer text gives up, where the older one speaks for it and of the same subject; "" otherwise."""
+    new, old = words_of(newer), words_of(older)
     for pattern in _GIVEN_UP:
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(newer):
             given_up = words_of(match.group("object"))
             kept = new - given_up
             if (
                 given_up & old
-                and (len(given_up & old) >= len(given_up) / 2)
+                and len(given_up & old) >= len(given_up) / 2
                 and (kept & old or len(given_up & old) >= 2)
+                and subject.has_same_subject(newer, older, given_up)
             ):
                 return match.group("object").strip()[:40]
     return ""
@@ -130,19 +134,14 @@ def _names_given_up(text: str, new: frozenset[str], old: frozenset[str]) -> str:
 def words_of(text: str) -> frozenset[str]:
     """The telling words of a summary, stemmed crudely."""
     found = (word.lower() for word in _WORD.findall(text))
-    return frozenset(_stem(word) for word in found if (word not in _STOP and len(word) > 1) or word.isdigit())
-
-
-def _stem(word: str) -> str:
-    for end in ("ing", "ies", "ed", "es", "s"):
-        if word.endswith(end) and len(word) - len(end) >= 3 and not word.endswith("ss"):
-            return word[: -len(end)]
-    return word
+    return frozenset(
+        subject.stem(word) for word in found if (word not in subject.STOP_WORDS and len(word) > 1) or word.isdigit()
+    )
 
 
 def _values(words: frozenset[str]) -> frozenset[str]:
     """Words that are likely values: numbers (also spelt out), versions, names with digits or special characters."""
-    return frozenset(word for word in words if word in _NUMBER_WORDS or re.search(r"[\d_./+#-]", word))
+    return frozenset(word for word in words if word in subject.NUMBER_WORDS or re.search(r"[\d_./+#-]", word))
 
 
 def supersede_outdated(context: Context) -> None:
@@ -159,6 +158,8 @@ def supersede_pairs(
     is_spared: Callable[[Episode], bool] = lambda older: False,
 ) -> list[str]:  # fmt: skip
     """Mark the older of each pair where the newer replaces it; returns a line a change.
+
+    What a person saved or pinned stays: a contradiction is noted instead, for a person to decide.
 
     Args:
         store: the open memory.
@@ -179,7 +180,10 @@ def supersede_pairs(
         if len(found) == 2:
             older, newer = sorted(found.values(), key=lambda e: (e.valid_from_ms or e.created_at_ms, e.id))
             reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
-            if reason and (is_dry or _supersede(store, older, newer, reason, run_id)):
+            if reason and contradictions.is_kept_by_hand(older):
+                if is_dry or contradictions.note_contradiction(store, older.episode_id, newer.episode_id, reason):
+                    told.append(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
+            elif reason and (is_dry or _supersede(store, older, newer, reason, run_id)):
                 told.append(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
                 gone.add(older.id)
     return told
@@ -203,4 +207,4 @@ def _reason(older: Episode, newer: Episode, cosine: float) -> str:
     living = older.status in _ALIVE and newer.status in (*_ALIVE, "superseded") and not (older.suspect or newer.suspect)
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
     is_later = (newer.valid_from_ms or newer.created_at_ms) > (older.valid_from_ms or older.created_at_ms)
-    return replaces(newer, older, cosine) if living and same_place and is_later else ""
+    return why_outdated(newer, older, cosine) if living and same_place and is_later else ""

@@ -48,6 +48,8 @@ class Voice(StrEnum):
 
     USER_SAID = "user said"
     ASSISTANT_SAID = "assistant said"
+    #: Decided by the user in a dialog, worded by the assistant.
+    CHOSEN = "chosen by the user"
     AGENT_SAVED = "agent saved"
 
 

@@ -60,6 +60,28 @@ _LOCAL = re.compile(
     r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|code|file|cli|api|server|page|button|component|"
     r"branch|table|database|function|method|module|package|service))\b)"
 )
+#: All of the user's projects, said in so many words.
+_EVERY_PROJECT = (
+    r"(?:(?:this and )?(?:every|each|any)(?: other| single| one)?(?: \w+)?(?: of)?(?: my| our| the)?|all(?: of)?(?: my| our| the)?(?: other)?) "
+    r"(?:projects?|repos?|repositor(?:y|ies)|code ?bases?|workspaces?)(?: (?:of (?:mine|ours)|(?:that )?(?:i|we) (?:have|own|work (?:on|in)|maintain|touch|start)))?"
+)
+_UNIVERSAL = re.compile(
+    rf"\b(?:in|for|across|with|on|to|throughout)? ?{_EVERY_PROJECT}(?![\w-])|\b(?:no matter|regardless of|independent of|whatever|whichever)"
+    r"(?: in)?(?: which| what| the)? (?:project|repo(?:sitory)?|code ?base)\b|\b(?:everywhere|wherever) (?:i|we) (?:work|code|program|go)\b|"
+    r"\beverywhere\b|\bproject[- ]independent(?:ly)?\b|\bglobally, (?:in|for|across)\b",
+    re.IGNORECASE,
+)
+#: A universal rule worded as an order: the order at the beginning, or behind the words for all projects.
+_UNIVERSAL_RULE = re.compile(
+    rf"^(?:please )?(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|(?:everywhere|wherever)(?: (?:i|we) (?:work|code|go))?)[,:]? "
+    r"(?:please )?(?:(?:i|we|you) (?:want|use|expect|prefer|need|must|should)|use|write|keep|put|run|add|sign|format|name|avoid|answer|"
+    r"prefer|commit|document|test|make|set|call|call me|speak|explain|start|end|do|go with|stick|no )\b|"
+    rf"^(?:please )?(?:use|write|keep|run|sign|format|name|answer|commit|document|speak|stick to|go with)\b(?! (?:the|this|that|our|it)\b).{{1,80}}"
+    rf"\b(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|everywhere(?: (?:i|we) (?:work|code|go))?)[.!]?$",
+    re.IGNORECASE,
+)
+#: Names of ways to write names: no symbols of a project.
+_CASES = re.compile(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
 #: Habits that go with the person rather than the project.
 _HABIT = re.compile(
     r"\b(?:commits?|committing|push|prs?|pull requests?|branch(?:es)?|tests?|tdd|comments?|docs?|explain\w*|answers?|repl(?:y|ies)|"
@@ -94,7 +116,7 @@ def directives(typed: str, project: str = "") -> list[Directive]:
         if statement.block is Block.ROW or not MIN_WORDS <= len(words) <= MAX_WORDS:
             continue
         if is_directive(statement.text):
-            is_lasting = bool(_LASTING.search(statement.text) or _STANDING.search(statement.text))
+            is_lasting = any(rule.search(statement.text) for rule in (_LASTING, _STANDING, _UNIVERSAL_RULE))
             kind = Kind.DECISION if _DECIDES.search(statement.text) else Kind.PREFERENCE
             found.append(Directive(cut(statement.text), kind, scope_of(statement.text, project), is_lasting))
     return found
@@ -104,12 +126,17 @@ def is_directive(sentence: str) -> bool:
     """Whether one typed sentence lays down a rule for later."""
     if sentence.rstrip().endswith("?") or _PASSING.search(sentence) or _CLOCK.search(sentence):
         return False
-    return bool(_LASTING.search(sentence) or _STANDING.search(sentence) or _ORDER.search(sentence))
+    return any(rule.search(sentence) for rule in (_LASTING, _STANDING, _ORDER, _UNIVERSAL_RULE))
 
 
 def scope_of(sentence: str, project: str = "") -> Scope:
-    """Global for a habit that names nothing of the project, else the project."""
-    names_project = bool(project) and project.lower() in sentence.lower()
-    if names_project or _LOCAL.search(sentence) or not _HABIT.search(sentence):
+    """Global for a habit, or what is said of every project, that names nothing of this one; else the project."""
+    if project and project.lower() in sentence.lower():
+        return Scope.PROJECT
+    rest, count = _UNIVERSAL.subn(" ", sentence)
+    if count:
+        # A tool in backticks is none of the project's things; a path, a file or a symbol is.
+        rest = _CASES.sub(" ", rest.replace("`", ""))
+    if _LOCAL.search(rest) or not (count or _HABIT.search(rest)):
         return Scope.PROJECT
     return Scope.GLOBAL

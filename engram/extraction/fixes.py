@@ -60,7 +60,7 @@ def fix_episodes(turns: Sequence[Turn]) -> list[FixEpisode]:
         if action.is_edit and not action.is_error:
             edits.append((index, action))
         name = normal_command(action.command)
-        if not name or not _TELLING.search(name) or action.refusal:
+        if not name or not _TELLING.search(name) or action.refusal or action.is_refused:
             continue
         if action.is_error:
             failed.setdefault(name, (action, index))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engram.extraction.answer import MAX_PASSAGES, MOST_MEMORIES, Answer, ProposedMemory, cleaned
@@ -33,6 +34,8 @@ MAX_EVIDENCE = 8
 
 #: Words that a summary says of the speakers themselves.
 _ABOUT_THE_SPEAKERS = frozenset(("user", "assistant", "wants", "decision", "decided", "dead", "end"))
+#: Who speaks for the user.
+_USERS = (Role.USER, Role.CHOSEN)
 _ELLIPSIS = re.compile(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 
 
@@ -107,19 +110,21 @@ def _candidate(
     context: ExtractionContext,
 ) -> Candidate:
     quotes = _quotes(proposed, evidence)
-    users = [said for _, said in evidence.said if said.role is not Role.ASSISTANT]
-    if proposed.kind == "preference" and any(said.role is not Role.ASSISTANT for _, said in quotes):
-        quotes = [(quote, said) for quote, said in quotes if said.role is not Role.ASSISTANT]
+    users = [said for _, said in evidence.said if said.role in _USERS]
+    if proposed.kind == "preference" and any(said.role in _USERS for _, said in quotes):
+        quotes = [(quote, said) for quote, said in quotes if said.role in _USERS]
     sources = [said for _, said in quotes] or [said for _, said in evidence.said]
     content = "\n\n".join([quote for quote, _ in quotes] or [said.text for said in sources]).strip()
     is_user = all(said.role is Role.USER for said in sources) and (
         all(said.role is Role.USER for _, said in evidence.said) or _says(content, summary)
     )
+    is_chosen = not is_user and _is_chosen(said for _, said in evidence.said)
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
     is_everywhere = context.is_global or not context.project
     # Only what the user said or chose is a wish of theirs, and only their own words hold everywhere.
     kind = "fact" if proposed.kind == "preference" and not users else proposed.kind
     is_global = is_everywhere or (proposed.scope == "global" and (is_user or kind != "preference"))
+    voice = Voice.USER_SAID if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT_SAID
     return Candidate(
         kind=Kind(kind),
         summary=summary,
@@ -128,8 +133,8 @@ def _candidate(
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := cleaned(raw).strip()))),
         importance=Importance(proposed.importance),
-        scope=Scope.GLOBAL if is_global else Scope.PROJECT,
-        voice=Voice.USER_SAID if is_user else Voice.ASSISTANT_SAID,
+        scope=Scope.GLOBAL if is_global and not is_chosen else Scope.PROJECT,
+        voice=voice,
         confidence=TYPED_CONFIDENCE if is_typed else OTHER_CONFIDENCE,
         status=Status.ACTIVE if is_typed else Status.PROVISIONAL,
         suspect=why_suspect(f"{summary}\n{content}", is_typed=is_typed, is_assistant=not is_user) or "",
@@ -178,6 +183,12 @@ def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -
     words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
     there = _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
     return bool(words) and len(words & beginnings(there)) >= GROUNDED_SHARE * len(words)
+
+
+def _is_chosen(said: Iterable[Said]) -> bool:
+    """Whether the user decided it in a dialog: nothing but the dialog, and words of the user, stands behind it."""
+    roles = {one.role for one in said}
+    return Role.CHOSEN in roles and Role.ASSISTANT not in roles
 
 
 def _says(text: str, summary: str) -> bool:

@@ -20,6 +20,8 @@ from engram.models.episodes import (
 )
 from engram.models.erasing import sources_of
 from engram.models.extractions import count_auto_episodes
+from engram.models.marks import undone
+from engram.models.runs import add_run, close_run
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries, is_slot_gone
@@ -29,6 +31,8 @@ from engram.transcripts.turn import is_queued_key
 
 #: Why a memory of a turn that grew is archived or changed.
 WENT_ON = "the turn went on"
+#: Actions of runs that leave a memory open to its turn's growth.
+_OWN_ACTIONS = ("extract", "confirm")
 _HOUR_MS = 3_600_000
 
 
@@ -61,6 +65,9 @@ class Keeper:
         self._turn_of_entry = {entry.uuid: turn.id for turn in turns for entry in turn.turn.entries}
         self._said_at_ms = {said.uuid: said.at_ms for turn in turns for said in turn.turn.said if said.uuid}
         self._kept_in_hour: dict[int, int] = {}
+        self._run_id: int | None = None
+        #: A line for each older memory that changed.
+        self._told: list[str] = []
 
     def keep(self, candidates: Sequence[Candidate]) -> Kept:
         """Write the candidates and archive what the turns no longer say."""
@@ -78,7 +85,15 @@ class Keeper:
             kept.slots[place] = slot
         for turn in self._turns.values():
             kept.archived += self._archive_others(turn, slots)
+        if self._run_id is not None:
+            close_run(self._store, self._run_id, self._told)
         return kept
+
+    def _run(self) -> int:
+        """The run that changes of older memories belong to, so that they can be undone."""
+        if self._run_id is None:
+            self._run_id = add_run(self._store, "extract")
+        return self._run_id
 
     def _rests_on_barred(self, candidate: Candidate) -> bool:
         """True where a memory that rested on one of the entries was forgotten, perhaps while the extractor thought."""
@@ -101,7 +116,9 @@ class Keeper:
             kept.row_ids[place] = add_episode(self._store, made, evidence, action="extract").id
             kept.new += 1
         elif changes := self._changes(known, candidate):
-            kept.row_ids[place] = change_episode(self._store, known, "extract", WENT_ON, **changes).id
+            made = change_episode(self._store, known, "extract", WENT_ON, run_id=self._run(), **changes)
+            kept.row_ids[place] = made.id
+            self._told.append(f"change {known.episode_id} ({WENT_ON})")
             add_evidence(self._store, known.id, evidence)
             kept.updated += 1
 
@@ -123,7 +140,10 @@ class Keeper:
         """The fields that differ; none for a memory that somebody else decided about."""
         history = history_of(self._store, known.episode_id)
         if _is_settled(known) or any(
-            change.run_id is not None or change.reason == "by hand" or change.action == "merge" for change in history
+            (change.run_id is not None and change.action not in _OWN_ACTIONS)
+            or change.reason == "by hand"
+            or change.action == "merge"
+            for change in history
         ):
             return {}
         wanted = _fields(candidate)
@@ -139,13 +159,16 @@ class Keeper:
         for episode in episodes_of_turn(self._store, turn.id):
             if episode.slot is None or episode.slot in slots or episode.status not in ("active", "provisional"):
                 continue
+            if ("archive", episode.episode_id) in undone(self._store):
+                continue
             history = history_of(self._store, episode.episode_id)
             is_decided = _is_settled(episode) or any(c.reason == "by hand" or c.action == "merge" for c in history)
             if is_decided or self._lead_turn(episode) != turn.id:
                 continue
             if barred_entries(self._store, sources_of(self._store, episode)):
                 continue  # the extractor no longer sees all that it rests on, so that it can't propose it again
-            change_episode(self._store, episode, "archive", WENT_ON, status="archived")
+            change_episode(self._store, episode, "archive", WENT_ON, run_id=self._run(), status="archived")
+            self._told.append(f"archive {episode.episode_id} ({WENT_ON})")
             count += 1
         return count
 

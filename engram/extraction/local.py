@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from engram.extraction.candidate import Candidate
 from engram.extraction.compose import candidate
+from engram.extraction.decisions import decisions, without_dialogs
 from engram.extraction.fixes import fix_episodes
 from engram.extraction.gate import content_words
 from engram.extraction.protocol import ExtractionContext
@@ -35,19 +36,20 @@ class LocalExtractor:
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         """See ``Extractor.propose``."""
-        turns = [with_refusals(turn) for turn in turns]
+        room = max(0, context.session_cap - context.kept_before)
+        decided = [decision for turn in turns for decision in decisions(turn)][:room]
+        turns = [without_dialogs(with_refusals(turn)) for turn in turns]
         taken = [content_words(bite) for bite in context.known]
         episodes = fix_episodes(turns)
         chosen: list[Option] = []
         for turn, following in zip_longest(turns, turns[1:]):
             ended_here = [e for e in episodes if e.turn_key == turn.key]
             chosen.extend(self._chooser.of_turn(turn, following, ended_here, taken, context.project))
-        room = max(0, context.session_cap - context.kept_before)
-        best = sorted(range(len(chosen)), key=lambda i: -chosen[i].quality)[:room]
-        return [candidate(chosen[i], is_global=context.is_global) for i in sorted(best)]
+        best = sorted(range(len(chosen)), key=lambda i: -chosen[i].quality)[: room - len(decided)]
+        return [*decided, *(candidate(chosen[i], is_global=context.is_global) for i in sorted(best))]
 
 
 def with_refusals(turn: Turn) -> Turn:
-    """The turn with what the user typed when they refused a call read as words of theirs."""
+    """The turn with comments on refused calls as words of the user; newer turns hold them as such already."""
     words = tuple(Said(uuid=a.result_uuid or a.uuid, role=Role.USER, text=a.refusal) for a in turn.actions if a.refusal)
     return replace(turn, said=(*turn.said, *words)) if words else turn

@@ -74,6 +74,8 @@ def places(turn: Turn, following: Turn | None) -> Iterator[tuple[Said, Place]]:
     answer = following.prompt if following else ""
     prompt_words = content_words(turn.prompt)
     for said in turn.said:
+        if said.role not in (Role.USER, Role.ASSISTANT):
+            continue
         is_user = said.role is Role.USER
         before, after = _neighbours(turn.actions, order, said)
         yield (

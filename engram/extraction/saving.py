@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from engram.errors import BadRequest, NotFound
 from engram.models import episode_changes, episodes
-from engram.models.episodes import Episode
+from engram.models.contradictions import is_persons_own, note_contradiction
+from engram.models.episodes import Episode, Evidence
+from engram.models.runs import add_run, close_run
+from engram.models.sessions import find_session
 from engram.models.store import Store
 
 #: Longest content that is saved, in characters.
 CONTENT_LIMIT = 20_000
 #: Longest summary, in characters.
 SUMMARY_LIMIT = 500
+#: What a saved memory may be.
+KINDS = ("decision", "preference", "fix", "fact", "dead-end")
 
 Redact = Callable[[str], str]
 
@@ -31,6 +37,7 @@ def save_memory(
     is_pinned: bool = False,
     voice: str = "agent",
     summary: str | None = None,
+    kind: str = "fact",
 ) -> Episode:
     """Keep a text as a memory, as it is but for secrets.
 
@@ -40,8 +47,10 @@ def save_memory(
         redact: takes secrets out.
         scope: ``project`` needs ``project_id``; ``global`` is for every project.
         importance: ``normal`` or ``high``.
-        supersedes: id of the memory that this one replaces.
+        supersedes: id of the memory that this one replaces. An agent replaces nothing that a person pinned or saved:
+            a contradiction is noted instead. What it replaced is logged as a run, which can be undone.
         voice: ``user`` or ``agent``: who saved it.
+        kind: one of ``KINDS``.
 
     Raises:
         BadRequest: a value cannot be used.
@@ -51,14 +60,14 @@ def save_memory(
         raise BadRequest(f"scope {scope!r} must be project or global")
     if importance not in ("normal", "high"):
         raise BadRequest(f"importance {importance!r} must be normal or high")
-    text = redact(content.replace("\0", "")).strip()
-    if not text or len(text) > CONTENT_LIMIT:
-        raise BadRequest(f"a memory has 1 to {CONTENT_LIMIT} characters, this one {len(text)}")
+    if kind not in KINDS:
+        raise BadRequest(f"kind {kind!r} must be one of {', '.join(KINDS)}")
+    text = clean_content(content, redact)
     if scope == "project" and project_id is None:
         raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
     made = Episode(
         episode_id=episodes.new_episode_id(),
-        kind="fact",
+        kind=kind,
         summary=redact(summary).strip()[:SUMMARY_LIMIT] if summary else first_sentence(text),
         content=text,
         session_id=session_id,
@@ -75,10 +84,41 @@ def save_memory(
     )
     with store.writing():
         old = None if supersedes is None else require_episode(store, supersedes)
-        made = episode_changes.add_episode(store, made, [], action="save")
-        if old is not None:
-            supersede(store, old, made, "replaced by hand")
-    return made
+        # Where the session's transcript was not read yet, this says who saved it: that session need not be reminded.
+        said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
+        if old is None:
+            return episode_changes.add_episode(store, made, said_in, action="save")
+        made, _ = replace_memory(store, old, made, said_in, action="save", reason="replaced by hand")
+        return made
+
+
+def replace_memory(
+    store: Store, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, action: str, reason: str
+) -> tuple[Episode, int]:
+    """Store a new memory in the place of an old one; returns it and the number of a contradiction. Inside ``writing``.
+
+    What a person pinned or saved is replaced by a person's memory alone. Where an agent's is to replace it, the new one
+    is kept as provisional beside it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
+    """
+    run_id = add_run(store, "save")
+    if is_persons_own(old) and new.voice != "user":
+        new = dataclasses.replace(new, status="provisional", is_pinned=False)
+        made = episode_changes.add_episode(store, new, evidence, action=action, reason=reason, run_id=run_id)
+        number = note_contradiction(store, old.episode_id, made.episode_id, reason)
+        close_run(store, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
+        return made, number
+    made = episode_changes.add_episode(store, new, evidence, action=action, reason=reason, run_id=run_id)
+    supersede(store, old, made, reason, run_id=run_id)
+    close_run(store, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
+    return made, 0
+
+
+def clean_content(text: str, redact: Redact) -> str:
+    """A text as it is kept. Raises BadRequest where it is empty or too long."""
+    clean = redact(text.replace("\0", "")).strip()
+    if not clean or len(clean) > CONTENT_LIMIT:
+        raise BadRequest(f"a memory has 1 to {CONTENT_LIMIT} characters, this one {len(clean)}")
+    return clean
 
 
 def supersede(store: Store, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:

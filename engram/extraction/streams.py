@@ -36,6 +36,8 @@ def streams(turn: Turn) -> Iterator[Stream]:
     """The streams of a turn in order; every message stands in exactly one."""
     waiting: list[Said] = []
     for said in turn.said:
+        if said.role not in (Role.USER, Role.ASSISTANT):
+            continue
         if said.role is Role.ASSISTANT and _is_short(said.text):
             waiting.append(said)
             if len(waiting) < STREAM_MESSAGES:

@@ -110,7 +110,7 @@ def fitting_length(lengths: Sequence[int], room: int) -> int:
 def said_line(short: str, said: Said, longest: int) -> str:
     """The line of a text."""
     when = f" {moment(said.at_ms)}" if said.at_ms is not None else ""
-    return f"[{short}] {said.role.value}{when}: {cut(redact(said.text), longest)}"
+    return f"[{short}] {said.role.speaker}{when}: {cut(redact(said.text), longest)}"
 
 
 def action_line(short: str, action: Action) -> str:

@@ -55,6 +55,7 @@ class Cleaner:
             turn,
             said=(*old, *(self._clean_said(one) for one in new)),
             actions=tuple(self._clean_action(action) for action in turn.actions),
+            branch=self._short(turn.branch),
         )
 
     def _clean_said(self, said: Said) -> Said:

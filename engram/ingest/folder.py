@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engram.errors import NotFound
 from engram.models.sessions import ProjectRow, ensure_project, find_project, list_projects
 from engram.models.store import Store
+from engram.redaction.display import visible
 from engram.settings import Settings
 from engram.transcripts.project import identify_project
 
@@ -34,12 +35,15 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
 
 
 def named_project(store: Store, name: str) -> ProjectRow:
-    """A project by its display name or identity.
+    """A project by its name, as it is stored or as it is shown, or by its identity.
 
     Raises:
         NotFound: there is none; the message names those that exist.
     """
     found = find_project(store, name)
+    if found is None:
+        shown = [project for project in list_projects(store) if visible(project.name) == name]
+        found = shown[0] if len(shown) == 1 else None
     if found is None:
         names = ", ".join(project.name for project in list_projects(store)[:12]) or "none yet"
         raise NotFound(f"there is no project {name[:60]!r}; known projects: {names}")

@@ -6,7 +6,7 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from engram.ingest.forgotten import without_erased
 from engram.ingest.paused import without_paused
 from engram.ingest.scope import pauses_for, project_for, why_not, why_not_project
 from engram.ingest.write import Reading, Written, write_reading
+from engram.models.contexts import sessions_of_entries
 from engram.models.pauses import Span
 from engram.models.sessions import find_session, known_values, salt
 from engram.models.store import Store
@@ -38,7 +39,7 @@ from engram.models.transcripts import (
 from engram.models.turns import close_turns, is_forgotten, load_turn
 from engram.settings import Settings
 from engram.transcripts.agent import CLAUDE_CODE, Agent
-from engram.transcripts.discover import TranscriptFile
+from engram.transcripts.discover import TranscriptFile, projects_folder
 from engram.transcripts.draft import TurnUpdate
 from engram.transcripts.entry import BadLine as Unreadable
 from engram.transcripts.entry import Entry
@@ -117,7 +118,7 @@ def ingest_file(
         StoreError: the database cannot be written; the cursor has not moved.
     """
     path = Path(os.path.abspath(path))
-    file = agent.identify(path)
+    file = agent.identify(path, projects_folder(settings.claude_folder), with_subagents=settings.subagents)
     if file is None:
         return _unavailable(store, path)
     _follow_move(store, file)
@@ -262,8 +263,27 @@ class _Step:
             size=chunk.position.offset if chunk.has_more else chunk.size,
         )
         return Reading(
-            self.file, before, after, updates, built.withdrawn, tuple(bad_lines), cleaner.new_known, self.agent.name
+            file=self.file,
+            before=before,
+            after=after,
+            updates=updates,
+            withdrawn=built.withdrawn,
+            bad_lines=tuple(bad_lines),
+            known=cleaner.new_known,
+            agent=self.agent.name,
+            compacted_at_ms=max((one.at_ms for one in entries if one.is_compaction and one.at_ms), default=None),
+            copied=self._copied(entries, known),
         )
+
+    def _copied(self, entries: Sequence[Entry], known: Collection[str]) -> tuple[tuple[str, int], ...]:
+        """The sessions that hold entries of this transcript already, each with the time of the last such entry."""
+        owners = sessions_of_entries(self.store, [one.uuid for one in entries if one.uuid in known])
+        until: dict[str, int] = {}
+        for entry in entries:
+            owner = owners.get(entry.uuid, "")
+            if owner and owner != self.file.session_id:
+                until[owner] = max(until.get(owner, 0), entry.at_ms or 0)
+        return tuple(until.items())
 
     def _erased(self, updates: Iterable[TurnUpdate], entries: Iterable[Entry]) -> set[str]:
         """Entries of this read whose words were forgotten."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engram.failpoint import reach
 from engram.ingest.due import note_due
+from engram.models.contexts import note_context_start, note_copied_history
 from engram.models.sessions import (
     SessionRow,
     add_known_values,
@@ -43,6 +44,10 @@ class Reading:
     agent: str
     cwd: str = ""
     project: Project | None = None
+    #: When the session was last compacted, by what was read; None where it was not.
+    compacted_at_ms: int | None = None
+    #: (session, until when) of the sessions whose entries this transcript repeats: it is a fork of them.
+    copied: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +77,20 @@ def write_reading(store: Store, reading: Reading, settings: Settings) -> Written
         if session is not None:
             written = _write_turns(store, reading, session, transcript_id, settings)
         reach("ingest.turns")
+        _note_context(store, reading)
         add_bad_lines(store, transcript_id, reading.before.generation, reading.bad_lines)
         move_cursor(store, reading.before, reading.after, transcript_id)
         reach("ingest.cursor")
     reach("ingest.committed")
     return written
+
+
+def _note_context(store: Store, reading: Reading) -> None:
+    """Note what tells which memories the session's context holds already."""
+    if reading.compacted_at_ms is not None:
+        note_context_start(store, reading.file.session_id, reading.compacted_at_ms)
+    for from_session, until_ms in reading.copied:
+        note_copied_history(store, reading.file.session_id, from_session, until_ms)
 
 
 def _session(store: Store, reading: Reading) -> SessionRow | None:
@@ -147,9 +161,9 @@ def _count(reading: Reading) -> Written:
 
 
 def _messages(said: tuple[Said, ...]) -> int:
-    """Prompts, and distinct messages of the assistant with text."""
+    """Prompts, and distinct messages of the assistant with text; words in a dialog are part of a turn, no message."""
     replies = {one.message_id or one.uuid for one in said if one.role is Role.ASSISTANT}
-    return len(replies) + sum(one.role is Role.USER for one in said)
+    return len(replies) + sum(one.role is Role.USER and not one.message_id for one in said)
 
 
 def _last_prompt_at_ms(reading: Reading) -> int | None:

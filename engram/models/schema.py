@@ -211,7 +211,7 @@ VERSION_4: tuple[str, ...] = (
     # two memories in force that cannot both hold, of which at least one is a person's; decision is '' while open
     """CREATE TABLE contradiction (
         id INTEGER PRIMARY KEY AUTOINCREMENT, older_id TEXT NOT NULL, newer_id TEXT NOT NULL, reason TEXT NOT NULL,
-        decision TEXT NOT NULL DEFAULT '', made_at_ms INTEGER NOT NULL, decided_at_ms INTEGER,
+        decision TEXT NOT NULL DEFAULT '', made_at_ms INTEGER NOT NULL, decided_at_ms INTEGER, run_id INTEGER,
         UNIQUE (older_id, newer_id))""",
     # what is superseded by a memory that is gone comes back into force
     "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
@@ -221,5 +221,10 @@ VERSION_4: tuple[str, ...] = (
     # -- sessions, turns and extraction
     # -- language model: requests, spending, links between memories
     # -- what was shown
+    "CREATE TABLE context (session_id TEXT PRIMARY KEY, began_at_ms INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE copied_history (
+        session_id TEXT NOT NULL, from_session TEXT NOT NULL, until_ms INTEGER NOT NULL,
+        PRIMARY KEY (session_id, from_session)) WITHOUT ROWID""",
+    "CREATE INDEX evidence_session ON evidence(session_id)",
     # -- reports and health
 )

@@ -64,11 +64,19 @@ def list_projects(store: Store) -> list[ProjectRow]:
 
 
 def ensure_project(store: Store, identity: str, wanted_name: str, root: str = "") -> ProjectRow:
-    """The project of an identity, made where it is new; a name that is taken gets a number. Inside ``writing``."""
+    """The project of an identity, made where it is new. Inside ``writing``.
+
+    The name is for display: one line without secrets and hidden characters; one that is taken gets a number.
+    """
     found = store.row(f"{_PROJECT} WHERE identity = ?", (identity,))
     if found is not None:
         return ProjectRow(*found)
-    name, number = wanted_name or "project", 1
+    # Not above: hooks and short commands never make a project, and the rules take a while to load.
+    from engram.redaction import redact
+    from engram.redaction.display import visible
+
+    wanted_name = " ".join(visible(redact(wanted_name)).split()) or "project"
+    name, number = wanted_name, 1
     while store.row("SELECT 1 FROM project WHERE name = ?", (name,)):
         number += 1
         name = f"{wanted_name}-{number}"

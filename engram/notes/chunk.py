@@ -11,6 +11,8 @@ CHUNK_WORDS = 120
 
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*")
 _FENCE = re.compile(r"\s*(```|~~~)")
+#: What Engram writes below the heading of a section; it says whose the section is and is nothing to search for.
+_SECTION_MARK = re.compile(r"<!-- (?:session|saved|found) .*-->")
 
 
 def cut_markdown(text: str, words: int = CHUNK_WORDS) -> list[NoteChunk]:
@@ -37,7 +39,19 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS) -> list[NoteChunk]:
         if found:
             level = len(found.group(1))
             path = [*[one for one in path if one[0] < level], (level, found.group(2))]
-        else:
+        elif not _SECTION_MARK.fullmatch(line):
             lines.append(line)
     close(start + len(lines) - 1)
     return chunks
+
+
+def nest_text(text: str, levels: int) -> str:
+    """Return a text that can stand inside a section: its headings ``levels`` deeper, its last code fence closed."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        if match := _FENCE.match(line):
+            fence = "" if fence else match.group(1)
+        is_heading = not fence and _HEADING.fullmatch(line) is not None
+        lines.append("#" * levels + line if is_heading else line)
+    return "\n".join([*lines, fence] if fence else lines)

@@ -1,48 +1,63 @@
-"""The daily log: what each session asked, decided, changed and left open, kept in one Markdown file a day without a model."""
+"""The daily log: what each session asked, decided, changed and left open on a day, one Markdown file a day, no model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from engram.atomic import read_regular, write_atomic
 from engram.clock import day_of
-from engram.errors import BadRequest
 from engram.models.episodes import Episode, episodes_of_session
-from engram.models.sessions import find_session, project_by_id
+from engram.models.sessions import SessionRow, find_session, project_by_id
 from engram.models.store import Store
 from engram.models.turns import turns_of_session
+from engram.notes.day_files import append_to_day, cut_sections, notes_lock, read_text, write_text
+from engram.notes.saved import NO_PROJECT, keep_found_text
 from engram.paths import Home
+from engram.redaction import fence_safe, redact
 from engram.transcripts.record import Turn
 
-#: A day's file is not made larger than this, in bytes.
-DAY_LIMIT_BYTES = 400_000
-#: Longest text of a note that is saved at once, in characters.
-NOTE_TEXT_LIMIT = 20_000
-#: Words of a prompt that the log keeps.
-_PROMPT_WORDS = 24
+#: Words and characters of a prompt that the log keeps.
+MAX_LINE_WORDS = 24
+MAX_LINE_CHARACTERS = 300
+#: Characters of a text that are looked at for its line.
+MAX_READ_CHARACTERS = 4_000
 
-Redact = Callable[[str], str]
+_DAY_FILE = re.compile(r"(\d{4}-\d\d-\d\d)(?:-\d+)?")
+_MARK = re.compile(r"<!-- session \S+ -->")
+#: Headings of the lists in a section, in the order in which they stand.
+_LISTS = ("Asked:", "Decided:", "Changed:", "Committed:", "Left open:")
 
 
-def log_session(store: Store, home: Home, session_id: str) -> Path | None:
-    """Write (anew) the section of a session in the log of the day it last spoke; None where it has no turns.
+def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
+    """Write the sections of a session in the logs of the days it spoke on; return the files that changed.
 
-    The section is made from the turns as they are stored, so writing it twice changes nothing.
+    Each turn stands in the log of the day it began. The sections are made from the turns as they are stored, so
+    writing them twice changes nothing. Notes that an earlier version saved in a log file move to the saved notes.
+
+    Raises:
+        StoreError: the session cannot be read.
+        OSError: a file cannot be written; it is then as it was.
     """
     session = find_session(store, session_id)
     if session is None:
-        return None
-    turns = [stored.turn for stored in turns_of_session(store, session.id)]
-    if not any(turn.prompt for turn in turns):
-        return None
-    project = None if session.project_id is None else project_by_id(store, session.project_id)
-    path = home.daily_notes / f"{day_of(session.last_at_ms)}.md"
-    decided = [e.summary for e in episodes_of_session(store, session_id) if e.kind == "decision" and _holds(e)]
-    section = session_section(session_id, project.name if project else "no project", turns, decided)
-    _put_section(path, f"<!-- session {session_id} -->", section)
-    return path
+        return []
+    sections = _sections_by_day(store, session)
+    mark = f"<!-- session {session_id} -->"
+    with notes_lock(home):
+        changed = []
+        days = (day_of(session.first_at_ms), day_of(session.last_at_ms), *sections)
+        for path in _log_files(home, min(days), max(days)):
+            changed += _update_file(home, path, mark, sections)
+        for day in sorted(sections):
+            changed.append(append_to_day(home.daily_notes, day, day, sections[day]))
+    return changed
+
+
+def move_saved_notes(home: Home) -> int:
+    """Move notes that an earlier version saved in the daily logs to files of their own; return how many files held some."""
+    with notes_lock(home):
+        return sum(bool(_update_file(home, path, "", {})) for path in _log_files(home))
 
 
 def session_section(session_id: str, project: str, turns: Sequence[Turn], decided: Sequence[str] = ()) -> str:
@@ -53,7 +68,7 @@ def session_section(session_id: str, project: str, turns: Sequence[Turn], decide
     )
     commits = [action.commit for turn in turns for action in turn.actions if action.commit]
     left = _left_open(turns)
-    lines = [f"## {project}", f"<!-- session {session_id} -->", "", "Asked:", *asked[-40:]]
+    lines = [f"## {_short(project)}", f"<!-- session {session_id} -->", "", "Asked:", *asked[-40:]]
     if decided:
         lines += ["", "Decided:", *[f"- {_short(one)}" for one in decided[-20:]]]
     if files:
@@ -65,24 +80,105 @@ def session_section(session_id: str, project: str, turns: Sequence[Turn], decide
     return "\n".join(lines) + "\n"
 
 
-def _holds(episode: Episode) -> bool:
+def split_log(text: str) -> tuple[list[str], str]:
+    """Split a log file into the parts that stay there and the text that was saved as notes between them.
+
+    The title and text that a person wrote around the sections stay. What follows the lists of a section, and what
+    stands under the heading "Saved", was put there by ``memory_save`` of an earlier version.
+    """
+    parts: list[str] = []
+    saved: list[str] = []
+    is_saved = False
+    for part in cut_sections(text):
+        lines = part.split("\n")
+        if _mark_of(part):
+            end = _end_of_section(lines)
+            parts.append("\n".join(lines[:end]).rstrip() + "\n\n")
+            rest = "\n".join(lines[end:]).strip("\n")
+            is_saved = bool(rest)
+            saved += [rest] if rest else []
+        elif is_saved or lines[0] == "## Saved":
+            saved.append("\n".join(lines[lines[0] == "## Saved" :]).strip("\n"))
+            is_saved = True
+        else:
+            parts.append(part)
+    return parts, "\n\n".join(saved).strip()
+
+
+def _mark_of(part: str) -> str:
+    """The mark below the heading of a section of the log; "" for other text."""
+    lines = part.split("\n", 2)
+    return lines[1] if len(lines) > 1 and _MARK.fullmatch(lines[1]) else ""
+
+
+def _end_of_section(lines: Sequence[str]) -> int:
+    """Where a section of the log ends: after it stands what an earlier version saved there."""
+    expected = list(_LISTS)
+    end = 2
+    while end < len(lines):
+        start = end
+        while start < len(lines) and not lines[start].strip():
+            start += 1
+        if start == len(lines) or lines[start] not in expected:
+            return end
+        del expected[: expected.index(lines[start]) + 1]
+        end = start + 1
+        while end < len(lines) and lines[end].startswith("-"):
+            end += 1
+    return end
+
+
+def _sections_by_day(store: Store, session: SessionRow) -> dict[str, str]:
+    """Day → the section of a session for that day; days without a prompt have none."""
+    turns: dict[str, list[Turn]] = {}
+    at_ms = session.first_at_ms
+    for stored in turns_of_session(store, session.id):
+        at_ms = stored.turn.started_at_ms or at_ms
+        turns.setdefault(day_of(at_ms), []).append(stored.turn)
+    if not turns:
+        return {}
+    decided: dict[str, list[str]] = {}
+    for episode in episodes_of_session(store, session.session_id):
+        if episode.kind == "decision" and _is_current(episode):
+            day = day_of(episode.created_at_ms)
+            decided.setdefault(day if day in turns else max(turns), []).append(episode.summary)
+    project = None if session.project_id is None else project_by_id(store, session.project_id)
+    name = project.name if project else NO_PROJECT
+    return {
+        day: session_section(session.session_id, name, said, decided.get(day, ()))
+        for day, said in turns.items()
+        if any(turn.prompt for turn in said)
+    }
+
+
+def _is_current(episode: Episode) -> bool:
     return episode.status in ("active", "provisional") and not episode.suspect
 
 
-def save_note(home: Home, text: str, redact: Redact, at_ms: int) -> Path:
-    """Append a text that was saved as a note to the day's file.
+def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
+    """The log's files from one day to another, both included."""
+    named = sorted(path for path in home.daily_notes.glob("*.md") if _DAY_FILE.fullmatch(path.stem))
+    return [path for path in named if first <= path.stem[:10] <= last]
 
-    Raises:
-        BadRequest: the text is empty or longer than 20,000 characters.
-    """
-    clean = redact(text.replace("\0", "")).strip()
-    if not clean or len(clean) > NOTE_TEXT_LIMIT:
-        raise BadRequest(f"a note has 1 to {NOTE_TEXT_LIMIT} characters")
-    path = home.daily_notes / f"{day_of(at_ms)}.md"
-    old = _read(path)
-    title = "" if "## Saved\n" in old else "\n## Saved\n"
-    write_atomic(path, f"{old.rstrip()}\n{title}\n{clean}\n".lstrip().encode())
-    return path
+
+def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) -> list[Path]:
+    """Put the day's section in place of the one with ``mark``; take it out of ``sections`` once it has its place."""
+    text = read_text(path)
+    if text is None:
+        return []
+    day = path.stem[:10]
+    parts, saved = split_log(text)
+    is_found = bool(mark) and any(_mark_of(part) == mark for part in parts)
+    if not saved and not is_found:
+        return []
+    if saved:
+        keep_found_text(home, day, saved)
+    kept = [sections.pop(day, "") + "\n" if mark and _mark_of(part) == mark else part for part in parts]
+    whole = "".join(part for part in kept if part.strip()).rstrip("\n") + "\n"
+    if whole == text:
+        return []
+    write_text(path, whole)
+    return [path]
 
 
 def _left_open(turns: Sequence[Turn]) -> list[str]:
@@ -92,32 +188,19 @@ def _left_open(turns: Sequence[Turn]) -> list[str]:
         for action in turn.actions:
             if action.command and action.is_error is not None:
                 last[action.command] = action.is_error
-    found = [f"`{_short(command)}` failed" for command, is_error in last.items() if is_error][-5:]
+    left = [f"`{_short(command)}` failed" for command, is_error in last.items() if is_error][-5:]
     closing = turns[-1]
     if closing.is_interrupted or (closing.prompt and not closing.reply):
-        found.append(f"not finished: {_short(closing.prompt)}")
-    return found
+        left.append(f"not finished: {_short(closing.prompt)}")
+    return left
 
 
 def _short(text: str) -> str:
     words = _one_line(text).split()
-    return " ".join(words[:_PROMPT_WORDS]) + ("…" if len(words) > _PROMPT_WORDS else "")
+    return " ".join(words[:MAX_LINE_WORDS]) + ("…" if len(words) > MAX_LINE_WORDS else "")
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f-\x9f`<>]+", " ", text).strip()
-
-
-def _put_section(path: Path, mark: str, section: str) -> None:
-    """Replace the section that holds ``mark``, or append it."""
-    parts = re.split(r"(?m)^(?=## )", _read(path))
-    kept = [part for part in parts if mark not in part]
-    text = "".join(kept).rstrip()
-    whole = (f"{text}\n\n" if text else f"# {path.stem}\n\n") + section
-    data = whole.encode()
-    if len(data) <= DAY_LIMIT_BYTES:
-        write_atomic(path, data)
-
-
-def _read(path: Path) -> str:
-    return (read_regular(path, DAY_LIMIT_BYTES * 2) or b"").decode("utf-8", "replace")
+    """One line that is no heading or mark; redacted again, since a rule may be newer than the stored text."""
+    line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
+    return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"

@@ -81,7 +81,6 @@ def choose_at_hand(hits: Sequence[Hit], asking: Asking, call: ToolCall) -> list[
         for rank, hit in enumerate(hits)
         if hit.episode is not None
         and hit.id not in asking.shown
-        and hit.session_id != asking.session_id
         and hit.kind in KINDS
         and may_inject(hit.episode, asking)
         and is_about(hit, call)

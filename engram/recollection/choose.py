@@ -55,7 +55,7 @@ class Asking:
     session_id: str = ""
     #: Row id of its project; None for none.
     project_id: int | None = None
-    #: Ids of memories that this session has had.
+    #: Ids of memories that this session has had, or that rest on what its context still holds.
     shown: Collection[str] = ()
     #: Most bites.
     bites: int = 3

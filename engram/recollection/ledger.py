@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from engram.models import injections
+from engram.models import contexts, injections
 from engram.models.injections import Injection
 from engram.models.store import Store
 from engram.recollection.briefing import told_in
@@ -24,6 +24,8 @@ class Ledger:
         self._lock = threading.Lock()
         self._unwritten: list[Injection] = []
         self._later: list[tuple[str, Callable[[], object]]] = []
+        #: Session → when its context began anew, for those that are not written yet.
+        self._began_at_ms: dict[str, int] = {}
 
     def of_session(self, session_id: str) -> list[Injection]:
         """Every bite of a session, those that are not written yet included."""
@@ -36,6 +38,28 @@ class Ledger:
         with self._lock:
             unwritten = {one.episode_id for one in self._unwritten if one.session_id == session_id}
         return injections.injected_ids(self._store, session_id) | unwritten
+
+    def in_context(self, session_id: str) -> set[str]:
+        """Episodes whose source the session's context still holds: its own words, and what a fork repeats."""
+        with self._lock:
+            began_at_ms = self._began_at_ms.get(session_id, 0)
+        began_at_ms = max(began_at_ms, contexts.context_start_ms(self._store, session_id))
+        return contexts.episodes_in_context(self._store, session_id, began_at_ms)
+
+    def note_context_start(self, session_id: str) -> None:
+        """The session was compacted or cleared now; written by ``write_down``."""
+        now_ms = self._store.now_ms()
+
+        def write() -> None:
+            with self._store.writing():
+                contexts.note_context_start(self._store, session_id, now_ms)
+            with self._lock:
+                if self._began_at_ms.get(session_id) == now_ms:
+                    del self._began_at_ms[session_id]
+
+        with self._lock:
+            self._began_at_ms[session_id] = now_ms
+            self._later.append(("", write))
 
     def was_briefed(self, session_id: str) -> bool:
         """True where the session has had its briefing since it was last cleared."""

@@ -8,11 +8,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
 
 #: Sessions whose latest prompt is kept in mind.
 KEPT_SESSIONS = 500
 #: A prompt of the transcript that was sent so near to one of the hook is the same, in milliseconds.
 SAME_MOMENT_MS = 10_000
+
+T = TypeVar("T")
 
 _PROMPT_ID = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
@@ -29,6 +33,16 @@ class AskedPrompt:
     text: str
     at_ms: int
     cwd: str = ""
+
+
+class Claim(StrEnum):
+    """Who has seen a prompt that a hook asks about."""
+
+    NEW = "new"
+    #: It was read in the transcript; no hook has asked.
+    READ_BEFORE = "read before"
+    #: Another hook has asked: it gets the answer.
+    ASKED_BEFORE = "asked before"
 
 
 def digest_of(text: str) -> str:
@@ -52,25 +66,33 @@ def belongs_to(prompt: AskedPrompt, key: str, at_ms: int) -> bool:
 
 
 class LatestPrompts:
-    """The latest prompt of each session that is at work. Any thread may call any method."""
+    """The latest prompt of each session that is at work. Any thread may call any method.
+
+    One prompt has one answer, whoever asks: hooks that are registered twice ask twice, at the same moment.
+    """
 
     def __init__(self) -> None:
         """Know of none."""
         self._lock = threading.Lock()
         self._found: OrderedDict[str, AskedPrompt] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
+        #: Session → key of the latest prompt that a hook asked about.
+        self._asked: OrderedDict[str, str] = OrderedDict()
 
     def find(self, session_id: str) -> AskedPrompt | None:
         """The latest prompt of a session; None where this process has seen none."""
         with self._lock:
             return self._found.get(session_id)
 
-    def claim(self, session_id: str, prompt: AskedPrompt) -> bool:
-        """Take on a prompt that a hook asks about; False where it was taken on before, over either channel."""
+    def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
+        """Take on a prompt that a hook asks about, unless another hook has asked about it."""
         with self._lock:
+            if self._asked.get(session_id) == prompt.key:
+                return Claim.ASKED_BEFORE
+            _remember(self._asked, session_id, prompt.key)
             known = self._found.get(session_id)
             self._keep(session_id, prompt)
-            return known is None or known.key not in (prompt.key, prompt.digest)
+            return Claim.READ_BEFORE if known is not None and known.key in (prompt.key, prompt.digest) else Claim.NEW
 
     def claim_written(self, session_id: str, prompt: AskedPrompt) -> bool:
         """The same for a prompt that was read in a transcript, where its id may be missing."""
@@ -86,14 +108,16 @@ class LatestPrompts:
         with self._lock:
             if self._calls.get(session_id) == call:
                 return False
-            self._calls[session_id] = call
-            self._calls.move_to_end(session_id)
-            while len(self._calls) > KEPT_SESSIONS:
-                self._calls.popitem(last=False)
+            _remember(self._calls, session_id, call)
             return True
 
     def _keep(self, session_id: str, prompt: AskedPrompt) -> None:
-        self._found[session_id] = prompt
-        self._found.move_to_end(session_id)
-        while len(self._found) > KEPT_SESSIONS:
-            self._found.popitem(last=False)
+        _remember(self._found, session_id, prompt)
+
+
+def _remember(kept: OrderedDict[str, T], session_id: str, value: T) -> None:
+    """Set the value of a session and drop the sessions that were set longest ago."""
+    kept[session_id] = value
+    kept.move_to_end(session_id)
+    while len(kept) > KEPT_SESSIONS:
+        kept.popitem(last=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from engram.embedding.embedder import Embedder
 from engram.ingest.folder import scope_of_folder
-from engram.models import sessions
+from engram.models import contexts, sessions
 from engram.models.injections import AT_START
 from engram.models.recent import latest_turn
 from engram.models.store import Store
@@ -19,10 +19,11 @@ from engram.recollection.choose import Asking, Bite, Floors
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.gate import search_text
 from engram.recollection.ledger import Ledger
-from engram.recollection.prompts import AskedPrompt, LatestPrompts, belongs_to, digest_of, key_of
+from engram.recollection.prompts import AskedPrompt, Claim, LatestPrompts, belongs_to, digest_of, key_of
 from engram.recollection.recall import bites_at_hand, bites_for
-from engram.recollection.render import bites_text, hook_output, shown_words
+from engram.recollection.render import OUTPUT_CHARS, bites_text, hook_output, shown_words
 from engram.recollection.searching import Searcher
+from engram.recollection.starts import Starts
 from engram.recollection.topics import Topics
 from engram.redaction import redact as redact_text
 from engram.settings import Settings
@@ -63,6 +64,7 @@ class RecollectionService:
         self._topics = Topics(embedder)
         self._files = RecollectionFiles(settings.places.recollections)
         self._ledger = Ledger(store)
+        self._starts = Starts()
         #: Held while a pending file and its rows in the ledger change together.
         self._handing_over = threading.RLock()
 
@@ -95,42 +97,103 @@ class RecollectionService:
             return
         if payload.get("hook_event_name") == _START:
             self._ledger.take_back_briefing(session_id)
+            self.never_asked(payload)
             return
         text = self._searchable(session_id, payload.get("prompt"))
         key, latest = key_of(payload, text), self._prompts.find(session_id)
+        if self._starts.give_back(session_id, key):
+            self._ledger.take_back_briefing(session_id)
         with self._handing_over:
             self._ledger.take_back(session_id, key)
         if latest is not None and latest.key == key:
             self._offer(session_id, latest)
 
+    def never_asked(self, payload: Mapping[str, object]) -> None:
+        """A hook was gone before anybody looked at its payload: a briefing is made up at the next prompt.
+
+        A prompt needs nothing: it is found in the transcript, and its bites wait for the next tool call.
+        """
+        session_id = _text(payload, "session_id")
+        is_start = payload.get("hook_event_name") == _START and not payload.get("agent_id")
+        if is_start and is_session_id(session_id) and _text(payload, "source") not in _REPLAYED:
+            if _text(payload, "source") in _EMPTIED:
+                # When it was emptied is read in the transcript: the payload says no time, and may be old.
+                self._withdraw_all(session_id)
+                self._ledger.note_briefing(session_id, "", is_new_context=True)
+            self._starts.note_missed(session_id)
+
     def _answer_prompt(self, session_id: str, cwd: str, payload: Mapping[str, object]) -> bytes:
         text = self._searchable(session_id, payload.get("prompt"))
-        if not text:
-            return b""
         prompt = AskedPrompt(key_of(payload, text), digest_of(text), text, self._store.now_ms(), cwd)
-        is_new = self._prompts.claim(session_id, prompt)
-        if is_new and self._topics.is_same(session_id, text):
-            return b""
+        briefing = self._make_up_briefing(session_id, prompt)
+        bites = self._bites_of(session_id, prompt) if text and not self._is_unread_replay(session_id) else []
+        shown = bites_text(bites, self._settings.bite_tokens)
+        if briefing and len(briefing) + 1 + len(shown) > OUTPUT_CHARS:
+            bites, shown = [], ""
+        if bites:
+            self._ledger.note_shown(session_id, prompt.key, bites)
+            self._topics.note(session_id, text)
+        return hook_output(_PROMPT, "\n".join(part for part in (briefing, shown) if part))
+
+    def _bites_of(self, session_id: str, prompt: AskedPrompt) -> list[Bite]:
+        """Bites for a prompt that a hook asks about; none where another hook has asked about it before."""
+        claim = self._prompts.claim(session_id, prompt)
+        if claim is Claim.ASKED_BEFORE or (claim is Claim.NEW and self._topics.is_same(session_id, prompt.text)):
+            return []
         self._take_back(session_id)
-        bites = self._choose(session_id, prompt)
-        if not bites:
-            return b""
-        self._ledger.note_shown(session_id, prompt.key, bites)
-        self._topics.note(session_id, text)
-        return hook_output(_PROMPT, bites_text(bites, self._settings.bite_tokens))
+        return self._choose(session_id, prompt)
+
+    def _make_up_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
+        """The briefing that the session missed at its start; "" where it did not."""
+        if not self._starts.take_missed(session_id, prompt.key):
+            return ""
+        text = self._briefing(session_id, prompt.cwd)
+        if text:
+            self._ledger.note_briefing(session_id, text, is_new_context=False)
+        return text
 
     def _brief(self, session_id: str, cwd: str, source: str) -> bytes:
+        if source in _REPLAYED:
+            self._starts.note_replay(session_id)
+            return b""
+        if not self._starts.claim(session_id, source, self._store.now_ms()):
+            return b""
         is_emptied = source in _EMPTIED
         if is_emptied:
-            self._take_back(session_id)
-            self._topics.forget(session_id)
-        is_wanted = is_emptied or not (source in _REPLAYED or self._ledger.was_briefed(session_id))
-        text = ""
-        if is_wanted and self._may_show(session_id, cwd):
-            text = build_briefing(self._store, self._settings, project_id=self._project_of(session_id, cwd))
+            self._withdraw_all(session_id)
+            self._ledger.note_context_start(session_id)
+        elif self._ledger.was_briefed(session_id):
+            return b""
+        self._starts.note_briefed(session_id)
+        text = self._briefing(session_id, cwd)
         if text or is_emptied:
             self._ledger.note_briefing(session_id, text, is_new_context=is_emptied)
         return hook_output(_START, text)
+
+    def _withdraw_all(self, session_id: str) -> None:
+        """The session's context is empty again."""
+        self._take_back(session_id)
+        self._topics.forget(session_id)
+
+    def _briefing(self, session_id: str, cwd: str) -> str:
+        if not self._may_show(session_id, cwd):
+            return ""
+        return build_briefing(
+            self._store,
+            self._settings,
+            project_id=self._project_of(session_id, cwd),
+            without=self._ledger.in_context(session_id),
+        )
+
+    def _is_unread_replay(self, session_id: str) -> bool:
+        """True for a fork whose transcript was not read yet: which memories repeat what it holds is not known."""
+        if not self._starts.is_replay(session_id):
+            return False
+        is_read = sessions.find_session(self._store, session_id) or contexts.copied_history(self._store, session_id)
+        if is_read or not self._settings.capture:
+            self._starts.end_replay(session_id)
+            return False
+        return True
 
     # -- the tasks
 
@@ -207,7 +270,8 @@ class RecollectionService:
         waiting = {one.episode_id for one in ledger if one.state == "pending"} - {one.episode_id for one in shown}
         told = self._ledger.told(session_id) - waiting
         text = call.text if call else prompt.text
-        asking = Asking(text, session_id, project_id, told | had, remaining, now_ms)
+        held = self._ledger.in_context(session_id)
+        asking = Asking(text, session_id, project_id, told | had | held, remaining, now_ms)
         bites = bites_at_hand(self._searcher, asking, call) if call else bites_for(self._searcher, asking, self._floors)
         return [bite for bite, _ in shown_words(bites, self._settings.bite_tokens)]
 

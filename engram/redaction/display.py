@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -25,6 +26,34 @@ _BLANKS = re.compile(r"\s+")
 ELLIPSIS = "…"
 
 
+def visible(text: str, *, keep_lines: bool = False) -> str:
+    """Return the text as it may be shown on a terminal or to a model: what is left steers, hides and reorders nothing.
+
+    ANSI sequences, control, invisible and bidirectional characters and lone surrogates go; everything else stays.
+    Doing it twice changes nothing.
+
+    Args:
+        text: any stored text, such as a project's name.
+        keep_lines: keep line breaks (as `\\n`) instead of turning each into a blank.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    previous = None
+    while previous != text:
+        previous = text
+        text = _LINE_BREAKS.sub("\n" if keep_lines else " ", _ANSI.sub("", text))
+        if not (text.isascii() and text.isprintable()):
+            text = "".join(c for c in text if c in "\n\t" or not _is_hidden(c)).replace("\t", " ")
+    return text
+
+
+def escape_hidden(json_text: str) -> str:
+    """Return JSON in which every character that `visible` would drop is written as `\\uXXXX`; the values stay the same."""
+    if json_text.isascii() and "\x7f" not in json_text:
+        return json_text
+    return "".join(json.dumps(c)[1:-1] if c != "\n" and _is_hidden(c) else c for c in json_text)
+
+
 def fence_safe(text: str, *, keep_lines: bool = False) -> str:
     """The text so that, inside a fence, it cannot close it, hide anything or steer a terminal.
 
@@ -38,10 +67,7 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
     previous = None
     while previous != text:
         previous = text
-        text = _ANSI.sub("", text)
-        text = _LINE_BREAKS.sub("\n" if keep_lines else " ", text)
-        if not (text.isascii() and text.isprintable()):
-            text = "".join(c for c in text if c in "\n\t" or not _is_hidden(c)).replace("\t", " ")
+        text = visible(text, keep_lines=keep_lines)
         text = _ENTITY.sub(_shown_entity, text).translate(_ANGLES)
         text = _BACKTICKS.sub(lambda m: "'" * len(m.group()), text)
         text = _TILDES.sub(lambda m: "-" * len(m.group()), text)

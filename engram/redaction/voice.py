@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from engram.redaction.letters import letter_spans
+
 #: A line this long (characters) is a paste: people press return, or at least talk in shorter breaths.
 LONGEST_TYPED_LINE = 1_200
 #: In a prompt longer than this (characters) only its first and last paragraphs may be typed.
@@ -128,6 +130,8 @@ def _judge_lines(lines: list[str]) -> list[bool]:
             at += 1
         if at >= stop and at < len(lines) and stop == document:
             at = document
+    for start, stop in letter_spans(lines):
+        typed[start:stop] = [False] * (stop - start)
     _close_gaps(lines, typed)
     return typed
 

@@ -32,6 +32,7 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
         found["doubtful"] = True
     if hit.episode is not None:
         found["stale"] = hit.episode.stale_reason
+        found["superseded_by"], found["lowered"] = hit.episode.superseded_by, hit.episode.is_lowered
         found["content"], found["scope"], found["pinned"] = (
             hit.episode.content, hit.episode.scope, hit.episode.is_pinned,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Task ``flush(session_id)``: a session ends or is compacted; read its rest and extract whatever is there."""
+"""Task ``flush(session_id)``: a session ends or was compacted; read its rest and extract whatever is there."""
 
 from __future__ import annotations
 
@@ -20,6 +20,20 @@ def flush(session_id: str) -> None:
     runtime = current_runtime()
     if attempt(runtime, "ingest", session_id, lambda: read_and_make_due(runtime, session_id)):
         run_extract(runtime, session_id)
+        # In line behind the extraction, so that the log has its decisions.
+        runtime.lane.run(
+            f"log {session_id}", lambda: attempt(runtime, "log", session_id, lambda: write_log(runtime, session_id))
+        )
+
+
+def write_log(runtime: Runtime, session_id: str) -> None:
+    """Bring the daily log of a session up to date; the scan indexes it. Raises StoreError or OSError."""
+    from engram.models.work import note_success
+    from engram.notes.daily import log_session
+
+    files = log_session(runtime.store, runtime.settings.places, session_id)
+    if files:
+        note_success(runtime.store, "log", seen=1, done=1)
 
 
 def read_and_make_due(runtime: Runtime, session_id: str) -> None:

@@ -6,9 +6,7 @@ import contextlib
 import json
 import logging
 import os
-import select
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,110 +17,130 @@ from engram.search.hits import hit_to_json
 from engram.search.query import Query
 from engram.socketpath import bind_at
 from engram.tasks.embed import embed
-from engram.tasks.rss import rss_mb
+from engram.tasks.reception import Client, Reception
+from engram.tasks.request_queue import RequestQueue
+from engram.tasks.rss import raise_file_limit, rss_mb
 from engram.tasks.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-#: Longest request, in bytes.
-REQUEST_BYTES = 1_000_000
-#: How long a client may be silent, in seconds, and how long a request may take to come in all.
-IDLE_SECONDS = 10.0
-WHOLE_SECONDS = 30.0
-#: Requests answered at one time; further ones wait to be accepted.
-THREADS = 8
+#: Threads that answer hooks, and threads that answer everybody else.
+HOOK_THREADS = 4
+OTHER_THREADS = 4
+#: Complete requests that wait for a thread at most, of each kind; beyond, the one that waits longest is dropped.
+MAX_WAITING = 64
+#: A request that waited longer is not answered, in seconds. A hook has left by then.
+HOOK_SECONDS = 1.0
+OTHER_SECONDS = 30.0
+#: How long the end waits for answers that are being made, in seconds.
+CLOSE_SECONDS = 5.0
+#: Texts that are embedded before it is looked again whether anybody waits for them.
+EMBED_AT_ONCE = 4
 #: Texts of one ``embed`` request at most.
 MOST_TEXTS = 256
 #: Hits of one answer at most.
 MOST_HITS = 200
 #: Longest query that is searched for, in characters; the rest is not read.
 QUERY_CHARS = 4_000
-#: Longest wait of a thread before it looks whether the socket is still the same, in seconds.
-LOOK_SECONDS = 5
-_BACKLOG = 128
 
 
 class RecallServer:
-    """Listens on engram.sock in threads of its own. Only processes of the same user are answered."""
+    """Answers on engram.sock in threads of its own. Only processes of the same user are answered."""
 
     def __init__(self, runtime: Runtime) -> None:
         """Nothing is opened before ``start``."""
         self._runtime = runtime
         self._path = runtime.settings.places.recall_socket
-        self._listener: socket.socket | None = None
+        self._reception: Reception | None = None
         self._is_closing = threading.Event()
-        self._accepting = threading.Lock()
+        #: Hooks have threads of their own: no long question of anybody else keeps a prompt waiting.
+        self._hooks: RequestQueue = RequestQueue(MAX_WAITING)
+        self._others: RequestQueue = RequestQueue(MAX_WAITING)
+        self._threads: list[threading.Thread] = []
+        self._wanted = threading.local()
 
     def start(self) -> RecallServer:
         """Open the socket, replacing what is there, and answer from now on. Call with the worker's lock held."""
-        self._listener = self._open()
-        for number in range(THREADS):
-            threading.Thread(target=self._serve, name=f"recall-{number}", daemon=True).start()
+        raise_file_limit()
+        for name, requests, number in (("hook", self._hooks, HOOK_THREADS), ("recall", self._others, OTHER_THREADS)):
+            for place in range(number):
+                thread = threading.Thread(target=self._serve, args=(requests,), name=f"{name}-{place}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        self._reception = Reception(self._open(), self._sort)
+        self._reception.start()
         return self
 
     def _open(self) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         bind_at(listener, self._path)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
+        listener.listen(1)
         return listener
 
     def renew(self) -> None:
         """Open the socket again where somebody removed or replaced it."""
-        if not self._is_closing.is_set() and not self._path.is_socket():
-            old, self._listener = self._listener, self._open()
-            if old is not None:
-                _end(old)
+        if self._reception is not None and not self._is_closing.is_set() and not self._path.is_socket():
+            self._reception.replace_listener(self._open())
 
-    def close(self) -> None:
-        """Answer nobody any more and remove the socket."""
+    def close(self, seconds: float = CLOSE_SECONDS) -> bool:
+        """Answer nobody any more and remove the socket; False where a thread is still at an answer after that time.
+
+        The process must not end its interpreter then: a thread that comes back from native code would abort it.
+        """
         self._is_closing.set()
         with contextlib.suppress(OSError):
             self._path.unlink()
-        if self._listener is not None:
-            _end(self._listener)
+        if self._reception is not None:
+            self._reception.close(seconds)
+        for requests in (self._hooks, self._others):
+            requests.close()
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
-    def _serve(self) -> None:
-        """One thread: accept, answer, again."""
-        while not self._is_closing.is_set():
+    def _sort(self, client: Client, request: bytes | None) -> None:
+        """Put a complete request where the threads find it; called by the thread that reads all clients."""
+        is_hook = request is not None and b'"hook_event_name"' in request
+        dropped = (self._hooks if is_hook else self._others).put(client, request)
+        if dropped is not None:
+            dropped[0].connection.close()
+
+    def _serve(self, requests: RequestQueue) -> None:
+        """One thread: answer, again."""
+        while (following := requests.take()) is not None:
+            client, request = following
             try:
-                connection = self._accept()
-            except (OSError, ValueError):
-                self._is_closing.wait(0.05)
-                continue
-            if connection is not None:
-                with connection:
-                    self._converse(connection)
+                self._converse(client, request)
+            except Exception as error:
+                logger.warning("action=converse failed=%s", type(error).__name__, exc_info=error)
+                client.connection.close()
 
-    def _accept(self) -> socket.socket | None:
-        """The next client; None where none came for a while. One thread waits at a time: a client wakes one alone."""
-        with self._accepting:
-            listener = self._listener
-            if listener is None or self._is_closing.is_set():
-                return None
-            poller = select.poll()
-            poller.register(listener, select.POLLIN)
-            return listener.accept()[0] if poller.poll(LOOK_SECONDS * 1000) else None
-
-    def _converse(self, connection: socket.socket) -> None:
-        try:
-            connection.setblocking(True)
-            connection.settimeout(IDLE_SECONDS)
-            if not _is_same_user(connection):
-                return
-            request = _read(connection)
-        except OSError as error:
-            logger.info("action=read_request error=%s", error)
+    def _converse(self, client: Client, request: bytes | None) -> None:
+        """Answer one complete request, unless nobody waits for the answer any more."""
+        is_hook = request is not None and b'"hook_event_name"' in request
+        limit = HOOK_SECONDS if is_hook else OTHER_SECONDS
+        if client.is_gone or time.monotonic() - client.complete_at > limit:
+            client.connection.close()
+            self._note(request, "never_asked")
             return
+        self._wanted.client = client
         answer = self.answer(request)
         try:
-            connection.sendall(answer)
-            connection.shutdown(socket.SHUT_WR)
+            sent = client.connection.send(answer) if answer else 0
+        except BlockingIOError:
+            sent = 0
         except OSError as error:
             logger.info("action=send_answer error=%s", error)
+            client.connection.close()
             if answer:
-                self._note_too_late(request)
+                self._note(request, "came_too_late")
             return
+        if sent < len(answer) and self._reception is not None and not self._is_closing.is_set():
+            client.answer = memoryview(answer)[sent:]
+            self._reception.send_rest(client)
+        else:
+            client.connection.close()
         self._write_down()
 
     def _write_down(self) -> None:
@@ -132,19 +150,18 @@ class RecallServer:
         except Exception as error:
             logger.warning("action=write_down failed=%s", type(error).__name__, exc_info=error)
 
-    def _note_too_late(self, request: bytes | None) -> None:
-        """The client was gone before its answer came: what a hook did not get was not shown."""
-        with contextlib.suppress(EngramError, ValueError):
+    def _note(self, request: bytes | None, what: str) -> None:
+        """A hook was gone, before its payload was looked at or before the answer came: it was shown nothing."""
+        with contextlib.suppress(EngramError, ValueError, RecursionError):
             payload = json.loads(request or b"{}")
             if isinstance(payload, dict) and "hook_event_name" in payload:
-                self._runtime.recollection.came_too_late(payload)
+                recollection = self._runtime.recollection
+                (recollection.never_asked if what == "never_asked" else recollection.came_too_late)(payload)
 
     def answer(self, request: bytes | None) -> bytes:
         """The bytes that answer a request; b"" for silence. Never raises."""
         try:
-            found = None if request is None else json.loads(request)
-            if not isinstance(found, dict):
-                raise BadRequest("a request is one JSON object of at most 1 MB")
+            found = _parse(request)
             if "hook_event_name" in found:
                 return self._answer_hook(found)
             return json.dumps(self._answer_op(found)).encode()
@@ -178,11 +195,21 @@ class RecallServer:
         texts = request.get("texts")
         if not isinstance(texts, list) or len(texts) > MOST_TEXTS or not all(isinstance(t, str) for t in texts):
             raise BadRequest(f"texts must be a list of at most {MOST_TEXTS} texts")
-        if request.get("kind") == "query":
-            rows = [embedder.embed_query(text) for text in texts]
-        else:
-            rows = list(embedder.embed(texts)) if texts else []
+        rows: list[Any] = []
+        for start in range(0, len(texts), EMBED_AT_ONCE):
+            self._stop_if_unwanted()
+            some = texts[start : start + EMBED_AT_ONCE]
+            if request.get("kind") == "query":
+                rows += [embedder.embed_query(text) for text in some]
+            else:
+                rows += list(embedder.embed(some))
         return {"model": embedder.model_id, "vectors": [[round(float(x), 7) for x in row] for row in rows]}
+
+    def _stop_if_unwanted(self) -> None:
+        """Raise EngramError where the worker stops, or the client of this thread has left."""
+        client: Client | None = getattr(self._wanted, "client", None)
+        if self._is_closing.is_set() or (client is not None and client.is_gone):
+            raise EngramError("nobody waits for this answer any more")
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
@@ -213,11 +240,15 @@ class RecallServer:
         return {"ok": True}
 
 
-def _end(listener: socket.socket) -> None:
-    """Close a listening socket and wake the threads that wait for it."""
-    with contextlib.suppress(OSError):
-        listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
+def _parse(request: bytes | None) -> dict[str, Any]:
+    """The object of a request. Raises BadRequest."""
+    try:
+        found = None if request is None else json.loads(request)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise BadRequest("a request is one JSON object of at most 1 MB")
+    return found
 
 
 def _query(request: Mapping[str, Any]) -> Query:
@@ -236,34 +267,3 @@ def _query(request: Mapping[str, Any]) -> Query:
         text=text[:QUERY_CHARS], project_id=project_id, limit=limit, files=names, session_id=str(request.get("session_id", "")),
         with_global=bool(request.get("with_global", True)), now_ms=now_ms if isinstance(now_ms, int) else None,
     )  # fmt: skip
-
-
-def _read(connection: socket.socket) -> bytes | None:
-    """Everything the client sends; None where it is too long. Raises OSError where it takes too long."""
-    until = time.monotonic() + WHOLE_SECONDS
-    parts: list[bytes] = []
-    size = 0
-    while chunk := connection.recv(65_536):
-        size += len(chunk)
-        if size > REQUEST_BYTES:
-            return None
-        if time.monotonic() > until:
-            raise TimeoutError("the request took too long")
-        parts.append(chunk)
-    return b"".join(parts)
-
-
-def _is_same_user(connection: socket.socket) -> bool:
-    """False where the system says that somebody else is at the other end."""
-    try:
-        if hasattr(socket, "SO_PEERCRED"):
-            data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-            uid = struct.unpack("3i", data)[1]
-        elif hasattr(socket, "LOCAL_PEERCRED"):
-            data = connection.getsockopt(0, socket.LOCAL_PEERCRED, 76)
-            uid = struct.unpack_from("II", data)[1]
-        else:
-            return True
-    except (OSError, struct.error):
-        return True
-    return bool(uid == os.geteuid())

@@ -1,10 +1,11 @@
-"""Resident memory and threads of this process."""
+"""Resident memory, threads and open files of this process."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
+import resource
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from pathlib import Path
 _ARENA_MAX = -8
 #: glibc's name for the size from which on memory is mapped by itself, and that size in bytes: it goes back at once.
 _MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
+#: Open files that this process may need: databases, sockets and clients.
+_FILES = 1024
 #: Longest that ``ps`` may take, in seconds.
 _PS_SECONDS = 5
 
@@ -54,3 +57,12 @@ def limit_matrix_threads() -> None:
     """
     for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+
+
+def raise_file_limit() -> None:
+    """Allow more open files, where the system's hard limit does: macOS begins with 256."""
+    with contextlib.suppress(OSError, ValueError):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import select
 import socket
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 from huey.constants import EmptyData
 from huey.storage import SqliteStorage
 
-from engram.atomic import FILE_MODE
+from engram.atomic import FILE_MODE, locked_folder, make_private_folder
 from engram.failpoint import reach
 from engram.paths import Home
 from engram.socketpath import bind_at, socket_address
@@ -29,6 +28,8 @@ T = TypeVar("T")
 
 #: Longest wait for a datagram before the queue is looked at anyway, in seconds: datagrams may get lost.
 LOOK_ANYWAY_SECONDS = 5.0
+#: Datagrams taken at one time, so that whoever floods wake.sock keeps no task waiting.
+MAX_DATAGRAMS = 64
 #: How long an enqueue waits for another writer unless told otherwise, in seconds.
 BUSY_SECONDS = 5.0
 #: Said by SQLite of a file that must be made anew. "locked" is not among them.
@@ -95,7 +96,7 @@ class QueueStorage(SqliteStorage):
         return self._conn
 
     def _create_connection(self) -> Any:
-        with _locked_folder(Path(self.filename).parent):
+        with locked_folder(make_private_folder(Path(self.filename).parent)):
             if _identity(self.filename) is None:
                 _unlink(self.filename, "-wal", "-shm")
                 # Only a new file may be opened and closed here: closing one drops the process's own locks on it.
@@ -156,7 +157,7 @@ class QueueStorage(SqliteStorage):
         with self.lock:
             failed = self._opened
             self._drop_connection()
-            with _locked_folder(Path(self.filename).parent):
+            with locked_folder(make_private_folder(Path(self.filename).parent)):
                 if failed == _identity(self.filename):
                     _unlink(self.filename, "", "-wal", "-shm")
         return action()
@@ -274,8 +275,9 @@ class QueueStorage(SqliteStorage):
         poller.register(pipe[0], select.POLLIN)
         poller.poll(LOOK_ANYWAY_SECONDS * 1000)
         with contextlib.suppress(OSError):
-            while listener.recv(16):
-                pass
+            for _ in range(MAX_DATAGRAMS):
+                if not listener.recv(16):
+                    break
 
 
 def _identity(filename: str) -> tuple[int, int] | None:
@@ -291,15 +293,3 @@ def _unlink(filename: str, *suffixes: str) -> None:
     for suffix in suffixes:
         with contextlib.suppress(OSError):
             os.unlink(filename + suffix)
-
-
-@contextlib.contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a lock on the folder itself, so that two processes never make or remove the file at once."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from engram.errors import AlreadyRunning
 from engram.log import start_logging
@@ -69,12 +70,43 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
     link_python(home)
     store = open_or_set_aside(home, settings)
     clear_dead_leases(store)
+    _move_saved_notes(home)
     runtime = make(settings, store)
+    code, is_quiet = EXIT_AGAIN, False
     try:
-        return _serve(runtime)
+        code, is_quiet = _serve(runtime)
     finally:
-        store.close()
+        if is_quiet:
+            store.close()
         lock.release()
+    if not is_quiet:
+        _end_now(code)
+    return code
+
+
+def _end_now(code: int) -> NoReturn:
+    """End the process without ending its interpreter: a thread that comes back from the model would abort it.
+
+    Everything that counts is committed; SQLite's log is read by the next process.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _move_saved_notes(home: Home) -> None:
+    """Give notes that an earlier version saved inside the daily log files of their own."""
+    from engram.notes.daily import move_saved_notes
+
+    try:
+        moved = move_saved_notes(home)
+    except OSError as error:
+        logger.warning("action=move_saved_notes failed=%s", error)
+    else:
+        if moved:
+            logger.info("action=move_saved_notes files=%d", moved)
 
 
 def _end_while_starting(*_: object) -> None:
@@ -82,8 +114,8 @@ def _end_while_starting(*_: object) -> None:
     raise SystemExit(0)
 
 
-def _serve(runtime: Runtime) -> int:
-    """Answer and work until something says stop."""
+def _serve(runtime: Runtime) -> tuple[int, bool]:
+    """Answer and work until something says stop; returns the exit code, and False where a thread is still at work."""
     settings = runtime.settings
     queue = bind_queue(settings)
     queue.on_reject = lambda reason: note_failure(runtime.store, "queue", reason)
@@ -108,13 +140,13 @@ def _serve(runtime: Runtime) -> int:
     consumer.run()
     loader.join(settings.drain_seconds)
     housekeeper.close()
-    server.close()
+    has_answered = server.close()
     queue.storage.stop_listening()
     queue.storage.close()
     lay_on(None)
     code = EXIT_AGAIN if reasons or not consumer.has_drained else 0
     logger.info("action=end exit=%d", code)
-    return code
+    return code, has_answered and consumer.has_drained and not loader.is_alive()
 
 
 def _load_vectors(runtime: Runtime) -> None:

@@ -1,4 +1,4 @@
-"""What a tool call did, as facts: files, command, exit status, first error line, commit, the user's refusal."""
+"""What a tool call did, as facts: files, command, exit status, first error line, commit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from engram.transcripts.record import Action
 COMMAND_CHARS = 400
 #: Longest error line and commit subject that is kept, in characters.
 ERROR_CHARS = 200
-#: Longest comment on a refused call that is kept, in characters.
-REFUSAL_CHARS = 4000
 #: So many characters of a result are searched for facts.
 SEARCHED_CHARS = 20_000
 
@@ -28,9 +26,6 @@ _ENVIRONMENT_FILE = re.compile(
     r"(?:^|[\\/])(?:\.env\b[^\\/]*|[^\\/]*\.env)$|(?:^|[\\/])credentials[^\\/]*$", re.IGNORECASE
 )
 _ENVIRONMENT_COMMAND = re.compile(r"\.env\b|\bprintenv\b|(?:^|[;&|]\s*)env\s*(?:$|[|;&])", re.MULTILINE)
-_REFUSED = "The user doesn't want to proceed with this tool use"
-_COMMENT = "the user said:"
-_AFTER_COMMENT = re.compile(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
 #: What a telling error line looks like, the most telling first.
 _TELLING = (
     re.compile(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
@@ -64,13 +59,11 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
     )
 
 
-def finish_action(action: Action, block: dict[str, Any], uuid: str) -> Action:
-    """The action with what its ``tool_result`` block says."""
+def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refused: bool = False) -> Action:
+    """The action with what its ``tool_result`` block says; ``is_refused`` where the user refused the call."""
     text = result_text(block)
     is_error = block.get("is_error") is True
     exit_code = _exit_code(action, text, is_error)
-    refusal = _refusal(text) if is_error else ""
-    is_refused = is_error and text.startswith(_REFUSED)
     return Action(
         tool_use_id=action.tool_use_id,
         tool=action.tool,
@@ -82,8 +75,8 @@ def finish_action(action: Action, block: dict[str, Any], uuid: str) -> Action:
         exit_code=exit_code,
         error_line=telling_line(text) if is_error and not is_refused else "",
         commit=_commit(action, text) if not is_error else "",
-        refusal=refusal,
         result_uuid=uuid,
+        is_refused=is_refused,
     )
 
 
@@ -123,17 +116,6 @@ def _exit_code(action: Action, text: str, is_error: bool) -> int | None:
     if found:
         return int(found[1])
     return None if is_error or text.startswith("Command running in background") else 0
-
-
-def _refusal(text: str) -> str:
-    """What the user typed when they refused the call; "" where they typed nothing."""
-    if not text.startswith(_REFUSED):
-        return ""
-    _, marker, comment = text.partition(_COMMENT)
-    if not marker:
-        return ""
-    end = _AFTER_COMMENT.search(comment)
-    return (comment[: end.start()] if end else comment).strip()[:REFUSAL_CHARS]
 
 
 def _commit(action: Action, text: str) -> str:

@@ -21,8 +21,8 @@ class Agent(Protocol):
     def find(self, config: Path, *, with_subagents: bool = False) -> Iterator[TranscriptFile]:
         """Every transcript below the agent's configuration folder."""
 
-    def identify(self, path: Path) -> TranscriptFile | None:
-        """What a path is; None where it is no transcript of this agent."""
+    def identify(self, path: Path, projects: Path, *, with_subagents: bool = False) -> TranscriptFile | None:
+        """What a path is; None where it is no transcript of this agent, or in a place where tools may write."""
 
     def parse(self, line: Line) -> Entry | BadLine | None:
         """One line; None where it does not count."""
@@ -52,9 +52,9 @@ class ClaudeCode:
         """Every transcript below a Claude configuration folder."""
         return find_transcripts(config, with_subagents=with_subagents)
 
-    def identify(self, path: Path) -> TranscriptFile | None:
+    def identify(self, path: Path, projects: Path, *, with_subagents: bool = False) -> TranscriptFile | None:
         """What a path is; None where it is no transcript."""
-        return identify(path)
+        return identify(path, projects, with_subagents=with_subagents)
 
     def parse(self, line: Line) -> Entry | BadLine | None:
         """One line; None where it does not count."""

@@ -69,6 +69,11 @@ class Draft:
         """True where the assistant has said something in it."""
         return any(said.role is Role.ASSISTANT for said in self.said)
 
+    def proposed_by(self, action: Action) -> list[Said]:
+        """What a call put before the user."""
+        link = f"{action.tool_use_id}#"
+        return [said for said in self.said if said.role is Role.PROPOSED and said.message_id.startswith(link)]
+
     def touch(self, offset: int, end: int, at_ms: int | None) -> None:
         """Take a line's place and time in; the turn is open again."""
         self.end_offset = max(self.end_offset, end)

@@ -22,8 +22,10 @@ _TYPE = re.compile(_SCALARS + rb'"type":"([\w-]++)"')
 _ATTACHMENT = re.compile(_SCALARS + rb'"attachment":\{')
 #: So many bytes are looked at before it is worth looking for the type.
 _HEAD_BYTES = 700
-#: The key of a second copy of a tool's result, which nothing here reads; a third of all bytes.
+#: The key of a second copy of a tool's result, a third of all bytes; it is read only where the user speaks in it.
 _SECOND_COPY = b',"toolUseResult":'
+#: Bytes without which nothing of the user stands in or beside the second copy.
+_OF_THE_USER = (b'"answers":', b'"plan":', b'"toolDenialKind":', b"The user doesn't want to proceed")
 
 
 class Kind(StrEnum):
@@ -69,6 +71,11 @@ class Entry(NamedTuple):
     def is_aside(self) -> bool:
         """True for lines of a subagent, which speak neither for the user nor for the assistant."""
         return self.data.get("isSidechain") is True or bool(self.data.get("agentId"))
+
+    @property
+    def is_compaction(self) -> bool:
+        """True for the line that says: what stands before it was compacted away."""
+        return self.kind is Kind.SYSTEM and self.data.get("subtype") == "compact_boundary" and not self.is_aside
 
     @property
     def message(self) -> dict[str, Any]:
@@ -120,7 +127,7 @@ def storable(text: str) -> str:
 
 def _parse(raw: bytes) -> Any:
     cut = raw.find(_SECOND_COPY)
-    if cut > 0 and raw.endswith(b"}"):
+    if cut > 0 and raw.endswith(b"}") and not any(mark in raw for mark in _OF_THE_USER):
         head = raw[:cut] + b"}"
         try:
             data = _decode(head)

@@ -47,8 +47,9 @@ def identify_project(
 ) -> Project:
     """The project of a working directory as a transcript names it.
 
-    Where the folder is there, its repository decides (a worktree belongs to its repository). Where it is gone, the
-    path as written, with known worktree suffixes cut, then the longest known project root above it.
+    Where the folder is there, its repository decides (a worktree belongs to the repository that names it); outside
+    any repository it is a project of its own. Where it is gone, the path as written, with known worktree suffixes cut,
+    then the longest known project root above it.
 
     Args:
         cwd: POSIX or Windows path, as written.
@@ -64,13 +65,14 @@ def identify_project(
     found = find_repository(Path(cwd), join_worktrees=join_worktrees) if _is_local(cwd) else None
     if found is not None:
         return Project(str(found), str(found), found.name or str(found))
+    if _exists(cwd):
+        return Project(_identity(path), str(path), _name_of(path))
     path = _without_worktree(path) if join_worktrees else path
     if _is_local(cwd) and path != _pure(cwd):
         found = find_repository(Path(str(path)))
         if found is not None:
             return Project(str(found), str(found), found.name or str(found))
-    root = _longest_root(path, known_roots) if not _exists(cwd) else None
-    root = root if root is not None else path
+    root = _longest_root(path, known_roots) or path
     return Project(_identity(root), str(root), _name_of(root))
 
 
@@ -100,14 +102,26 @@ def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
 
 
 def _main_folder(worktree: Path, link: Path) -> Path:
-    """Follow a worktree's ``.git`` file and ``commondir`` to the repository; a submodule is its own project."""
+    """The repository of a worktree, where that repository names the worktree too; else the folder itself.
+
+    Anybody can write a ``.git`` file that points anywhere. Only git writes ``worktrees/<name>`` inside a repository,
+    and its ``gitdir`` names the ``.git`` file that belongs to it. A submodule is its own project.
+    """
+    if os.path.islink(link):
+        return worktree
     git_folder = _read_link(link, worktree, prefix="gitdir:")
     if git_folder is None:
         return worktree
+    git_folder = Path(os.path.realpath(git_folder))
     common = _read_link(git_folder / "commondir", git_folder)
     if common is None:
         return worktree
     common = Path(os.path.realpath(common))
+    if git_folder.parent != common / "worktrees" or not os.path.isfile(common / "HEAD"):
+        return worktree
+    named = _read_link(git_folder / "gitdir", git_folder)
+    if named is None or Path(os.path.realpath(named.parent)) / named.name != link:
+        return worktree
     return common.parent if common.name == ".git" else common
 
 

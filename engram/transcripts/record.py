@@ -10,8 +10,18 @@ from typing import NamedTuple
 class Role(StrEnum):
     """Who said a text."""
 
+    #: What the user typed.
     USER = "user"
     ASSISTANT = "assistant"
+    #: What the user decided in a dialog, in the assistant's words: a label, or a plan approved or rejected.
+    CHOSEN = "chosen"
+    #: What the assistant put before the user in a dialog: a question with its options, or a plan. Context, no claim.
+    PROPOSED = "proposed"
+
+    @property
+    def speaker(self) -> str:
+        """Whose words they are for a reader of the transcript: user, assistant or chosen."""
+        return "assistant" if self is Role.PROPOSED else self.value
 
 
 class Opening(StrEnum):
@@ -34,7 +44,7 @@ class Said:
     role: Role
     #: Word for word; redacted once it has passed ``engram.ingest``.
     text: str
-    #: Groups the assistant's lines of one message; "" for the user.
+    #: Groups the assistant's lines of one message, and the texts of one dialog; "" for other words of the user.
     message_id: str = ""
     #: Where the line begins in the file, in bytes, and its length without the newline.
     offset: int = 0
@@ -67,10 +77,13 @@ class Action:
     error_line: str = ""
     #: "sha subject" of a commit that the command made.
     commit: str = ""
-    #: What the user typed when they refused the call: the user's voice; "" otherwise.
+    #: What the user typed when they refused the call, in turns that were read before such words became texts of the
+    #: turn; "" in all others.
     refusal: str = ""
     #: Uuid of the user entry that holds the result.
     result_uuid: str = ""
+    #: True where the user refused the call.
+    is_refused: bool = False
 
 
 class EntryRef(NamedTuple):
@@ -112,8 +125,8 @@ class Turn:
 
     @property
     def prompt(self) -> str:
-        """What the user said, joined; "" for a continuation."""
-        return "\n\n".join(s.text for s in self.said if s.role is Role.USER)
+        """What the turn begins with, without what the user said later in dialogs; "" for a continuation."""
+        return "\n\n".join(s.text for s in self.said if s.role is Role.USER and not s.message_id)
 
     @property
     def reply(self) -> str:

@@ -19,11 +19,12 @@ state; the next read gets them back and may withdraw them. So the stored result 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engram.transcripts.action import finish_action, result_text, shows_environment, start_action
+from engram.transcripts.dialogs import Part, heard_in, is_refused, proposed_in
 from engram.transcripts.draft import Draft, TurnUpdate
 from engram.transcripts.entry import MAX_ID_CHARS, Entry, Kind, storable
 from engram.transcripts.prompt import command_of, is_interruption, prompt_of, queued_text, text_of
@@ -113,9 +114,10 @@ class TurnBuilder:
         if entry.branch:
             self._branch = entry.branch
         if entry.kind is Kind.QUEUE:
-            self._add_operation(entry)
+            if not self._takes_asides:
+                self._add_operation(entry)
             return
-        prompt = prompt_of(entry)
+        prompt = prompt_of(entry) if not self._takes_asides else None
         if prompt is None and entry.kind is Kind.ATTACHMENT:
             return
         joined = self._settle_queue(entry, prompt)
@@ -305,6 +307,7 @@ class TurnBuilder:
                 action = start_action(block, entry.uuid)
                 if action is not None:
                     draft.add_action(action)
+                    self._add_parts(draft, entry, proposed_in(block))
 
     def _add_results(self, draft: Draft, entry: Entry) -> None:
         content = entry.message.get("content")
@@ -313,9 +316,16 @@ class TurnBuilder:
                 index = draft.waiting.pop(str(block.get("tool_use_id")), None)
                 if index is not None:
                     action = draft.actions[index]
-                    draft.actions[index] = finish_action(action, block, entry.uuid)
+                    refused = is_refused(action, block, entry)
+                    draft.actions[index] = finish_action(action, block, entry.uuid, is_refused=refused)
+                    self._add_parts(draft, entry, heard_in(action, block, entry, draft.proposed_by(action)))
                     if shows_environment(action):
                         self._see_environment(result_text(block))
+
+    def _add_parts(self, draft: Draft, entry: Entry, parts: Iterable[Part]) -> None:
+        """Add what a dialog told; the user of a subagent is another agent, so that its dialogs tell nothing."""
+        if not self._takes_asides:
+            draft.said.extend(_said(entry, part.role, part.text, part.link) for part in parts)
 
     def _note_interruption(self, text: str) -> None:
         if self._current is not None and is_interruption(text) and not self._current.is_interrupted:

@@ -17,8 +17,6 @@ from engram.paths import Home
 FOLDER = Path(__file__).resolve().parent
 #: Seconds after which Claude Code ends a hook that it waits for; each is long gone by then.
 TIMEOUT_SECONDS = 2
-#: Seconds that a hook may take which nobody waits for.
-ASYNC_TIMEOUT_SECONDS = 10
 _HOME = "${ENGRAM_HOME:-$HOME/.claude-memory}"
 
 
@@ -31,22 +29,23 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
     """
     place = "" if home is None else f"ENGRAM_HOME=${{ENGRAM_HOME:-{shlex.quote(str(home.root))}}}; export ENGRAM_HOME; "
     relays = {event: place + relay_command(FOLDER / file) for event, file in _RELAYS.items()}
-    bells = {event: place + bell_command(FOLDER / file, interpreter) for event, file in _BELLS.items()}
+    flush = FOLDER / "flush.py"
     return {
         "hooks": {
             "UserPromptSubmit": [_entry(relays["UserPromptSubmit"])],
-            "SessionStart": [_entry(relays["SessionStart"])],
+            "SessionStart": [
+                _entry(relays["SessionStart"]),
+                _entry(place + detached_command(flush, interpreter), matcher="compact"),
+            ],
             "PreToolUse": [_entry(place + pending_command(FOLDER / "pretooluse.sh"))],
-            "Stop": [_entry(bells["Stop"], is_async=True)],
-            "PreCompact": [_entry(bells["PreCompact"], is_async=True)],
-            "SessionEnd": [_entry(bells["SessionEnd"])],
+            "Stop": [_entry(place + detached_command(FOLDER / "stop.py", interpreter))],
+            "SessionEnd": [_entry(place + bell_command(flush, interpreter))],
         },
         "mcpServers": _mcp_servers(home, interpreter),
     }
 
 
 _RELAYS = {"UserPromptSubmit": "prompt.py", "SessionStart": "briefing.py"}
-_BELLS = {"Stop": "stop.py", "PreCompact": "flush.py", "SessionEnd": "flush.py"}
 
 
 def relay_command(script: Path) -> str:
@@ -61,6 +60,16 @@ def relay_command(script: Path) -> str:
 def bell_command(script: Path, interpreter: str) -> str:
     """Run a flush hook by the interpreter that has Engram's packages; silence where there is none."""
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && "$P" -I {shlex.quote(str(script))} 2>/dev/null; exit 0'
+
+
+def detached_command(script: Path, interpreter: str) -> str:
+    """The same in the background, with none of Claude Code's pipes but the payload's: nobody waits for it.
+
+    Not by ``async``: Claude Code cancels an asynchronous hook that still runs at its end, and waits 1.5 s for it. The
+    script ends by itself within seconds, whatever is broken.
+    """
+    run = f'"$P" -I {shlex.quote(str(script))} <&3 3<&-'
+    return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def pending_command(script: Path) -> str:
@@ -88,10 +97,8 @@ def link_interpreter(home: Home) -> None:
         raise HomeError(f"cannot make the link {home.python_link}: {error.strerror or error}") from error
 
 
-def _entry(command: str, *, is_async: bool = False) -> dict[str, Any]:
-    hook: dict[str, Any] = {"type": "command", "command": command}
-    hook |= {"timeout": ASYNC_TIMEOUT_SECONDS, "async": True} if is_async else {"timeout": TIMEOUT_SECONDS}
-    return {"matcher": "", "hooks": [hook]}
+def _entry(command: str, *, matcher: str = "") -> dict[str, Any]:
+    return {"matcher": matcher, "hooks": [{"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}]}
 
 
 def _mcp_servers(home: Home | None, interpreter: str) -> dict[str, Any]:

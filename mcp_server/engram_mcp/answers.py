@@ -65,6 +65,14 @@ def search_lines(hits: Sequence[Mapping[str, Any]], note: str = "") -> str:
     return "\n".join(lines) + _tail(note)
 
 
+def contradiction_line(older_id: str, newer_id: str) -> str:
+    """What is said where a person has to decide between two memories."""
+    return (
+        f" {older_id} is the user's own (pinned, or saved by hand) and stays: ask the user, who decides with "
+        f"'engram contradictions keep {newer_id}' (or {older_id})."
+    )
+
+
 def _heading(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     """What stands above hits: that they are records, and where all are doubtful, that."""
     return [HEADER, DOUBTFUL] if all(hit.get("doubtful") for hit in hits) else [HEADER]
@@ -111,7 +119,12 @@ def expand_text(
     return "\n".join(lines)
 
 
-_VOICES = {"user": "the user", "assistant": "the assistant", "agent": "an agent (saved by tool)"}
+_VOICES = {
+    "user": "the user",
+    "assistant": "the assistant",
+    "agent": "an agent (saved by tool)",
+    "chosen": "the user's choice, in the assistant's words",
+}
 
 
 def _evidence_lines(places: Iterable[EvidencePlace]) -> list[str]:

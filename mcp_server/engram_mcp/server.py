@@ -1,4 +1,4 @@
-"""The MCP server over stdio: nine tools, their texts, and errors that tell the model what to do next."""
+"""The MCP server over stdio: eleven tools, their texts, and errors that tell the model what to do next."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from engram.errors import EngramError
+from engram.redaction.display import visible
 from engram_mcp import tools
 from engram_mcp.access import Access, open_access
 
@@ -28,7 +29,7 @@ Project = Annotated[str | None, Field(description="project name; default: this o
 
 
 def build_server(access: Access) -> MCPServer:
-    """The server with its nine tools over one Access."""
+    """The server with its eleven tools over one Access."""
     server = MCPServer("engram", instructions=INSTRUCTIONS, version=_version(), log_level="ERROR")
 
     @server.tool(structured_output=False, meta={"anthropic/alwaysLoad": True})
@@ -56,17 +57,31 @@ def build_server(access: Access) -> MCPServer:
         content: str,
         scope: Literal["project", "global", "note"],
         importance: Literal["normal", "high"],
-        supersedes: Annotated[str | None, Field(description="id of the memory it replaces")] = None,
+        kind: Literal["decision", "preference", "fix", "fact", "dead-end"] | None = None,
+        supersedes: Annotated[str | None, Field(description="id it replaces")] = None,
         pin: bool = False,
         cwd: str | None = None,
     ) -> str:
         """Keep one fact: for this project, for all (global: preferences, habits), or as a line of today's note."""
-        return _answer(lambda: tools.save(access, content, scope, importance, supersedes, pin, cwd))
+        return _answer(lambda: tools.save(access, content, scope, importance, supersedes, pin, cwd, kind))
 
     @server.tool(structured_output=False)
-    def memory_forget(id: str) -> str:
-        """Delete a memory and the turns it rests on for good. Only when the user asks for it."""
-        return _answer(lambda: tools.forget(access, id))
+    def memory_correct(id: str, text: str, why: str, project: Project = None) -> str:
+        """Replace a memory that is wrong or outdated by what is right."""
+        return _answer(lambda: tools.correct(access, id, text, why, project))
+
+    @server.tool(structured_output=False)
+    def memory_pin(id: str, on: bool = True) -> str:
+        """Pin a memory to the head of every briefing, or unpin it. Only when the user asks for it."""
+        return _answer(lambda: tools.pin(access, id, is_pinned=on))
+
+    @server.tool(structured_output=False)
+    def memory_forget(id: str, also_source: bool = False, project: Project = None) -> str:
+        """Delete a memory for good with the words it alone rests on; also_source: whole turns and all made of them.
+
+        Only when the user asks for it.
+        """
+        return _answer(lambda: tools.forget(access, id, also_source=also_source, project=project))
 
     @server.tool(structured_output=False)
     def memory_status() -> str:
@@ -93,9 +108,9 @@ def build_server(access: Access) -> MCPServer:
 def _answer(work: Callable[[], str]) -> str:
     """The edge of every tool: Engram's own errors reach the model as one line, others as their kind."""
     try:
-        return work()
+        return visible(work(), keep_lines=True)
     except EngramError as error:
-        raise ToolError(str(error)) from error
+        raise ToolError(visible(str(error))) from error
     except Exception as error:
         raise ToolError(
             f"memory failed ({type(error).__name__}); go on without it, and tell the user to run 'engram doctor'"

@@ -1,4 +1,4 @@
-"""The nine tools as plain functions over an Access: arguments in, text out. Thin skins over services."""
+"""The eleven tools as plain functions over an Access: arguments in, text out. Thin skins over services."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
 from engram.errors import BadRequest
-from engram.extraction.saving import require_episode, save_memory
+from engram.extraction.correcting import correct_memory
+from engram.extraction.saving import pin_memory, require_episode, save_memory
 from engram.ingest.folder import scope_of_folder
 from engram.models import episode_changes, episode_history, episodes, injections, notes
+from engram.models.contradictions import open_contradictions
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
-from engram.notes.daily import save_note
 from engram.notes.index import index_notes, read_lines
-from engram.redaction.display import fence_safe
+from engram.notes.saved import save_note
+from engram.redaction.display import fence_safe, one_line
 from engram_mcp import answers
 from engram_mcp.access import Access
 
@@ -89,37 +91,79 @@ def get(access: Access, source: str, start: int | None, lines: int | None) -> st
 
 
 def save(
-    access: Access, content: str, scope: str, importance: str, supersedes: str | None, is_pinned: bool, cwd: str | None
+    access: Access,
+    content: str,
+    scope: str,
+    importance: str,
+    supersedes: str | None = None,
+    is_pinned: bool = False,
+    cwd: str | None = None,
+    kind: str | None = None,
 ) -> str:
     """Keep a text as a memory, or as a note of the day."""
     with access.store() as store:
         if scope == "note":
-            path = save_note(access.settings.places, content, lambda one: access.redact(store, one), store.now_ms())
+            project = scope_of_folder(store, access.settings, cwd or access.folder).project
+            path = save_note(
+                access.settings.places, content, lambda one: access.redact(store, one), store.now_ms(),
+                project=project.name if project else "",
+            )  # fmt: skip
             index_notes(store, access.settings, lambda one: access.redact(store, one))
-            return f"Saved in the note daily/{path.name}. memory_search finds it; memory_get reads it."
+            return f"Saved in the note saved/{path.name}. memory_search finds it; memory_get reads it."
         place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope == "project")
         if scope == "project" and place.project is None:
             scope = "global"
         made = save_memory(
             store, content, lambda one: access.redact(store, one), scope=scope, importance=importance,
             project_id=place.project.id if place.project else None, session_id=access.session_id,
-            supersedes=supersedes, is_pinned=is_pinned,
+            supersedes=supersedes, is_pinned=is_pinned, kind=kind or "fact",
         )  # fmt: skip
         where = f"project {place.project.name}" if made.scope == "project" and place.project else "every project"
+        is_open = bool(open_contradictions(store, made.episode_id))
     access.ask({"op": "wake"})
     replaced = f" It replaces {supersedes}." if supersedes else ""
+    replaced = answers.contradiction_line(supersedes, made.episode_id) if supersedes and is_open else replaced
     return f"Saved for {where} — ID: {made.episode_id}.{replaced}"
 
 
-def forget(access: Access, episode_id: str) -> str:
-    """Delete a memory and the turns it rests on, everywhere."""
+def forget(access: Access, episode_id: str, *, also_source: bool = False, project: str | None = None) -> str:
+    """Delete a memory and the words that it alone rests on, or whole turns, everywhere."""
     from engram.consolidation.forget import forget_episode
 
     with access.store() as store:
-        require_episode(store, episode_id)
-        report = forget_episode(store, access.settings.places, episode_id, keep_turns=False)
+        _visible_episode(access, store, episode_id, project)
+        report = forget_episode(store, access.settings.places, episode_id, also_source=also_source)
     access.ask({"op": "wake"})
-    return f"Forgotten for good: {report.describe()}"
+    return f"Forgotten for good: {fence_safe(report.describe(), keep_lines=True)}"
+
+
+def correct(access: Access, episode_id: str, text: str, why: str, project: str | None = None) -> str:
+    """Replace a memory by another text; what is a person's own is left for them to decide."""
+    with access.store() as store:
+        _visible_episode(access, store, episode_id, project)
+        done = correct_memory(
+            store, episode_id, text, why, lambda one: access.redact(store, one), session_id=access.session_id
+        )
+    access.ask({"op": "wake"})
+    if done.contradiction:
+        return f"Kept — ID: {done.made.episode_id}.{answers.contradiction_line(episode_id, done.made.episode_id)}"
+    return f"Corrected — ID: {done.made.episode_id}. It replaces {episode_id}."
+
+
+def pin(access: Access, episode_id: str, *, is_pinned: bool = True) -> str:
+    """Pin a memory, or unpin it."""
+    with access.store() as store:
+        _visible_episode(access, store, episode_id, None)
+        changed = pin_memory(store, episode_id, is_pinned=is_pinned)
+    access.ask({"op": "wake"})
+    what = "heads every briefing and never ages" if is_pinned else "is no longer pinned"
+    return f"{episode_id} {what}: {one_line(changed.summary, 200)}"
+
+
+def _visible_episode(access: Access, store: Store, episode_id: str, project: str | None) -> episodes.Episode:
+    """The memory of an id; ``project`` names the project that it may belong to. Raises NotFound."""
+    access.project(store, project)
+    return require_episode(store, episode_id)
 
 
 def status(access: Access) -> str:

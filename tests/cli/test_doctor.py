@@ -74,6 +74,21 @@ def test_hooks_that_are_gone_switched_off_or_incomplete_are_named(run: Run, clau
     assert "gone" in checks(run)["hooks"]["detail"]
 
 
+def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
+    block = install(run, claude)
+    assert "obsolete hooks" not in checks(run)
+
+    old = {"matcher": "", "hooks": [block["hooks"]["Stop"][0]["hooks"][0] | {"async": True}]}
+    settings = {"hooks": block["hooks"] | {"Stop": [old], "PreCompact": block["hooks"]["SessionEnd"]}}
+    (claude / "settings.json").write_text(json.dumps(settings))
+    found = checks(run)["obsolete hooks"]
+    assert (found["state"], "PreCompact, Stop (async)" in found["detail"]) == ("warn", True)
+
+    settings = {"hooks": block["hooks"] | {"SessionStart": block["hooks"]["SessionStart"][:1]}}
+    (claude / "settings.json").write_text(json.dumps(settings))
+    assert "SessionStart" in checks(run)["hooks"]["detail"]
+
+
 def test_settings_of_another_form_do_no_harm(run: Run, claude: Path) -> None:
     for text in ("not json", "[]", '{"hooks": 3}', '{"hooks": {"Stop": [5, {"hooks": "x"}]}}'):
         (claude / "settings.json").write_text(text)

@@ -111,7 +111,8 @@ def test_a_project_may_be_named_by_a_folder_in_it(filled: Store, run: Run, run_j
     run("save", "Ropes are made of hemp.")
     (folder / "deep").mkdir()
 
-    assert len(run_json("timeline", "--project", ".")["episodes"]) == 1
+    shown = run_json("timeline", "--project", ".")["episodes"]
+    assert [one["summary"] for one in shown if one["scope"] == "project"] == ["Ropes are made of hemp."]
     assert "known projects" in run("timeline", "--project", str(folder.parent), code=1).stderr
 
 

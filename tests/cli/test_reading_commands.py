@@ -98,6 +98,24 @@ def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(fil
     assert answer["by"] == "model"
 
 
+def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: RunJson) -> None:
+    best = run_json("recall", "the VAT is a cent too low")["hits"][0]["id"]
+    assert "!" not in run("recall", "the VAT is a cent too low", "--limit", "1").stdout
+
+    filled.run(
+        "UPDATE episode SET status = 'superseded', superseded_by = 'ep_0123456789ab' WHERE episode_id = ?", (best,)
+    )
+    assert "! superseded by ep_0123456789ab\n" in run("recall", "the VAT is a cent too low").stdout
+
+    filled.run(
+        "UPDATE episode SET status = 'active', superseded_by = '', stale_reason = 'vat.py is gone', is_lowered = 1 "
+        "WHERE episode_id = ?",
+        (best,),
+    )
+    shown = run("recall", "the VAT is a cent too low").stdout
+    assert "! may no longer hold: vat.py is gone; marked as bad\n" in shown
+
+
 def test_recall_of_a_project_shows_no_other_project(filled: Store, run_json: RunJson) -> None:
     answer = run_json("recall", "tests", "--project", "lantern", "--limit", "20")
 

@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from engram.clock import FixedClock
+from engram.clock import FixedClock, day_of
+from engram.consolidation.merging import merged_content, merged_summary
 from engram.consolidation.service import consolidate, undo_run
 from engram.errors import BadRequest
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.episodes import Episode, Evidence
+from engram.models.sessions import ensure_project
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 
@@ -140,6 +142,40 @@ def test_a_much_used_memory_of_the_user_graduates_once(store: Store, settings: S
     assert text.count("never force-push") == 1
     assert mine.episode_id in text
     assert "assistant's own words" not in text
+
+
+def test_a_graduated_line_says_when_and_for_which_project(store: Store, settings: Settings, clock: FixedClock) -> None:
+    with store.writing():
+        harbor = ensure_project(store, "/work/harbor", "harbor\x1b[31m")
+    ours = keep(store, "deploy on fridays only", voice="user", access_count=3, scope="project", project_id=harbor.id)
+    mine = keep(store, "never force-push", voice="user", access_count=3, scope="global")
+    old = keep(store, "tag every release", voice="user", scope="project", project_id=harbor.id, graduated_at_ms=1)
+    settings.places.memory_note.write_text(
+        f"# Memory\n\n## 2025-12\n- tag every release <!-- {old.episode_id} -->\n- my own line\n"
+    )
+
+    consolidate(store, settings, is_forced=True)
+    consolidate(store, settings, is_forced=True)
+
+    day = day_of(clock.now_ms())
+    assert settings.places.memory_note.read_text().splitlines() == [
+        "# Memory", "", "## 2025-12",
+        f"- {day}, in harbor only: tag every release <!-- {old.episode_id} -->",
+        "- my own line", "", f"## {day[:7]}, harbor",
+        f"- {day}, in harbor only: deploy on fridays only <!-- {ours.episode_id} -->",
+        "", f"## {day[:7]}",
+        f"- {day}, every project: never force-push <!-- {mine.episode_id} -->",
+    ]  # fmt: skip
+
+
+def test_content_that_grew_too_long_keeps_the_newer() -> None:
+    old, middle, new = ("old " * 400).strip(), ("middle " * 300).strip(), ("new " * 400).strip()
+
+    joined = merged_content(merged_content(old, middle), new)
+    assert joined == f"{middle}\n\n---\n\n{new}"
+    assert merged_content(old * 2, new * 3) == new * 3
+    assert merged_content("short", "x" * 5000) == "x" * 5000
+    assert merged_summary("s" * 300, "t" * 300) == "t" * 300
 
 
 def test_a_second_run_right_after_changes_nothing(store: Store, settings: Settings, clock: FixedClock) -> None:

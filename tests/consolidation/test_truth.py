@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.truth import replaces, supersede_pairs
+from engram.consolidation.truth import replaces, supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
@@ -81,8 +81,9 @@ def test_a_pinned_memory_is_never_replaced_by_itself() -> None:
     assert not replaces(decision(new), decision(old, is_pinned=True), 0.9)
 
 
-def test_what_a_person_saved_is_not_replaced_by_what_an_assistant_said() -> None:
+@pytest.mark.parametrize("voice", ["assistant", "user"])
+def test_what_was_saved_is_not_replaced_by_itself_whoever_speaks_later(voice: str) -> None:
     old, new, _ = CHANGED[0]
 
-    assert not replaces(decision(new), decision(old, source="manual"), 0.9)
-    assert replaces(decision(new, voice="user"), decision(old, source="manual"), 0.9)
+    assert not replaces(decision(new, voice=voice), decision(old, source="manual"), 0.9)
+    assert why_outdated(decision(new, voice=voice), decision(old, source="manual"), 0.9)

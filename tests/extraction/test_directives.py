@@ -62,3 +62,59 @@ def test_what_the_team_uses_is_a_decision() -> None:
 
 def test_an_order_at_hand_is_not_worded_for_good() -> None:
     assert not directives("Please don't touch the wire format.")[0].is_lasting
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "In every project of mine, use `pnpm` instead of npm.",
+        "In any of my repositories commits must be signed.",
+        "I prefer pnpm everywhere.",
+        "Always use pnpm in all my projects.",
+        "For each of my projects, please use conventional commit subjects.",
+        "Never use npm, no matter which project.",
+        "Use pnpm in all of my repos.",
+        "Across all projects I want snake_case.",
+        "I prefer tabs wherever I work.",
+        "In this and every other repo of mine we use pnpm.",
+        "From now on use uv in every repo I work on.",
+        "Use pnpm everywhere.",
+        "Always use camelCase in all our codebases.",
+        "Everywhere I work, use metric units.",
+    ],
+)
+def test_what_is_said_of_every_project_is_global_and_for_good(sentence: str) -> None:
+    (directive,) = directives(sentence, "harbor")
+
+    assert (directive.scope, directive.is_lasting) == (Scope.GLOBAL, True)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "In every project of mine, never edit src/app.py by hand.",
+        "Always call getUserToken() in all my projects.",
+        "Always use pnpm in Harbor, as in every project of mine.",
+        "Always keep this file short, as in all my projects.",
+        "In every module, always use the new logger.",
+        "In the whole project, always use pnpm.",
+        "Always use pnpm in this project.",
+        "Always use the logger of our API everywhere.",
+    ],
+)
+def test_what_names_something_of_the_project_stays_there(sentence: str) -> None:
+    assert [directive.scope for directive in directives(sentence, "harbor")] == [Scope.PROJECT]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I saw the same error in all my projects.",
+        "In every project of mine I found this file.",
+        "Rename foo to bar everywhere.",
+        "Use the new helper everywhere.",
+        "Does this happen in any of my repositories?",
+    ],
+)
+def test_tales_and_orders_of_the_moment_about_many_projects_are_no_rules(sentence: str) -> None:
+    assert directives(sentence) == []

@@ -27,8 +27,9 @@ from engram.log import start_logging
 from engram.models import episodes
 from engram.models.backup import make_backup
 from engram.models.store import Store, open_store, set_aside
-from engram.notes.daily import log_session, save_note
+from engram.notes.daily import log_session
 from engram.notes.index import index_notes
+from engram.notes.saved import save_note
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher

@@ -18,16 +18,27 @@ REPO = Path(__file__).resolve().parent.parent.parent
 
 
 def entries(block: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The one hook of every event."""
-    return {event: found[0]["hooks"][0] for event, found in block["hooks"].items()}
+    """Every hook, by its event and matcher."""
+    return {
+        f"{event}({found['matcher']})" if found["matcher"] else event: found["hooks"][0]
+        for event, some in block["hooks"].items()
+        for found in some
+    }
 
 
 def test_every_event_has_one_command_with_a_limit_in_seconds() -> None:
     found = entries(settings_block())
 
-    assert set(found) == {"UserPromptSubmit", "SessionStart", "PreToolUse", "Stop", "PreCompact", "SessionEnd"}
+    assert set(found) == {
+        "UserPromptSubmit",
+        "SessionStart",
+        "PreToolUse",
+        "Stop",
+        "SessionStart(compact)",
+        "SessionEnd",
+    }
     assert all(hook["type"] == "command" and 1 <= hook["timeout"] <= 10 for hook in found.values())
-    assert {event for event, hook in found.items() if hook.get("async")} == {"Stop", "PreCompact"}
+    assert not any("async" in hook for hook in found.values())
 
 
 def test_every_command_names_an_existing_file_by_its_absolute_path() -> None:
@@ -45,7 +56,7 @@ def test_the_block_is_json_and_only_the_flush_hooks_name_the_virtual_environment
 
     assert json.loads(json.dumps(block)) == block
     named = {event for event, hook in entries(block).items() if "'/somewhere else/venv/bin/python'" in hook["command"]}
-    assert named == {"Stop", "PreCompact", "SessionEnd"}
+    assert named == {"Stop", "SessionStart(compact)", "SessionEnd"}
     server = block["mcpServers"]["engram"]
     assert (server["command"], server["args"]) == ("/somewhere else/venv/bin/python", ["-m", "engram_mcp.server"])
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
+import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import pytest
 
 from engram.tasks.message import JsonSerializer
 from engram.tasks.queue import EngramQueue
+from engram_hooks.block import settings_block
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
 
@@ -33,8 +38,6 @@ def waiting(hooks: Any) -> Iterator[Any]:
     [
         ("SessionEnd-other-0", "flush"),
         ("SessionEnd-clear-0", "flush"),
-        ("PreCompact-manual-0", "flush"),
-        ("Stop-0", "ingest"),
     ],
 )
 def test_a_real_payload_enqueues_its_session_while_no_worker_runs(
@@ -44,6 +47,87 @@ def test_a_real_payload_enqueues_its_session_while_no_worker_runs(
 
     assert hooks.run(name.partition("-")[0], sent).is_silent
     assert waiting() == [(task, (sent["session_id"],))]
+
+
+@pytest.mark.parametrize(
+    ("event", "name", "task"),
+    [("Stop", "Stop-0", "ingest"), ("SessionStart(compact)", "SessionStart-compact-0", "flush")],
+)
+@pytest.mark.parametrize("names_it", ["payload", "environment"])
+def test_a_detached_hook_enqueues_its_session_and_ends(
+    hooks: Any, payload: Any, waiting: Any, event: str, name: str, task: str, names_it: str
+) -> None:
+    sent = payload(name)
+    session = {} if names_it == "payload" else {"session": sent["session_id"]}
+
+    group = run_detached(hooks, event, sent if names_it == "payload" else b"", **session)
+
+    assert is_gone(group)
+    assert waiting() == [(task, (sent["session_id"],))]
+
+
+@pytest.mark.parametrize("broken", ["a queue that is held", "a home that is a pipe", "a stdin that stays open"])
+def test_a_detached_hook_leaves_no_process_behind_whatever_is_broken(hooks: Any, broken: str, tmp_path: Path) -> None:
+    holder = sqlite3.connect(hooks.home.queue_db, isolation_level=None)
+    if broken == "a queue that is held":
+        holder.execute("begin exclusive")
+    elif broken == "a home that is a pipe":
+        os.mkfifo(tmp_path / "pipe")
+        hooks.environment["ENGRAM_HOME"] = str(tmp_path / "pipe")
+
+    group = run_detached(hooks, "Stop", None if broken == "a stdin that stays open" else b"{}", session=SESSION)
+
+    assert is_gone(group)
+    holder.close()
+
+
+def test_nobody_waits_for_a_detached_hook(hooks: Any, tmp_path: Path) -> None:
+    """Its pipes are closed and its shell has ended while the interpreter still waits."""
+    os.mkfifo(tmp_path / "pipe")
+    slow = tmp_path / "python"
+    slow.write_text(f"#!/bin/sh\nread line < {tmp_path / 'pipe'}\n")
+    slow.chmod(0o700)
+    hooks.commands["Stop"] = settings_block(interpreter=str(slow))["hooks"]["Stop"][0]["hooks"][0]["command"]
+
+    group = run_detached(hooks, "Stop", b"{}", session=SESSION)
+
+    os.killpg(group, 0)
+    (tmp_path / "pipe").write_text("go on\n")
+    assert is_gone(group)
+
+
+def run_detached(hooks: Any, event: str, sent: object, **fields: str) -> int:
+    """Run a hook until its shell has ended and its output is closed; returns its process group."""
+    data = b"" if sent is None else sent if isinstance(sent, bytes) else json.dumps(sent).encode()
+    environment = hooks.environment | ({"CLAUDE_CODE_SESSION_ID": fields["session"]} if fields else {})
+    hook = subprocess.Popen(
+        ["/bin/sh", "-c", hooks.commands[event]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, env=environment, start_new_session=True,
+    )  # fmt: skip
+    assert hook.stdin is not None
+    assert hook.stdout is not None
+    hook.stdin.write(data)
+    hook.stdin.flush()
+    if sent is not None:
+        hook.stdin.close()
+    assert (hook.stdout.read(), hook.wait(60)) == (b"", 0)
+    hook.stdout.close()
+    if sent is None:
+        is_gone(hook.pid)
+        hook.stdin.close()
+    return hook.pid
+
+
+def is_gone(group: int) -> bool:
+    """True once no process of a group is left; False where one is after a minute."""
+    wait = threading.Event()
+    for _ in range(1200):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        wait.wait(0.05)
+    return False
 
 
 def test_asking_twice_while_it_waits_is_one_task(hooks: Any, waiting: Any) -> None:

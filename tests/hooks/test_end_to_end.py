@@ -14,6 +14,7 @@ from engram.models import injections, sessions
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.store import Store, open_store
+from engram.recollection.render import hook_output
 from engram.recollection.service import RecollectionService
 from engram.search.service import Hit, Query, Searcher
 from engram.settings import Settings
@@ -95,13 +96,55 @@ def test_a_real_payload_gets_bites_in_the_same_turn_and_leaves_nothing_pending(
     assert hooks.run("PreToolUse", payload("PreToolUse-Bash-0"), session=sent["session_id"]).is_silent
 
 
+def at_once(hooks: Any, event: str, sent: dict[str, Any], number: int = 2) -> list[bytes]:
+    """What several hooks say that get the same payload at the same moment, as where they are registered twice."""
+    started = [hooks.start(event, session=sent["session_id"]) for _ in range(number)]
+    for hook in started:
+        hook.stdin.write(json.dumps(sent).encode())
+    for hook in started:
+        hook.stdin.close()
+    said = [hook.stdout.read() for hook in started]
+    for hook in started:
+        assert (hook.wait(60), hook.stderr.read()) == (0, b"")
+        hook.stdout.close()
+        hook.stderr.close()
+    return [output for output in said if output]
+
+
+@pytest.mark.parametrize("prompt_id", ["p1", None])
+def test_two_hooks_at_once_give_one_answer_for_a_prompt(
+    hooks: Any, live: Live, payload: Any, prompt_id: str | None
+) -> None:
+    for word in ("socket", "queue", "database", "folder", "daemon", "supervisor"):
+        live.keep(f"{word} {word} flock watcher PID file", scope="global")
+    sent = asked(payload)
+    if prompt_id is None:
+        del sent["prompt_id"]
+
+    assert len(at_once(hooks, "UserPromptSubmit", sent)) == 1
+    assert len(injections.injections_of_session(live.store, sent["session_id"])) <= 3
+
+
+@pytest.mark.parametrize("name", ["startup-0", "clear-0", "compact-0"])
+def test_two_hooks_at_once_give_one_briefing(hooks: Any, live: Live, payload: Any, name: str) -> None:
+    assert len(at_once(hooks, "SessionStart", payload(f"SessionStart-{name}"))) == 1
+
+
+def test_two_hooks_at_once_hand_over_once_what_waits(hooks: Any, live: Live, payload: Any) -> None:
+    call = payload("PreToolUse-Bash-0")
+    (hooks.home.recollections / f"{call['session_id']}.pending").write_bytes(hook_output("PreToolUse", "one note"))
+
+    assert len(at_once(hooks, "PreToolUse", call, 4)) == 1
+
+
 def test_another_project_sees_global_memories_alone(hooks: Any, live: Live, payload: Any) -> None:
     elsewhere = {"session_id": "another-session", "cwd": "/home/dev/lab/other"}
     assert hooks.run("UserPromptSubmit", asked(payload, **elsewhere)).is_silent
 
     live.keep("flock is used for every PID file question of a watcher", scope="global")
 
-    assert "every PID file question" in hooks.run("UserPromptSubmit", asked(payload, **elsewhere)).context
+    asked_next = asked(payload, **elsewhere, prompt_id="the-next-prompt")
+    assert "every PID file question" in hooks.run("UserPromptSubmit", asked_next).context
 
 
 def test_an_answer_that_comes_too_late_is_handed_over_at_the_next_tool_call_once(

@@ -92,7 +92,7 @@ def test_a_payload_that_is_none_reaches_the_worker_at_most_as_it_is(hooks: Any, 
     assert heard == ([data] if data else [])
 
 
-@pytest.mark.parametrize("event", [*RELAYS, "SessionEnd", "Stop", "PreCompact"])
+@pytest.mark.parametrize("event", [*RELAYS, "SessionEnd", "Stop", "SessionStart(compact)"])
 def test_a_hundred_megabytes_on_stdin_are_silence(hooks: Any, serve: Any, event: str) -> None:
     serve(hooks.home, lambda _: ANSWER)
     hook = hooks.start(event)
@@ -110,7 +110,7 @@ def test_a_hundred_megabytes_on_stdin_are_silence(hooks: Any, serve: Any, event:
     hook.stderr.close()
 
 
-@pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "PreCompact"])
+@pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "SessionStart(compact)"])
 @pytest.mark.parametrize("sent", [b"", b'{"session_id":"s1","prompt":'])
 def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Any, serve: Any, event: str, sent: bytes) -> None:
     serve(hooks.home, lambda _: ANSWER)
@@ -124,7 +124,7 @@ def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Any, serve: Any
         stream.close()
 
 
-@pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "PreCompact"])
+@pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "SessionStart(compact)"])
 @pytest.mark.parametrize("broken", ["no home", "no HOME at all", "home is a file", "switched off"])
 def test_a_broken_home_is_silence_and_nothing_is_made(
     hooks: Any, serve: Any, event: str, broken: str, tmp_path: Path

@@ -12,9 +12,9 @@ from engram.errors import BadRequest, NotFound
 from engram.models import fulltext, notes
 from engram.models.store import Store, open_store
 from engram.notes.chunk import cut_markdown
-from engram.notes.daily import save_note
 from engram.notes.index import index_notes, read_lines
 from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT, add_lines, within_limits
+from engram.notes.saved import save_note
 from engram.settings import Settings
 
 
@@ -99,7 +99,7 @@ def test_a_saved_note_is_redacted_and_appended(settings: Settings) -> None:
 
     text = path.read_text()
     assert text.index("first [secret]") < text.index("second")
-    assert text.count("## Saved") == 1
+    assert path.parent == settings.places.saved_notes
     assert oct(path.stat().st_mode)[-3:] == "600"
 
 

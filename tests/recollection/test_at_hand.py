@@ -36,12 +36,13 @@ def test_a_memory_is_about_a_call_when_it_names_its_file_command_or_error(
     assert is_about(memory, call) is wanted
 
 
-def test_one_bite_at_most_and_none_of_the_session_itself_or_of_kinds_that_pass() -> None:
+def test_one_bite_at_most_and_none_that_the_session_had_or_of_kinds_that_pass() -> None:
     call = ToolCall(("/a/watcher.py",))
     asking = Asking("", "now", 1)
 
     assert len(choose_at_hand([hit("watcher.py one"), hit("watcher.py and another thing")], asking, call)) == 1
-    assert choose_at_hand([hit("watcher.py", session="now"), hit("watcher.py", kind="state")], asking, call) == []
+    assert choose_at_hand([hit("watcher.py")], Asking("", "now", 1, {"ep_000000000001"}), call) == []
+    assert choose_at_hand([hit("watcher.py", kind="state")], asking, call) == []
     assert choose_at_hand([hit("watcher.py")], Asking("", "now", 2), call) == []
     assert choose_at_hand([hit("watcher.py", status="superseded")], asking, call) == []
 

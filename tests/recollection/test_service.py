@@ -106,10 +106,12 @@ class TestPrompt:
 
         assert sum(len(line.partition(": ")[2]) for line in lines) <= memory.settings.bite_tokens * 4 + OVER_CHARS
 
-    def test_asking_twice_for_one_prompt_answers_once(self, memory: Any) -> None:
-        memory.keep()
+    @pytest.mark.parametrize("fields", [{"prompt_id": "p1"}, {}])
+    def test_asking_twice_for_one_prompt_answers_once(self, memory: Any, fields: dict[str, str]) -> None:
+        for word in ("socket", "queue", "database", "folder", "daemon"):
+            memory.keep(f"{word} {word} flock watcher PID file")
 
-        assert [bool(memory.ask(prompt_id="p1")) for _ in range(2)] == [True, False]
+        assert [bool(memory.ask(**fields)) for _ in range(2)] == [True, False]
 
     @pytest.mark.parametrize(
         "fields",
@@ -344,15 +346,50 @@ class TestStart:
 
         assert shown == [True, False, True, True, False, False]
 
-    def test_a_briefing_that_came_too_late_is_not_counted(self, memory: Any) -> None:
-        memory.keep()
+    def test_a_briefing_that_came_too_late_is_made_up_once_at_the_next_prompt(self, memory: Any) -> None:
+        kept = memory.keep()
         memory.start()
+        late = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup", "cwd": "/dev/lab/proj"}
+        memory.service.came_too_late(late)
+        assert injections.injections_of_session(memory.store, "s1") == []
 
-        memory.service.came_too_late({"hook_event_name": "SessionStart", "session_id": "s1"})
+        first, second = memory.ask("yes", prompt_id="p1"), memory.ask("yes", prompt_id="p2")
 
-        assert memory.ask()
-        assert injections.injections_of_session(memory.store, "s1")[0].channel == "prompt"
-        assert memory.start()
+        assert ids_in(first) == [kept.episode_id]
+        assert "Notes from earlier sessions in proj" in first
+        assert (second, memory.start()) == ("", "")
+        assert [one.channel for one in injections.injections_of_session(memory.store, "s1")] == ["start"]
+
+    def test_a_start_that_nobody_looked_at_in_time_is_made_up_with_the_bites_of_the_prompt(self, memory: Any) -> None:
+        memory.keep("Release notes are written before the tag is pushed, never after", importance="high")
+        start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup", "cwd": "/dev/lab/proj"}
+        memory.service.never_asked(start)
+        asked = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/dev/lab/proj", "prompt_id": "p1"}
+        assert memory.service.answer_hook(asked | {"prompt": PROMPT})
+        memory.service.came_too_late(asked | {"prompt": PROMPT})
+        new = memory.keep()
+
+        text = memory.ask(prompt_id="p2")
+
+        assert "Release notes" in text
+        assert new.episode_id in text
+        assert memory.ask(prompt_id="p3", prompt="When are the release notes written, before the tag is pushed?") == ""
+
+    @pytest.mark.parametrize("source", ["resume", "fork"])
+    def test_a_replayed_session_has_no_briefing_to_make_up(self, memory: Any, source: str) -> None:
+        memory.keep()
+        memory.service.never_asked({"hook_event_name": "SessionStart", "session_id": "s1", "source": source})
+
+        assert memory.ask("yes") == ""
+
+    @pytest.mark.parametrize("source", ["startup", "clear", "compact"])
+    def test_hooks_that_are_registered_twice_get_one_briefing(self, memory: Any, source: str) -> None:
+        memory.keep()
+
+        assert [bool(memory.start(source)) for _ in range(2)] == [True, False]
+
+        memory.clock.advance(60)
+        assert bool(memory.start(source)) is (source != "startup")
 
     def test_what_the_briefing_told_does_not_come_again_as_a_bite_until_the_context_is_emptied(
         self, memory: Any

@@ -39,6 +39,12 @@ def red_team() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def pasted_letters() -> ModuleType:
+    """Mails, chats and tickets as people paste them, and what people type."""
+    return load(HERE / "pasted_letters.py")
+
+
+@pytest.fixture(scope="session")
 def shared_cases(shared: Path) -> ModuleType:
     """The development set of secrets and look-alikes."""
     return load(shared / "redaction" / "cases.py")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -10,6 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.redaction import split_typed, typed_text
+from engram.transcripts.entry import Entry, parse_line
+from engram.transcripts.tail import Position, read_chunk
+from engram.transcripts.turn import TurnBuilder
 
 
 def test_no_payload_becomes_typed_however_it_is_pasted(red_team: ModuleType) -> None:
@@ -21,6 +26,51 @@ def test_no_payload_becomes_typed_however_it_is_pasted(red_team: ModuleType) -> 
     ]
 
     assert leaks == []
+
+
+@pytest.mark.parametrize("part", ["SEEN", "UNSEEN"])
+def test_nothing_of_a_pasted_letter_chat_or_ticket_is_typed(pasted_letters: ModuleType, part: str) -> None:
+    leaks = [
+        prompt
+        for prompt, order in getattr(pasted_letters, part)
+        if order[:20] in typed_text(prompt) or order[-20:] in typed_text(prompt)
+    ]
+
+    assert leaks == []
+
+
+def test_a_greeting_to_claude_and_a_word_of_thanks_make_no_letter(pasted_letters: ModuleType) -> None:
+    for text in pasted_letters.TYPED:
+        assert typed_text(text).split() == text.split()
+
+
+@pytest.mark.corpus
+def test_real_prompts_keep_the_typed_voice(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = list(real_prompts(corpus))
+    now = [typed_text(prompt) for prompt in prompts]
+    monkeypatch.setattr("engram.redaction.voice.letter_spans", lambda lines: ())
+    changed = [prompt for prompt, typed in zip(prompts, now, strict=True) if typed != typed_text(prompt)]
+
+    print(f"{len(changed)} of {len(prompts)} real prompts lose typed words to the rules for letters")
+    assert len(prompts) >= 500
+    assert len(changed) <= len(prompts) // 100
+
+
+def real_prompts(corpus: Path) -> Iterator[str]:
+    """Every prompt of the real sessions once."""
+    seen: set[str] = set()
+    for path in sorted(corpus.glob("*/projects/*/*.jsonl")):
+        builder = TurnBuilder(path.stem, owner=lambda uuid: uuid if uuid in seen else None)
+        position = Position()
+        while (chunk := read_chunk(path, position)).lines:
+            for entry in map(parse_line, chunk.lines):
+                if isinstance(entry, Entry):
+                    builder.add(entry)
+            position = chunk.position
+        for update in builder.finish().updates:
+            seen.update(entry.uuid for entry in update.turn.entries)
+            if update.turn.prompt:
+                yield update.turn.prompt
 
 
 def test_what_users_really_type_is_typed(red_team: ModuleType) -> None:

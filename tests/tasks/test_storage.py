@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -253,3 +254,28 @@ def test_hueys_own_storage_reads_the_tables(make_queue: MakeQueue, tmp_path: Pat
     assert plain.queue_size() == 1
     assert plain.dequeue() is not None
     plain.close()
+
+
+class Flooded(socket.socket):
+    """A socket that always has one more datagram."""
+
+    def recv(self, *_: object) -> bytes:
+        """One more."""
+        return b"!"
+
+
+def test_whoever_floods_the_socket_that_wakes_the_worker_keeps_no_task_waiting(make_queue: MakeQueue) -> None:
+    queue = make_queue()
+    queue.storage.listen()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    queue.storage._listener.close()
+    queue.storage._listener = Flooded(fileno=ours.detach())
+    theirs.send(b"!")
+    taken: list[object] = []
+    thread = threading.Thread(target=lambda: taken.append(queue.storage.dequeue()), daemon=True)
+
+    thread.start()
+    thread.join(60)
+
+    assert taken == [None]
+    theirs.close()

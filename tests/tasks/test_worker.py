@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -260,3 +262,36 @@ def test_forged_messages_neither_stop_it_nor_run(start: Start, settings: Setting
         wait_for(lambda: episodes(store))
         assert "cannot be run" in store.value("SELECT last_error FROM stage WHERE name = 'queue'")
     assert worker.poll() is None
+
+
+@pytest.mark.model
+def test_a_stop_while_texts_are_embedded_ends_the_process_cleanly(
+    start: Start, settings: Settings, compiled_model: Path
+) -> None:
+    """An interpreter that ends while a thread is inside the model aborts."""
+    settings.places.models.symlink_to(compiled_model.parent)
+    worker = start(ENGRAM_EMBEDDING_MODEL="bundled")
+    wait_for(lambda: status(settings.places))
+    request = json.dumps({"op": "embed", "kind": "document", "texts": ["word " * 700] * 200}).encode()
+    clients = []
+    for _ in range(6):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.connect(str(settings.places.recall_socket))
+        client.sendall(request)
+        client.shutdown(socket.SHUT_WR)
+        clients.append(client)
+    begun = cpu_seconds(worker.pid)
+    wait_for(lambda: cpu_seconds(worker.pid) > begun + 1)
+
+    worker.send_signal(signal.SIGTERM)
+    _, said = worker.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (worker.returncode, "terminate called" in said) == (0, False)
+    for client in clients:
+        client.close()
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used."""
+    fields = subprocess.run(["ps", "-o", "cputimes=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return float(fields.stdout)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.transcripts.discover import find_transcripts, identify, is_session_id
+from engram.transcripts.discover import find_transcripts, identify, is_session_id, transcripts_below
 
 SESSION = "4b2030ed-5563-49ea-b703-6a002f2d3cc8"
 
@@ -67,3 +67,66 @@ def test_no_path_passes_for_a_session_id(text: object) -> None:
 def test_real_ids_pass() -> None:
     assert is_session_id(SESSION)
     assert is_session_id("short")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        f"{SESSION}/planted.jsonl",
+        f"{SESSION}/tool-results/{SESSION}.jsonl",
+        f"{SESSION}/tool-results/subagents/agent-x.jsonl",
+        f"{SESSION}/projects/-home-me-p/{SESSION}.jsonl",
+        "memory/notes.jsonl",
+        "../loose.jsonl",
+    ],
+)
+def test_only_the_places_of_claude_code_hold_transcripts(config: Path, place: str) -> None:
+    projects = config / "projects"
+    path = (projects / "-home-me-p").joinpath(*place.split("/"))
+    path = Path(os.path.normpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}\n")
+
+    assert identify(path, projects) is None
+    assert path not in {file.path for file in transcripts_below(config, projects, with_subagents=True)}
+    assert path not in {file.path for file in find_transcripts(config, with_subagents=True)}
+
+
+@pytest.mark.parametrize("with_subagents", [False, True])
+def test_the_rule_by_path_and_the_search_agree(config: Path, with_subagents: bool) -> None:
+    projects = config / "projects"
+    (config / "projects" / "-home-me-p" / SESSION / "planted.jsonl").write_text("{}\n")
+    by_path = {
+        path
+        for path in projects.rglob("*.jsonl")
+        if identify(path, projects, with_subagents=with_subagents) is not None
+    }
+
+    assert by_path == {file.path for file in find_transcripts(config, with_subagents=with_subagents)}
+    assert by_path == {file.path for file in transcripts_below(config, projects, with_subagents=with_subagents)}
+
+
+def test_a_project_behind_a_link_is_not_read(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "planted.jsonl").write_text("{}\n")
+    link = config / "projects" / "-linked"
+    link.symlink_to(tmp_path / "elsewhere")
+
+    assert identify(link / "planted.jsonl", config / "projects") is None
+
+
+def test_a_folder_of_transcripts_elsewhere_is_read_but_no_sessions_folder(tmp_path: Path) -> None:
+    for name in (
+        "kept/one.jsonl",
+        f"kept/{SESSION}.jsonl",
+        f"kept/{SESSION}/planted.jsonl",
+        "claude/projects/-p/a.jsonl",
+        "claude/projects/-p/a/planted.jsonl",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}\n")
+
+    found = {str(file.path.relative_to(tmp_path)) for file in transcripts_below(tmp_path, tmp_path / "nowhere")}
+
+    assert found == {"kept/one.jsonl", f"kept/{SESSION}.jsonl", "claude/projects/-p/a.jsonl"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,7 @@ def add_worktree(repository: Path, folder: Path, name: str = "w1") -> Path:
     git = repository / ".git" / "worktrees" / name
     git.mkdir(parents=True)
     (git / "commondir").write_text("../..\n")
+    (git / "gitdir").write_text(f"{folder / '.git'}\n")
     folder.mkdir(parents=True)
     (folder / ".git").write_text(f"gitdir: {git}\n")
     return folder
@@ -38,6 +42,93 @@ def test_a_worktree_belongs_to_its_repository_unless_told_otherwise(repository: 
 
     assert identify_project(str(worktree)).identity == str(repository)
     assert identify_project(str(worktree), join_worktrees=False).identity == str(worktree)
+
+
+def test_worktrees_and_submodules_that_git_made_are_recognised(tmp_path: Path) -> None:
+    run = partial(subprocess.run, check=True, capture_output=True)
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"]
+    engine, library = tmp_path / "engine", tmp_path / "library"
+    for folder in (engine, library):
+        run([*git, "init", "-q", str(folder)])
+        run([*git, "-C", str(folder), "commit", "-q", "--allow-empty", "-m", "begin"])
+    run([*git, "-C", str(engine), "worktree", "add", "-q", str(tmp_path / "side" / "branch")])
+    run([*git, "-C", str(engine), "submodule", "--quiet", "add", str(library), "vendor/lib"])
+    run([*git, "init", "-q", f"--separate-git-dir={tmp_path / 'store'}", str(tmp_path / "apart")])
+    (tmp_path / "by-link").symlink_to(tmp_path / "side" / "branch")
+
+    identities = {
+        name: identify_project(str(tmp_path / name)).identity
+        for name in ("engine", "side/branch", "by-link", "engine/vendor/lib", "apart")
+    }
+
+    assert identities == {
+        "engine": str(engine),
+        "side/branch": str(engine),
+        "by-link": str(engine),
+        "engine/vendor/lib": str(engine / "vendor" / "lib"),
+        "apart": str(tmp_path / "apart"),
+    }
+
+
+def plant_link(folder: Path, target: Path) -> None:
+    (folder / ".git").write_text(f"gitdir: {target}\n")
+
+
+def plant_own_git_folder(folder: Path, commondir: Path) -> None:
+    """A git folder of one's own that names another repository as its common one, and names the folder back."""
+    inner = folder / ".hidden" / "worktrees" / "w1"
+    inner.mkdir(parents=True)
+    (inner / "commondir").write_text(f"{commondir}\n")
+    (inner / "gitdir").write_text(f"{folder / '.git'}\n")
+    (inner / "HEAD").write_text("ref: refs/heads/main\n")
+    plant_link(folder, inner)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda folder, victim: plant_link(folder, victim / ".git" / "worktrees" / "w1"),
+        lambda folder, victim: plant_link(folder, victim / ".git"),
+        lambda folder, victim: plant_own_git_folder(folder, victim / ".git"),
+        lambda folder, victim: plant_own_git_folder(folder, Path("../../../../code/engine/.git")),
+        lambda folder, victim: (folder / ".git").symlink_to(victim / ".git"),
+        lambda folder, victim: (folder / ".git").symlink_to(victim.parent / "branch" / ".git"),
+        lambda folder, victim: (folder / ".git").hardlink_to(victim.parent / "branch" / ".git"),
+        lambda folder, victim: (folder / "commondir").write_text(f"{victim / '.git'}\n"),
+    ],
+    ids=[
+        "another's worktree", "the repository itself", "planted commondir", "planted relative commondir",
+        "symlinked git folder", "symlinked git file", "copied git file", "commondir without git file",
+    ],
+)  # fmt: skip
+def test_a_folder_that_claims_another_repository_is_its_own_project(
+    repository: Path, tmp_path: Path, plant: Callable[[Path, Path], object]
+) -> None:
+    worktree = add_worktree(repository, repository.parent / "branch")
+    folder = tmp_path / "download"
+    folder.mkdir()
+
+    plant(folder, repository)
+
+    assert identify_project(str(folder)).identity == str(folder)
+    assert identify_project(str(worktree)).identity == str(repository)
+
+
+def test_a_git_folder_that_names_another_repository_is_its_own(repository: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "download"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git" / "commondir").write_text(f"{repository / '.git'}\n")
+    (folder / ".git" / "config").write_text(f"[core]\n\tworktree = {repository}\n")
+
+    assert identify_project(str(folder)).identity == str(folder)
+
+
+def test_a_folder_beside_a_repository_is_no_worktree_by_its_name_alone(repository: Path) -> None:
+    folder = repository.parent / "engine-worktrees" / "unpacked"
+    folder.mkdir(parents=True)
+
+    assert identify_project(str(folder)).identity == str(folder)
 
 
 def test_a_submodule_is_its_own_project(repository: Path) -> None:

@@ -1,0 +1,120 @@
+"""``engram contradictions``: memories that cannot both hold, and the decision which of them does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from engram.cli.options import json_option
+from engram.cli.output import iso, one_line, print_json, safe
+from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.extraction.correcting import keep_both, keep_one
+from engram.models import episodes
+from engram.models.contradictions import Contradiction, open_contradictions
+from engram.models.store import Store
+
+
+@click.group("contradictions", invoke_without_command=True)
+@json_option
+@pass_workspace
+@click.pass_context
+def contradictions(context: click.Context, workspace: Workspace, as_json: bool) -> None:
+    """List memories that contradict each other, or decide between them.
+
+    What you pinned or saved is replaced by nobody but you: where a later memory, or Claude's correction, says otherwise,
+    both stay in force and wait here for your decision.
+
+    Example: engram contradictions
+    """
+    if context.invoked_subcommand is None:
+        _list(workspace, as_json)
+
+
+@contradictions.command("list")
+@json_option
+@pass_workspace
+def list_command(workspace: Workspace, as_json: bool) -> None:
+    """List what waits for a decision.
+
+    Example: engram contradictions list --json
+    """
+    _list(workspace, as_json)
+
+
+@contradictions.command("keep")
+@click.argument("episode_id", metavar="ID")
+@json_option
+@pass_workspace
+def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
+    """Keep the memory ID; it replaces those that contradict it. `engram consolidate --undo RUN` takes that back.
+
+    Example: engram contradictions keep ep_0123456789ab
+    """
+    with workspace.store() as store:
+        lines = keep_one(store, episode_id)
+    _report(workspace, lines, as_json)
+
+
+@contradictions.command("both")
+@click.argument("which", metavar="NUMBER|ID")
+@json_option
+@pass_workspace
+def both(workspace: Workspace, which: str, as_json: bool) -> None:
+    """Keep both memories of contradiction NUMBER, or of all that the memory ID is part of; it is not asked again.
+
+    Example: engram contradictions both 3
+    """
+    with workspace.store() as store:
+        lines = keep_both(store, which)
+    _report(workspace, lines, as_json)
+
+
+def _list(workspace: Workspace, as_json: bool) -> None:
+    with workspace.store() as store:
+        waiting = [_facts(store, one) for one in open_contradictions(store)]
+    if as_json:
+        print_json({"contradictions": waiting})
+        return
+    for one in waiting:
+        click.echo(f"{one['number']}: {safe(one['reason'])}")
+        for side in ("older", "newer"):
+            pinned = ", pinned" if one[side]["pinned"] else ""
+            click.echo(f"   {one[side]['id']}  {one_line(one[side]['summary'])} ({one[side]['voice']}{pinned})")
+    if waiting:
+        click.echo("`engram contradictions keep ID` keeps one of two, `engram contradictions both NUMBER` both.")
+    else:
+        click.echo("No memories contradict each other.")
+
+
+def _facts(store: Store, one: Contradiction) -> dict[str, Any]:
+    return {
+        "number": one.id,
+        "reason": one.reason,
+        "made_at": iso(one.made_at_ms),
+        "older": _side(store, one.older_id),
+        "newer": _side(store, one.newer_id),
+    }
+
+
+def _side(store: Store, episode_id: str) -> dict[str, Any]:
+    episode = episodes.find_episode(store, episode_id)
+    if episode is None:
+        return {"id": episode_id, "summary": "", "voice": "", "pinned": False, "status": "", "created_at": None}
+    return {
+        "id": episode.episode_id,
+        "summary": episode.summary,
+        "voice": episode.voice,
+        "pinned": episode.is_pinned,
+        "status": episode.status,
+        "created_at": iso(episode.created_at_ms),
+    }
+
+
+def _report(workspace: Workspace, lines: list[str], as_json: bool) -> None:
+    wake_worker(workspace)
+    if as_json:
+        print_json({"decided": lines})
+    else:
+        for line in lines:
+            click.echo(safe(line))

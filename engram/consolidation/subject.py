@@ -1,0 +1,187 @@
+"""Whether two statements speak of the same thing and differ in one value alone. Rules on wording; pure.
+
+Two statements with the same words and another number may be about two things ("gate 12 …", "gate 13 …"). They are
+compared word by word: only where they differ in one place, that place is what is said of the subject and not its name,
+and neither is narrowed to something that the other doesn't name, does the newer one change what the older one says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+_WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.,:%]*\w|\d%?|=")
+#: Where what follows explains the statement.
+_EXPLANATION = re.compile(r"[;(]|\.(?:\s|$)|,? (?:because|since|so that)\b")
+STOP_WORDS = frozenset(
+    "a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use uses "
+    "used using should must will would can now so then than instead of no not never always do does don't prefer all every "
+    "any our my your decided decision preference longer more anymore switch move replace drop remove change just only "
+    "because since which when where how go went there here user said wants want rather new old one ones up have has had "
+    "keep get make made into after going forward each mind".split()
+)
+NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten eleven twelve once twice".split())
+_DAYS = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays "
+    "sundays".split()
+)
+_UNITS = frozenset(
+    "s ms us ns sec min h d kb mb gb tb kib mib gib px pt fps rpm hz khz mhz ghz second seconds minute minutes hour hours "
+    "day days week weeks month months year years time times percent thread threads worker workers request requests byte "
+    "bytes character characters line lines retry retries utc am pm euro euros dollar dollars usd eur".split()
+)
+#: Words that only say that something changed.
+_CHANGES = re.compile(
+    r"(?:rais|lower|increas|decreas|bump|renam|switch|mov|migrat|chang|actual|updat|correct|revis|reconsider|reduc|extend)"
+    r"\w*",
+    re.IGNORECASE,
+)
+_QUANTITY = re.compile(r"v?\d[\d.,:_]*(?:%|[a-z]{1,3})?", re.IGNORECASE)
+_ENVIRONMENTS = frozenset("production prod staging stage dev testing qa preview sandbox ci canary beta".split())
+_REGION = re.compile(r"[a-z]{2,}(?:-[a-z]+)*-\d[a-z]?|eu|us|apac|emea", re.IGNORECASE)
+_ARTICLES = frozenset("the a an our my your all each every any its this that".split())
+_NARROWING = frozenset("for of in on at from per by within under inside".split())
+#: Nouns that a number after them names: another number is another thing.
+_NUMBERED = re.compile(
+    r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|room|row|"
+    r"column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|batch|level|tier|"
+    r"layer|line|page|table|figure|id|no|nr|number|unit|device|printer|floor|building|door|bay|dock|platform|track)s?",
+    re.IGNORECASE,
+)
+#: What stands between a subject and what is said of it.
+_PREDICATE = re.compile(
+    r"is|are|was|were|be|=|has|have|had|runs?|listens?|expires?|lasts?|takes?|uses?|lives?|goes|go|costs?|returns?|must|"
+    r"should|can|may|will|wants?|needs?|gets?|holds?|keeps?|kept|supports?|allows?|accepts?|starts?|begins?|stops?|ends?|retry|"
+    r"retries|wait|waits|limit|limits|set|sets|sits?|stands?|stays?|defaults?|equals?|sends?|serves?|binds?|release[sd]?|"
+    r"deploys?|prefers?|at|to|after|every|until",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A telling word of a statement."""
+
+    text: str
+    stem: str
+    #: The narrowing preposition right before it; "" where there is none.
+    preposition: str
+    #: True where something that can part a subject from what is said of it stands before it.
+    is_said: bool
+
+    @property
+    def is_quantity(self) -> bool:
+        return bool(_QUANTITY.fullmatch(self.text)) or self.text in NUMBER_WORDS or self.text in _DAYS
+
+    @property
+    def is_place(self) -> bool:
+        """True for an environment or a region: another one is another subject."""
+        return self.text in _ENVIRONMENTS or bool(_REGION.fullmatch(self.text))
+
+
+def gives_another_value(newer: str, older: str) -> bool:
+    """True where both say a quantity of the same subject, and not the same one."""
+    new, old = _difference(newer, older)
+    if not (new and old and all(token.is_quantity for token in old) and any(token.is_quantity for token in new)):
+        return False
+    return _is_one_change(new, old, newer, older)
+
+
+def says_opposite(newer: str, older: str) -> bool:
+    """True for the same telling words; whether one of them denies the other, the caller knows."""
+    return _difference(newer, older) == ([], [])
+
+
+def changes_value(newer: str, older: str) -> bool:
+    """True where a statement that says that something changed differs in one place from the older one."""
+    new, old = _difference(newer, older)
+    return bool(new) and _is_one_change(new, old, newer, older)
+
+
+def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
+    """True where what the older one says of the thing that is given up is spoken of in the newer one.
+
+    Words may be missing there, since the thing that comes instead is used in other words; but none that narrows the
+    older one (an environment, a region, "of billing", "the mail service") while the newer one narrows to another.
+    """
+    new, old = _tokens(newer), _tokens(_main_clause(older))
+    said, known = {token.stem for token in new}, {token.stem for token in old}
+    missing = [t for t in old if t.stem not in said | given_up and not t.is_quantity]
+    shared = [t for t in old if t.stem in said]
+    if any(token.is_place for token in missing) or len(missing) > len(shared):
+        return False
+    strange = [token for token in new if token.stem not in known]
+    if {t.preposition for t in missing if t.preposition} & {t.preposition for t in strange if t.preposition}:
+        return False
+    return not _modified(missing, old) & _modified(strange, new) - given_up
+
+
+def _modified(some: Sequence[_Token], among: Sequence[_Token]) -> set[str]:
+    """The words that stand right after one of some words."""
+    return {following.stem for token, following in pairwise(among) if token in some}
+
+
+def _is_one_change(new: Sequence[_Token], old: Sequence[_Token], newer: str, older: str) -> bool:
+    """True where the statements differ in one place each, and that place is what is said of the same subject."""
+    if not (_is_contiguous(new, _telling(newer)) and _is_contiguous(old, _telling(older))):
+        return False
+    if any(token.is_place for token in (*new, *old)):
+        return False
+    if any(not token.is_said for token in old) or not new[0].is_said:
+        return False
+    narrowed = {token.preposition for token in old if token.preposition and not token.is_quantity}
+    return all(token.preposition in narrowed for token in new if token.preposition and not token.is_quantity) and (
+        bool(new) or not narrowed
+    )
+
+
+def _difference(newer: str, older: str) -> tuple[list[_Token], list[_Token]]:
+    """The telling words of each statement that the other one lacks."""
+    new, old = _telling(newer), _telling(older)
+    new_stems, old_stems = {token.stem for token in new}, {token.stem for token in old}
+    return [t for t in new if t.stem not in old_stems], [t for t in old if t.stem not in new_stems]
+
+
+def _is_contiguous(some: Sequence[_Token], among: Sequence[_Token]) -> bool:
+    places = [place for place, token in enumerate(among) if token in some]
+    return not places or places[-1] - places[0] + 1 == len(places)
+
+
+def _telling(text: str) -> list[_Token]:
+    """The telling words of the main clause, without units and words that only say that something changed."""
+    return [t for t in _tokens(_main_clause(text)) if t.text not in _UNITS and not _CHANGES.fullmatch(t.text)]
+
+
+def _main_clause(text: str) -> str:
+    found = _EXPLANATION.search(text)
+    return text if found is None or found.start() < 8 else text[: found.start()]
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    raw = [word.rstrip(".,:") for word in _WORD.findall(text.replace(": ", " = "))]
+    words = [word.lower() for word in raw]
+    is_said = False
+    for place, word in enumerate(words):
+        before = place - 1
+        while before >= 0 and words[before] in _ARTICLES:
+            before -= 1
+        previous = words[before] if before >= 0 else ""
+        is_letter = place > 0 and len(word) == 1 and raw[place].isupper() and word != "i"
+        is_telling = word != "=" and (word not in STOP_WORDS or word in NUMBER_WORDS)
+        if is_letter or (is_telling and (len(word) > 1 or word.isdigit())):
+            is_named = bool(_QUANTITY.fullmatch(word)) and bool(_NUMBERED.fullmatch(previous))
+            preposition = previous if previous in _NARROWING else ""
+            tokens.append(_Token(word, stem(word), preposition, is_said and not is_named))
+        is_said = is_said or bool(_PREDICATE.fullmatch(word)) or bool(_CHANGES.fullmatch(word))
+    return tokens
+
+
+def stem(word: str) -> str:
+    """A word without its commonest endings."""
+    for end in ("ing", "ies", "ed", "es", "s"):
+        if word.endswith(end) and len(word) - len(end) >= 3 and not word.endswith("ss"):
+            return word[: -len(end)].rstrip("e")
+    return word.rstrip("e") if len(word) > 3 else word

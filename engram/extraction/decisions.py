@@ -1,0 +1,122 @@
+"""Decisions that the user made in a dialog: a question and its answer, a plan approved or rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from engram.extraction.candidate import (
+    CONTENT_CHARS,
+    SUMMARY_CHARS,
+    SUMMARY_WORDS,
+    Candidate,
+    Importance,
+    Kind,
+    Scope,
+    Status,
+    Voice,
+)
+from engram.extraction.labels import entities_of
+from engram.redaction.suspicion import why_suspect
+from engram.redaction.voice import typed_text
+from engram.transcripts.dialogs import ARROW
+from engram.transcripts.record import Role, Said, Turn
+
+#: Longest part of a question, and of an answer, in a summary, in words.
+QUESTION_WORDS = 22
+ANSWER_WORDS = 14
+#: Worth of a decision, 0 to 1, beside passages.
+DECISION_QUALITY = 0.9
+#: How likely it holds as stated.
+DECISION_CONFIDENCE = 0.85
+
+
+def without_dialogs(turn: Turn) -> Turn:
+    """The turn with what user and assistant said in their own words alone."""
+    kept = tuple(said for said in turn.said if said.role in (Role.USER, Role.ASSISTANT))
+    return turn if len(kept) == len(turn.said) else replace(turn, said=kept)
+
+
+def decisions(turn: Turn) -> Iterator[Candidate]:
+    """One candidate for each decision of a turn, in order; it says who decided, and never holds everywhere.
+
+    A question that was answered in the user's own words is one too: the answer alone would not say what it is about.
+    """
+    for said in turn.said:
+        if said.role is Role.CHOSEN:
+            comment = _of_dialog(turn, said, Role.USER)
+            if not said.text.startswith("Rejected") or comment is not None:
+                yield _candidate(turn, said, comment)
+        elif said.role is Role.USER and said.message_id and _is_answer(turn, said):
+            yield _candidate(turn, said, None)
+
+
+def _is_answer(turn: Turn, said: Said) -> bool:
+    """True for an answer in the user's own words, where no label was chosen too."""
+    return _of_dialog(turn, said, Role.PROPOSED) is not None and _of_dialog(turn, said, Role.CHOSEN) is None
+
+
+def _of_dialog(turn: Turn, said: Said, role: Role) -> Said | None:
+    """The first text of the same question or plan in another role."""
+    return next((one for one in turn.said if one.role is role and one.message_id == said.message_id), None)
+
+
+def _candidate(turn: Turn, said: Said, comment: Said | None) -> Candidate:
+    proposed = _of_dialog(turn, said, Role.PROPOSED)
+    summary = _summary(said, proposed, comment)
+    told = [one for one in (said, comment, proposed) if one is not None]
+    return Candidate(
+        kind=Kind.DECISION,
+        summary=summary,
+        content=_content(said, proposed, comment),
+        evidence=tuple(dict.fromkeys(one.uuid for one in told if one.uuid)),
+        turn_keys=(turn.key,),
+        entities=entities_of(summary, turn),
+        importance=Importance.HIGH if ARROW in said.text or said.role is Role.USER else Importance.NORMAL,
+        scope=Scope.PROJECT,
+        voice=Voice.CHOSEN,
+        confidence=DECISION_CONFIDENCE,
+        status=Status.ACTIVE,
+        suspect=_suspect(told),
+        quality=DECISION_QUALITY,
+    )
+
+
+def _summary(said: Said, proposed: Said | None, comment: Said | None) -> str:
+    """One line that says who decided what."""
+    if said.role is Role.USER:
+        question = proposed.text.partition("\n")[0] if proposed is not None else ""
+        line = f"Asked “{_words(question, QUESTION_WORDS)}” the user answered: {_words(said.text, ANSWER_WORDS)}"
+    elif ARROW in said.text:
+        question, _, label = said.text.rpartition(f" {ARROW} ")
+        line = f"Asked “{_words(question, QUESTION_WORDS)}” the user chose: {_words(label, ANSWER_WORDS)}"
+    else:
+        decision = said.text[:1].lower() + said.text[1:]
+        line = f"The user {_words(decision, QUESTION_WORDS)}"
+    if comment is not None and len(line.split()) < SUMMARY_WORDS - 4:
+        line = f"{line}, saying: {_words(comment.text, SUMMARY_WORDS - len(line.split()) - 1)}"
+    return line[:SUMMARY_CHARS]
+
+
+def _content(said: Said, proposed: Said | None, comment: Said | None) -> str:
+    parts = [said.text]
+    if comment is not None:
+        parts.append(f"[the user] {comment.text}")
+    if proposed is not None:
+        parts.append(f"[proposed by the assistant] {proposed.text}")
+    return "\n\n".join(parts)[:CONTENT_CHARS]
+
+
+def _suspect(told: Sequence[Said]) -> str:
+    """Why a decision must not be injected: its question or plan may repeat what somebody else wrote."""
+    for said in told:
+        is_typed = said.role is Role.USER and typed_text(said.text).split() == said.text.split()
+        reason = why_suspect(said.text, is_typed=is_typed, is_assistant=said.role is not Role.USER)
+        if reason:
+            return reason
+    return ""
+
+
+def _words(text: str, limit: int) -> str:
+    words = text.split()
+    return " ".join(words[:limit]) + ("…" if len(words) > limit else "")

@@ -1,0 +1,160 @@
+"""Mails, chat messages and tickets that were pasted without headers: by how they greet, end, and name who speaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+#: Longest line that is a greeting, the end of a letter or a name, in characters.
+_MAX_GREETING_CHARS = 70
+#: So many lines below the end of a letter its writer is named.
+_NAME_LINES = 3
+
+_GREETING = (
+    r"hi|hello|hey|hiya|howdy|dear|greetings|good (?:morning|afternoon|evening|day)|morning|"
+    r"hallo|moin|servus|guten (?:tag|morgen|abend)|liebe[rs]?|sehr geehrte[rs]?|werte[rs]?|"
+    r"hola|buen[oa]s (?:d[ií]as|tardes|noches)|estimad[oa]s?|querid[oa]s?|apreciad[oa]s?|"
+    r"bonjour|bonsoir|salut|coucou|ch(?:er|ère)s?|"
+    r"ciao|salve|buongiorno|buonasera|gentil[ei]|car[oaie]|egregi[oa]|"
+    r"ol[áa]|oi|bom dia|boa (?:tarde|noite)|prezad[oa]s?|car[oa]s|"
+    r"hoi|dag|beste|geachte|goede(?:morgen|middag)|hej|hei|hejsan|kære|bästa|"
+    r"cześć|witam|witajcie|dzień dobry|szanown[iay]|drog[iaoe]|ahoj|dobrý den|"
+    r"здравствуйте|привет|уважаем\w+|добр\w+ (?:день|утро|вечер)|дорог\w+|merhaba|sayın|sevgili"
+)
+#: A greeting to somebody by name, on a line of its own or with more behind it.
+_SALUTATION = re.compile(rf"(?i)\s*(?:{_GREETING})\s+(?P<name>[^\s,:;!.?]+(?: [^\s,:;!?]+){{0,5}})[,:;!.—–-]*\s*$")
+_SALUTATION_BEFORE_TEXT = re.compile(r"\s*(?:Hi|Hello|Hey|Dear|Hallo|Hola|Bonjour|Ciao) (?P<name>[A-Z]\w+), \S")
+#: People addressed without a greeting.
+_ADDRESS = re.compile(
+    r"(?i)\s*(?:(?:team|all|everyone|everybody|folks|colleagues|guys|prezados|kollegen|equipo|chers tous)\s*[,:—–-]+\s*$)"
+    r"|.{0,12}(?:您好|你好|各位\w{0,4}|尊敬的.{0,12})[：:，,！!]?\s*$|\s*\w{1,8}(?:さん|様|殿|先生)[、,]?\s*$|안녕하세요.{0,6}$"
+    r"|\s*(?:お疲れ様です|いつもお世話)"
+)
+_CLAUDE = re.compile(
+    r"(?i)(?:there|again|claude|agent|assistant|ai|bot|buddy|friend|opus|sonnet|haiku|mate|god|lord)\b"
+)
+_END = (
+    r"best|(?:all the|my) best|(?:with )?(?:best|kind|warm|many)?\s*(?:regards|wishes)|many thanks|thanks|thank you|thx|ty|"
+    r"cheers|(?:yours )?(?:sincerely|faithfully|truly)|yours|take care|respectfully|br|"
+    r"(?:viele|beste|liebe|herzliche|freundliche|schöne)n? grü(?:ß|ss)en?|mit (?:freundlich|best|lieb|viel)\w* grü(?:ß|ss)en|"
+    r"gru(?:ß|ss)|grüße|lg|vg|mfg|danke|"
+    r"(?:un )?(?:cordial )?saludos?(?: cordial(?:es)?)?|un abrazo|atentamente|gracias|"
+    r"(?:bien )?cordialement|bien à (?:vous|toi)|amicalement|merci|à bientôt|"
+    r"(?:cordiali |distinti )?saluti|a presto|grazie|"
+    r"atenciosamente|abraços?|cumprimentos|obrigad[oa]|"
+    r"(?:met )?(?:vriendelijke )?groet(?:en|jes)?|med vänlig\w* hälsning\w*|mvh|hälsningar|"
+    r"pozdrawiam|z poważaniem|с уважением|всего доброго|спасибо|saygılarımla|"
+    r"此致|敬礼|谢谢|祝好|敬具|(?:以上、)?よろしくお願い\w*|감사합니다"
+)
+_END_LINE = re.compile(rf"(?i)\s*(?:{_END})[\s,.!。]*$")
+_END_WITH_NAME = re.compile(rf"\s*(?i:{_END})[,!.]?\s+(?P<name>[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*){{0,3}})\s*$")
+_DASHED_NAME = re.compile(r"\s*[-–—]{1,2}\s*[A-Z][\w.'-]+(?: [A-Z][\w.'-]+)?\s*$")
+_NAME = re.compile(r"\s*(?:[^\W\d_a-z][\w.'’-]*)(?: (?:[^\W\d_][\w.'’-]*)){0,4}\s*$")
+
+_CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:\s?[AaPp]\.?[Mm]\.?)?"
+_DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+#: A line that begins with when somebody spoke, or ends with it.
+_SPOKEN_AT = re.compile(
+    rf"\s*[\[(]?(?:{_DAY},?\s+)?{_CLOCK}[\])]?\s*(?:[-–—]\s*)?<?@?[\w.'-]+(?: [\w.'-]+){{0,3}}>?:\s"
+)
+_SPEAKER_AT = re.compile(
+    rf"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){{0,3}},?\s+(?:[-–—|]\s*)?[\[(]?(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?\s*$"
+)
+#: "Anna: …": a conversation, where one name comes twice; words that head a part of a text are no names.
+_SPEAKER = re.compile(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{1,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
+_LABEL = re.compile(
+    r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|url|option|"
+    r"idea|problem|issue|expected|actual|test|error|always|never"
+)
+_COMMENTED = re.compile(
+    r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|requested changes|replied|reviewed|wrote|reported|created)\b"
+    r"[^.!?]{0,60}$"
+)
+_FIELD = re.compile(
+    r"(?i)\s*(?:status|assignee|assigned to|reporter|reported by|priority|severity|labels?|sprint|story points|type|component|"
+    r"affects version|fix version|due(?: date)?|epic|milestone|resolution|created|updated|environment)\s*:\s*\S"
+)
+_FORWARDED = re.compile(
+    r"(?i)\s*[-_]{2,}\s*(?:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|"
+    r"mensaje (?:original|reenviado)|message (?:original|transféré)|messaggio (?:originale|inoltrato))"
+)
+_WROTE = re.compile(
+    r"(?i)[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|napisał\w?|пишет|написал\w?)\b[^\n]{0,60}:\s*$"
+)
+#: The user tells that they got a message; it follows.
+_RECEIVED = re.compile(
+    r"(?i)(?=.*\b(?:e-?mail|mail|message|dm|nachricht|correo|mensaje|courriel|messaggio|mensagem|e-mailt?je|bericht|письмо|сообщение|slack|thread)\b)"
+    r"(?=.*\b(?:got|received|came in|sent|forwarded|bekommen|erhalten|kam|geschickt|recibí|recibido|llegó|reçu|ricevuto|recebi|"
+    r"ontvangen|dostałem|получил\w?|look at)\b)"
+)
+_LOG = re.compile(
+    r"\s*(?:[IWEF]\d{4} \d\d:\d\d|(?:[\w.]+=(?:\"[^\"]*\"|\S+)\s+){2}|\d{1,3}(?:\.\d{1,3}){3} |"
+    r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d |\[(?![Ii]mage|[Pp]asted)[a-z]+[-/.:]?[\w-]*\] \S)"
+)
+
+
+def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Spans of lines ``(start, stop)`` that somebody else wrote: letters, chats, tickets, lines of logs."""
+    start = _beginning(lines)
+    if start is not None:
+        yield start, len(lines)
+    end = _ending(lines)
+    if end is not None:
+        yield 0, end
+    for number, line in enumerate(lines):
+        if _LOG.match(line):
+            yield number, number + 1
+
+
+def _beginning(lines: Sequence[str]) -> int | None:
+    """The first line from which on somebody else speaks."""
+    speakers = _speakers(lines)
+    fields = {number for number, line in enumerate(lines) if _FIELD.match(line)}
+    last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
+    for number, line in enumerate(lines):
+        if len(line) > _MAX_GREETING_CHARS * 2:
+            continue
+        has_more = number < last
+        if _SPOKEN_AT.match(line) or number in speakers or _FORWARDED.match(line) or _WROTE.match(line):
+            return number
+        if has_more and (_greets(line) or _SPEAKER_AT.match(line) or _COMMENTED.match(line)):
+            return number
+        if number in fields and len(fields) > 1:
+            return max(0, number - 1)
+        if _RECEIVED.match(line) and number + 1 < len(lines) and not lines[number + 1].strip():
+            return number + 1
+    return None
+
+
+def _greets(line: str) -> bool:
+    """True for a greeting to somebody other than Claude."""
+    if _ADDRESS.match(line):
+        return True
+    found = _SALUTATION_BEFORE_TEXT.match(line)
+    if found is None and len(line) <= _MAX_GREETING_CHARS:
+        found = _SALUTATION.match(line)
+    return found is not None and not _CLAUDE.match(found["name"])
+
+
+def _speakers(lines: Sequence[str]) -> set[int]:
+    """Lines of a conversation: "Anna: …", where somebody speaks again."""
+    named = [(number, found["name"]) for number, line in enumerate(lines) if (found := _SPEAKER.match(line))]
+    named = [(number, name) for number, name in named if not _LABEL.fullmatch(name)]
+    names = [name for _, name in named]
+    return {number for number, _ in named} if len(set(names)) < len(names) else set()
+
+
+def _ending(lines: Sequence[str]) -> int | None:
+    """Behind the last line of a letter: an ending with a name, or an open greeting above and an ending below."""
+    for number in range(len(lines) - 1, -1, -1):
+        line = lines[number]
+        if len(line) > _MAX_GREETING_CHARS:
+            continue
+        if (number and _END_WITH_NAME.match(line)) or (number and _DASHED_NAME.match(line)):
+            return number + 1
+        if not _END_LINE.match(line):
+            continue
+        below = [later for later in lines[number + 1 : number + 1 + _NAME_LINES] if later.strip()]
+        if below and _NAME.match(below[0]) and len(below[0]) <= _MAX_GREETING_CHARS:
+            return len(lines)
+    return None

@@ -1,0 +1,253 @@
+"""What had replaced a memory goes: the memory comes back. Nothing is ever superseded by nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.consolidation.arrivals import welcome
+from engram.consolidation.forget import forget_episode
+from engram.consolidation.purge import plan_named, purge
+from engram.consolidation.service import consolidate, undo_run
+from engram.extraction.saving import save_memory, supersede
+from engram.models import episode_changes, episodes, forgetting, runs, tombstones
+from engram.models.episodes import Episode, Evidence
+from engram.models.store import Store
+from engram.redaction import redact
+from engram.settings import Settings
+
+DAY = 86_400
+Keep = Callable[..., Episode]
+
+
+def now(store: Store, episode: Episode) -> Episode:
+    found = episodes.find_episode(store, episode.episode_id)
+    assert found is not None
+    return found
+
+
+def state(store: Store, *memories: Episode) -> list[tuple[str, str]]:
+    return [(now(store, one).status, now(store, one).superseded_by) for one in memories]
+
+
+def chain(store: Store, *memories: Episode) -> None:
+    for old, new in pairwise(memories):
+        with store.writing():
+            supersede(store, now(store, old), new, "replaced")
+
+
+def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
+    with store.writing():
+        episode_changes.change_episode(store, now(store, episode), "age", "not used", run_id=run_id, status="archived")
+
+
+def forget(store: Store, settings: Settings, episode: Episode) -> tuple[str, ...]:
+    return forget_episode(store, settings.places, episode.episode_id).restored
+
+
+def test_a_forgotten_successor_gives_its_predecessor_back(store: Store, settings: Settings, keep: Keep) -> None:
+    old, new = keep("the cache is Redis"), keep("the cache is SQLite")
+    chain(store, old, new)
+
+    restored = forget(store, settings, new)
+
+    assert state(store, old) == [("active", "")]
+    assert now(store, old).valid_to_ms is None
+    assert restored == (old.episode_id,)
+    told = store.rows("SELECT before, after, reason FROM history WHERE episode_id = ?", (old.episode_id,))
+    assert new.episode_id not in str(told)
+
+
+def test_a_provisional_predecessor_comes_back_as_provisional(store: Store, settings: Settings, keep: Keep) -> None:
+    old, new = keep("the cache is Redis", status="provisional"), keep("the cache is SQLite")
+    chain(store, old, new)
+
+    forget(store, settings, new)
+
+    assert state(store, old) == [("provisional", "")]
+
+
+def test_of_a_chain_the_last_link_comes_back(store: Store, settings: Settings, keep: Keep) -> None:
+    first, second, third = keep("Redis"), keep("SQLite"), keep("Postgres")
+    chain(store, first, second, third)
+
+    forget(store, settings, third)
+
+    assert state(store, first, second) == [("superseded", second.episode_id), ("active", "")]
+    forget(store, settings, second)
+    assert state(store, first) == [("active", "")]
+
+
+def test_a_link_that_goes_leaves_its_successor_to_its_predecessor(store: Store, settings: Settings, keep: Keep) -> None:
+    first, second, third = keep("Redis"), keep("SQLite"), keep("Postgres")
+    chain(store, first, second, third)
+
+    assert forget(store, settings, second) == ()
+
+    assert state(store, first, third) == [("superseded", third.episode_id), ("active", "")]
+
+
+def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
+    store: Store, settings: Settings, clock: FixedClock, keep: Keep
+) -> None:
+    old, new = keep("the cache is Redis", importance="high"), keep("the cache is SQLite")
+    chain(store, old, new)
+    before = runs.content_digest(store)
+    clock.advance((settings.archive_days + 1) * DAY)
+
+    run_id = consolidate(store, settings, is_forced=True).run_id
+
+    assert state(store, old, new) == [("active", ""), ("archived", "")]
+    undo_run(store, settings, run_id)
+    assert state(store, old, new) == [("superseded", new.episode_id), ("active", "")]
+    assert runs.content_digest(store) == before
+
+
+def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings: Settings, keep: Keep) -> None:
+    old, new, kept = keep("the cache is Redis"), keep("the cache is SQLite"), keep("the cache lives in SQLite")
+    chain(store, old, new)
+    with store.writing():
+        episode_changes.change_episode(
+            store, now(store, new), "archive", "merged", status="archived", superseded_by=kept.episode_id
+        )
+    assert state(store, old) == [("superseded", new.episode_id)]
+
+    archive(store, kept)
+
+    assert state(store, old) == [("active", "")]
+
+
+def test_a_purged_successor_gives_it_back(store: Store, keep: Keep) -> None:
+    old, new, newest = keep("Redis"), keep("SQLite"), keep("Postgres")
+    chain(store, old, new, newest)
+
+    purge(store, plan_named(store, [new.episode_id]))
+    assert state(store, old) == [("superseded", newest.episode_id)]
+    archive(store, newest)
+    assert state(store, old) == [("active", "")]
+
+
+def test_nothing_is_superseded_by_nothing_whatever_goes(store: Store, settings: Settings, keep: Keep) -> None:
+    memories = [keep(f"the cache number {number}") for number in range(8)]
+    chain(store, *memories[:4])
+    chain(store, *memories[4:])
+    chain(store, memories[3], memories[6])
+    for going in (memories[1], memories[6], memories[3], memories[7]):
+        forget(store, settings, going)
+
+        orphans = store.rows(
+            "SELECT e.summary FROM episode e WHERE e.status = 'superseded' AND NOT EXISTS "
+            "(SELECT 1 FROM episode s WHERE s.episode_id = e.superseded_by)"
+        )
+        assert orphans == []
+
+
+def test_an_earlier_run_can_be_undone_after_its_successor_was_forgotten(
+    store: Store, settings: Settings, clock: FixedClock, keep: Keep
+) -> None:
+    old = keep("we deploy with helm", valid_from_ms=1)
+    new = keep("we deploy with kustomize instead of helm", valid_from_ms=2)
+    pairs = [(old.id, new.id, 0.8)]
+    run_id = consolidate(
+        store, settings, similar=lambda least, _: iter([p for p in pairs if p[2] >= least]), is_forced=True
+    ).run_id
+    assert state(store, old) == [("superseded", new.episode_id)]
+    forget(store, settings, new)
+
+    undo_run(store, settings, run_id)
+
+    assert state(store, old) == [("active", "")]
+
+
+def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep) -> None:
+    old = keep("the cache is Redis", status="superseded", superseded_by="ep_0000000000ff")
+
+    forgetting.apply_tombstones(store)
+
+    assert state(store, old) == [("active", "")]
+
+
+# -- runs of extractions and saves
+
+
+def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
+    store: Store, settings: Settings, clock: FixedClock, keep: Keep
+) -> None:
+    old, same = keep("Decided: the cache lives in Redis"), keep("the queue is SQLite", kind="fact")
+    clock.advance(3600)
+    new = keep("Decided: the cache lives in SQLite instead of Redis")
+    twin = keep("SQLite holds the queue", kind="fact", evidence=[Evidence("other", "s2")], session_id="")
+    before = runs.content_digest(store)
+    pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
+
+    lines = welcome(
+        store, settings, "s1", [new.id, twin.id],
+        lambda row_ids, least: [pair for pair in pairs if pair[2] >= least], duplicate_cosine=0.92,
+    )  # fmt: skip
+
+    assert len(lines) == 2
+    (run,) = runs.list_runs(store)
+    assert (run.kind, run.state, run.report["lines"]) == ("extract", "done", lines)
+    undo_run(store, settings, run.id)
+    assert runs.content_digest(store) == before
+    again = welcome(
+        store, settings, "s1", [new.id, twin.id],
+        lambda row_ids, least: [pair for pair in pairs if pair[2] >= least], duplicate_cosine=0.92,
+    )  # fmt: skip
+    assert again == []
+
+
+def test_an_extraction_that_changes_nothing_older_leaves_no_run(store: Store, settings: Settings, keep: Keep) -> None:
+    welcome(store, settings, "s1", [keep("new").id], lambda row_ids, least: [], duplicate_cosine=0.92)
+
+    assert runs.list_runs(store) == []
+
+
+def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings: Settings, keep: Keep) -> None:
+    old = keep("Deploy on Friday")
+    new = save_memory(store, "Deploy on Tuesday", redact, scope="global", supersedes=old.episode_id)
+    (run,) = runs.list_runs(store)
+    assert run.kind == "save"
+
+    undo_run(store, settings, run.id)
+
+    assert state(store, old, new) == [("active", ""), ("archived", "")]
+
+
+# -- purge and forget
+
+
+def test_a_purge_and_a_forget_leave_different_tombstones(
+    store: Store, settings: Settings, keep: Keep, tmp_path: Path
+) -> None:
+    purged = keep("purged", status="archived", slot="a" * 32)
+    forgotten = keep("forgotten", slot="b" * 32)
+
+    purge(store, plan_named(store, [purged.episode_id]))
+    forget(store, settings, forgotten)
+
+    assert not tombstones.is_episode_forgotten(store, purged.episode_id)
+    assert tombstones.is_episode_forgotten(store, forgotten.episode_id)
+    for one in (purged, forgotten):
+        assert one.slot is not None
+        assert tombstones.is_episode_gone(store, one.episode_id)
+        assert tombstones.is_slot_gone(store, one.slot)
+    barred = tombstones.barred_entries(store, [f"uuid of {one.episode_id}" for one in (purged, forgotten)])
+    assert barred == {f"uuid of {forgotten.episode_id}"}
+    with store.writing():
+        again = [episode_changes.add_episode(store, one, []) for one in (purged, forgotten)]
+    forgetting.apply_tombstones(store)
+    assert [episodes.find_episode(store, one.episode_id) is not None for one in again] == [True, False]
+
+
+@pytest.mark.parametrize("status", ["archived", "superseded"])
+def test_purging_leaves_the_words(store: Store, keep: Keep, status: str) -> None:
+    purged = keep("purged", status=status)
+
+    purge(store, plan_named(store, [purged.episode_id]))
+
+    assert store.rows("SELECT 1 FROM tombstone WHERE kind IN ('words', 'evidence', 'entry', 'turn')") == []

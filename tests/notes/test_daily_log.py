@@ -1,0 +1,67 @@
+"""The daily log: each prompt stands once, in the log of its day, as soon as the session is flushed."""
+
+from __future__ import annotations
+
+from engram.models.store import Store
+from engram.notes.daily import log_session
+from engram.paths import Home
+from tests.notes.conftest import Speak
+
+DAYS = ("2026-05-01", "2026-05-02", "2026-05-03")
+
+
+def logs(home: Home) -> dict[str, str]:
+    return {path.stem: path.read_text() for path in home.daily_notes.iterdir()}
+
+
+def test_a_session_of_three_days_has_each_prompt_in_the_log_of_its_day(home: Home, memory: Store, speak: Speak) -> None:
+    for day in DAYS:
+        speak("user", f"Where was the zebra on {day}?", f"{day}T10:00:00.000Z")
+        speak("assistant", "In hall 9.", f"{day}T10:01:00.000Z")
+        log_session(memory, home, "s1")
+
+    written = logs(home)
+    assert sorted(written) == list(DAYS)
+    for day in DAYS:
+        assert [other for other in DAYS if f"zebra on {other}" in written[day]] == [day]
+        assert written[day].count("zebra on") == 1
+
+
+def test_logs_that_repeat_a_session_are_mended_when_it_is_logged_again(home: Home, memory: Store, speak: Speak) -> None:
+    for day in DAYS:
+        speak("user", f"Where was the zebra on {day}?", f"{day}T10:00:00.000Z")
+    repeated = "".join(f"- Where was the zebra on {day}?\n" for day in DAYS)
+    for day in DAYS:
+        (home.daily_notes / f"{day}.md").write_text(
+            f"# {day}\n\n## demo\n<!-- session s1 -->\n\nAsked:\n{repeated}\n## demo\n<!-- session s0 -->\n\nAsked:\n- Other?\n"
+        )
+
+    log_session(memory, home, "s1")
+
+    for day, text in logs(home).items():
+        assert [other for other in DAYS if f"zebra on {other}" in text] == [day]
+        assert "- Other?" in text
+
+
+def test_logging_twice_changes_no_file(home: Home, memory: Store, speak: Speak) -> None:
+    for day in DAYS:
+        speak("user", f"Where was the zebra on {day}?", f"{day}T10:00:00.000Z")
+    assert len(log_session(memory, home, "s1")) == 3
+    before = {path.name: path.stat().st_mtime_ns for path in home.daily_notes.iterdir()}
+
+    assert log_session(memory, home, "s1") == []
+    assert {path.name: path.stat().st_mtime_ns for path in home.daily_notes.iterdir()} == before
+
+
+def test_a_secret_that_was_stored_before_its_rule_does_not_reach_the_log(
+    home: Home, memory: Store, speak: Speak
+) -> None:
+    speak("user", "Deploy with PLACEHOLDER please", "2026-05-01T10:00:00.000Z")
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"
+    with memory.writing():
+        memory.run("UPDATE said SET text = replace(text, 'PLACEHOLDER', ?)", (token,))
+
+    log_session(memory, home, "s1")
+
+    assert token not in "".join(logs(home).values())
+    assert "Deploy with" in "".join(logs(home).values())
