@@ -16,7 +16,7 @@ from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotS
 Shape = TypeVar("Shape")
 
 #: Most tokens of one answer.
-MAX_ANSWER_TOKENS = 6_000
+MAX_ANSWER_TOKENS = 8_000
 #: So often a request is sent again whose answer broke off; then it counts as unreadable.
 MAX_BROKEN_OFF = 3
 #: Answers that are remembered, so that a question that is asked anew is not paid twice.

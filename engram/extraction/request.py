@@ -25,9 +25,8 @@ from engram.transcripts.record import Said, Turn
 REQUEST_CHARACTERS = 64_000
 #: Characters of a request that are kept free for what is told beside the turns.
 HEADER_CHARACTERS = 6_000
-#: Most memories asked for in one request, and in one with more than ``LONG_CHARACTERS`` of turns.
-MAX_MEMORIES, MAX_MEMORIES_LONG = 8, 12
-LONG_CHARACTERS = 36_000
+#: Most memories asked for in one request; in a long one, one for so many characters of turns, up to a limit.
+MAX_MEMORIES, CHARACTERS_A_MEMORY, MAX_MEMORIES_LONG = 8, 3_000, 20
 #: Most memories of the session, and of the project, that are shown.
 MAX_OWN, MAX_NEAR = 20, 12
 #: Stands in everything that Engram sends, so that it never reads its own requests back.
@@ -147,7 +146,7 @@ def request_text(turns: Sequence[Turn], context: ExtractionContext) -> tuple[str
     body = _turn_lines(turns, ids)
     size = sum(map(len, body))
     times = [said.at_ms for turn in turns for said in turn.said if said.at_ms is not None]
-    limit = MAX_MEMORIES_LONG if size > LONG_CHARACTERS else MAX_MEMORIES
+    limit = min(max(MAX_MEMORIES, size // CHARACTERS_A_MEMORY), MAX_MEMORIES_LONG)
     lines = [
         redact(f"project: {context.project or 'none'}"),
         f"time: {moment(min(times))} to {moment(max(times))}" if times else "time: not known",

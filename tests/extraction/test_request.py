@@ -8,7 +8,6 @@ import pytest
 
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request import (
-    LONG_CHARACTERS,
     MAX_MEMORIES,
     MAX_MEMORIES_LONG,
     REQUEST_CHARACTERS,
@@ -154,9 +153,11 @@ def test_every_text_of_a_long_session_is_in_one_request_of_bounded_size() -> Non
 
 def test_a_long_part_may_bring_more_memories() -> None:
     short = told(turn(said("u1", "Go", by=Role.USER)))
-    long = told(*[turn(said("u1", "word " * 1_000, by=Role.USER))] * (LONG_CHARACTERS // 5_000 + 1))
+    middle = told(*[turn(said("u1", "word " * 600, by=Role.USER))] * 12)
+    long = told(*[turn(said("u1", "word " * 1_000, by=Role.USER))] * 13)
 
     assert f"memories: at most {MAX_MEMORIES}\n" in short
+    assert "memories: at most 12\n" in middle
     assert f"memories: at most {MAX_MEMORIES_LONG}\n" in long
 
 
