@@ -140,7 +140,7 @@ class Keeper:
         """The fields that differ; none for a memory that somebody else decided about."""
         history = history_of(self._store, known.episode_id)
         if _is_settled(known) or any(
-            (change.run_id is not None and change.action not in _OWN_ACTIONS)
+            (change.run_id is not None and change.action not in _OWN_ACTIONS and change.reason != WENT_ON)
             or change.reason == "by hand"
             or change.action == "merge"
             for change in history

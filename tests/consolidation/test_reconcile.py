@@ -82,7 +82,7 @@ class Home:
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
     settings = Settings(home=tmp_path / "home")
-    settings.home.mkdir()
+    settings.places.prepare()
     with open_store(settings.places.memory_db, clock=FixedClock(NOW_MS + 10 * 86_400_000)) as store:
         yield Home(store, settings)
 
