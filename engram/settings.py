@@ -18,6 +18,9 @@ from engram.paths import Home, default_claude_folder, default_home
 #: A config.toml larger than this is refused, in bytes.
 _CONFIG_LIMIT_BYTES = 1_000_000
 
+#: Default of ``limit_rss_mb``; only this value gives way to a large memory.
+DEFAULT_LIMIT_RSS_MB = 512
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -87,6 +90,8 @@ class Settings:
     bite_tokens: int = 120
     #: Tokens for the briefing at the start of a session.
     briefing_tokens: int = 800
+    #: Least cosine of two prompts about one topic, for which the last recollection stands; 0 takes the model's own.
+    topic_threshold: float = 0.0
     #: A pending recollection older than this is not injected, in seconds.
     stale_seconds: int = 300
 
@@ -135,8 +140,9 @@ class Settings:
     sqlite_driver: str = "auto"
     #: Warn when the worker's memory passes this, in MB.
     warn_rss_mb: int = 400
-    #: Drain and restart when the worker's memory passes this, in MB.
-    limit_rss_mb: int = 512
+    #: Drain and restart when the worker's memory passes this, in MB. As long as it is left at its default, a large
+    #: memory raises it to the size of its vectors and 400 MB.
+    limit_rss_mb: int = DEFAULT_LIMIT_RSS_MB
     #: Seconds a worker waits for its running task before it exits.
     drain_seconds: int = 10
     #: debug, info, warning or error.

@@ -18,7 +18,7 @@ FLOORS = {
     "engram.settings": 1, "engram.log": 1,
     "engram.transcripts": 2, "engram.redaction": 2, "engram.embedding": 2,
     "engram.models": 3,
-    "engram.ingest": 4, "engram.search": 4, "engram.notes": 4,
+    "engram.ingest": 4, "engram.search": 4, "engram.notes": 4, "engram.reports": 4,
     "engram.extraction": 5, "engram.recollection": 5, "engram.consolidation": 5,
     "engram.tasks": 6,
     "engram.watcher": 7, "engram_mcp": 7, "engram_hooks": 7,

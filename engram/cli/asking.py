@@ -14,14 +14,13 @@ from engram.models.store import Store
 from engram.recollection.client import ask_worker
 from engram.search.embed import embed_missing
 from engram.search.hits import hit_to_json
+from engram.search.query import MAX_QUERY_CHARS
 from engram.search.service import Query, Searcher
 
 #: Seconds that the worker has for an answer.
 _ANSWER_SECONDS = 10.0
 #: Rows without a vector that are embedded before a search in this process, memories first.
 _FRESH_ROWS = 16
-#: Longest question that is asked, in characters; the rest is not read.
-QUERY_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,11 @@ def ask(workspace: Workspace, store: Store, operation: str, text: str, place: Pr
         place: only this project (and what is global); None searches all.
         limit: hits at most.
     """
-    query = text[:QUERY_CHARACTERS]
+    query = text[:MAX_QUERY_CHARS]
     project_id = None if place is None else place.id
     if not set(workspace.flags) - {"home", "claude_folder"}:
         request = {"op": operation, "query": query, "limit": limit, "project_id": project_id}
+        request["all_projects"] = project_id is None
         answer = ask_worker(workspace.places, request, timeout_seconds=_ANSWER_SECONDS)
         if answer is not None and isinstance(answer.get("hits"), list):
             return Answer(answer["hits"], "worker")

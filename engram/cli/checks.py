@@ -11,20 +11,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from engram.cli.health import Health
-from engram.cli.output import span
 from engram.embedding.compile import is_compiled
 from engram.embedding.source import HASHED, find_source
 from engram.errors import EmbeddingError
+from engram.ingest.moves import find_moves
 from engram.models import counts
 from engram.models.database import SAFE_SQLITE, sqlite_version
 from engram.models.sessions import paused_scopes
 from engram.models.store import Store
 from engram.models.work import WorkState, list_work
+from engram.reports.health import Health
 from engram.settings import Settings
 
-#: A stage that is further behind than this is worth a word, in seconds.
-_LAG_SECONDS = 600
 #: Less free disk than this is worth a word, in bytes.
 _DISK_BYTES = 500_000_000
 
@@ -67,9 +65,21 @@ def check_all(store: Store, settings: Settings, health: Health) -> list[Check]:
         *_transcripts(settings, health),
         *_processes(health),
         *_model(settings),
-        *_stages(health),
+        *_moves(store),
         *_leftovers(store, settings, health),
     ]
+
+
+def _moves(store: Store) -> Iterator[Check]:
+    """Projects whose folder is gone and that may be another one now."""
+    for move in find_moves(store):
+        former, present = move.former.project, move.present.project
+        yield Check(
+            "moved project",
+            State.WARN,
+            f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same",
+            f"if it is: engram projects merge {present.name} {former.name}",
+        )
 
 
 def _program(store: Store) -> Iterator[Check]:
@@ -140,14 +150,12 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
 
 
 def _processes(health: Health) -> Iterator[Check]:
-    for name, state, does in (
-        ("watcher", health.watcher, "new lines are not read"),
-        ("worker", health.worker, "no memories are made, and hooks stay silent"),
-    ):
+    for name, state in (("watcher", health.watcher), ("worker", health.worker)):
         if state.is_alive:
             yield Check(name, State.OK, f"running, pid {state.pid}, {state.rss_mb} MB")
-        else:
-            yield Check(name, State.BAD, f"not running: {does}", "start both: engram up")
+    for trouble in health.troubles():
+        name = trouble.about if trouble.about in ("watcher", "worker") else f"stage {trouble.about}"
+        yield Check(name, State.BAD if trouble.is_broken else State.WARN, trouble.text, trouble.advice)
 
 
 def _model(settings: Settings) -> Iterator[Check]:
@@ -166,18 +174,6 @@ def _model(settings: Settings) -> Iterator[Check]:
             "model", State.WARN, f"{settings.embedding_model} is not compiled: searches outside the worker use text alone",
             "the worker compiles it when it starts: engram up",
         )  # fmt: skip
-
-
-def _stages(health: Health) -> Iterator[Check]:
-    for name, stage in health.stages.items():
-        if stage.last_error:
-            yield Check(
-                f"stage {name}", State.BAD, stage.last_error, f"look into the log: engram logs --errors ({name})"
-            )
-        elif stage.lag_seconds > _LAG_SECONDS:
-            yield Check(
-                f"stage {name}", State.WARN, f"is {span(stage.lag_seconds)} behind", "is the worker running? engram up"
-            )
 
 
 def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:

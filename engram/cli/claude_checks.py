@@ -11,17 +11,20 @@ from typing import Any
 from engram.atomic import read_regular
 from engram.cli.checks import Check, State, claude_json
 from engram.settings import Settings
+from engram.transcripts.project import find_repository
 from engram_hooks.block import settings_block
 
 #: Settings files larger than this are not read, in bytes.
 _LIMIT_BYTES = 4_000_000
 #: What every command of ours has in its text.
 _MARK = "engram_hooks"
+#: The permission rule that lets Claude use every tool of the MCP server.
+PERMISSION_RULE = "mcp__engram"
 _ADVICE = "merge what `engram hooks` prints into Claude Code's settings"
 
 
 def check_claude(settings: Settings) -> Iterator[Check]:
-    """The hooks, their interpreter, and the MCP server."""
+    """The hooks, their interpreter, the MCP server, and the permission to use it."""
     path = settings.claude_folder / "settings.json"
     found = _read(path)
     ours = _our_commands(found)
@@ -44,6 +47,42 @@ def check_claude(settings: Settings) -> Iterator[Check]:
             "hooks' interpreter", State.BAD, f"{link} leads nowhere, so hooks stay silent", "engram hooks makes it anew"
         )
     yield from _check_server(settings)
+    yield _check_permission(settings, Path.cwd())
+
+
+def _check_permission(settings: Settings, folder: Path) -> Check:
+    """Whether a settings file of the user, or of the project of ``folder``, lets Claude use the tools unasked."""
+    project = find_repository(folder) or folder
+    files = [
+        settings.claude_folder / "settings.json",
+        project / ".claude" / "settings.json",
+        project / ".claude" / "settings.local.json",
+    ]
+    rules = {path: _rules(_read(path)) for path in files}
+    for path, (_, denied) in rules.items():
+        if any(rule.startswith(PERMISSION_RULE) for rule in denied):
+            return Check(
+                "permission", State.WARN, f"{path} denies memory tools", "remove the rule from permissions.deny"
+            )
+    for path, (allowed, _) in rules.items():
+        if allowed & {PERMISSION_RULE, f"{PERMISSION_RULE}__*"}:
+            return Check("permission", State.OK, f"{PERMISSION_RULE} in {path}")
+    some = sorted(rule for allowed, _ in rules.values() for rule in allowed if rule.startswith(f"{PERMISSION_RULE}__"))
+    detail = f"only {', '.join(some)} may be used unasked" if some else "Claude may not use the memory tools unasked"
+    return Check(
+        "permission", State.WARN, f"{detail}: print mode (claude -p) refuses them",
+        f'add "{PERMISSION_RULE}" to permissions.allow in {files[0]}',
+    )  # fmt: skip
+
+
+def _rules(found: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """The rules of ``permissions.allow`` and of ``permissions.deny``."""
+    permissions = found.get("permissions")
+    kept = []
+    for name in ("allow", "deny"):
+        rules = permissions.get(name) if isinstance(permissions, dict) else None
+        kept.append({rule for rule in rules if isinstance(rule, str)} if isinstance(rules, list) else set())
+    return kept[0], kept[1]
 
 
 def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:

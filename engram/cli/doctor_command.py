@@ -9,11 +9,11 @@ import click
 from engram.cli import exits
 from engram.cli.checks import Check, State, check_all
 from engram.cli.claude_checks import check_claude
-from engram.cli.health import take_health
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import BrokenDatabase, HomeError, StoreError
+from engram.reports.health import take_health
 
 _COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
 
@@ -25,8 +25,8 @@ _COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
 def doctor(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
     """Look at everything that can go wrong and say what to do; exit code 1 where something does not work.
 
-    Program and database, who may read the memory folder, transcripts, watcher and worker, the model, hooks and MCP
-    server in Claude Code's settings, stages that fail or are behind, lines that cannot be read, work that was given up.
+    Program and database, who may read the memory folder, transcripts, watcher and worker, the model, hooks, MCP server
+    and its permission in Claude Code's settings, stages that fail or are behind, lines that cannot be read, work that was given up.
 
     Example: engram doctor
     """

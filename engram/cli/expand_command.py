@@ -54,7 +54,8 @@ def expand_json(store: Store, episode: Episode) -> dict[str, Any]:
             for one in injections.injections_of_episode(store, episode.episode_id)
         ],
         "related": [
-            {"id": one.episode_id, "summary": one.summary} for one in episodes.related_episodes(store, episode)
+            {"id": one.episode_id, "summary": one.summary}
+            for one in episodes.related_episodes(store, episode, episode.project_id)
         ],
     }  # fmt: skip
 

@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from engram.cli.health import Health
 from engram.cli.output import one_line, span
 from engram.cli.supervisor import Child
+from engram.reports.health import Health
 
 
 def draw(health: Health, children: list[Child], home: str) -> RenderableType:

@@ -90,9 +90,9 @@ def _print(answer: Answer, explain: bool) -> None:
 
 
 def _print_hit(number: int, hit: dict[str, Any], explain: bool) -> None:
-    about = ", ".join(
-        one_line(str(one), 200) for one in (hit.get("kind"), hit.get("project"), hit.get("created_at")) if one
-    )
+    scope = "global" if hit.get("scope") == "global" else ""
+    named = (hit.get("kind"), hit.get("project") or "no project", scope, hit.get("created_at"))
+    about = ", ".join(one_line(str(one), 200) for one in named if one)
     say(f"[{number}] {one_line(str(hit['id']), 300)}  ({about})  {hit['score']:.3f}", bold=True)
     if standing := standing_of(hit):
         say(f"    ! {one_line(standing, _STANDING_CHARACTERS)}", fg="yellow")

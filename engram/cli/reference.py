@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import inspect
 import re
@@ -125,7 +124,7 @@ def tools_page() -> str:
 
     server = build_server(Access(Settings(), "/"))
     lines = [_MADE, "# MCP tools\n", f"What the agent is told: {INSTRUCTIONS}\n"]
-    for tool in sorted(asyncio.run(server.list_tools()), key=lambda one: one.name):
+    for tool in sorted(server.tools.values(), key=lambda one: one.name):
         lines += [f"## {tool.name}\n", str(tool.description), ""]
         needed = tool.input_schema.get("required", [])
         for name, schema in tool.input_schema.get("properties", {}).items():

@@ -16,6 +16,7 @@ from engram.models.sessions import pause as pause_scope
 from engram.models.sessions import resume as resume_scope
 from engram.models.store import Store
 from engram.models.work import TASKS_SCOPE, Work, WorkState
+from engram.tasks.edge import failure_mark
 
 #: "Until I say otherwise": the year 9999, in milliseconds since 1970.
 _FOREVER_MS = 253_370_764_800_000
@@ -164,7 +165,7 @@ def resume(workspace: Workspace, as_json: bool) -> None:
 
 def _last_failure(workspace: Workspace, one: Work) -> str | None:
     """The log's latest record of a failure of this work, with its traceback; None where there is none."""
-    mark = f"action={one.kind} key={one.key} failed="
+    mark = failure_mark(one.kind, one.key)
     found = [text for _, _, text in read_records(workspace.places.logs / "worker.log", "worker") if mark in text]
     return found[-1] if found else None
 

@@ -12,6 +12,7 @@ from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.marks import Mark, latest_change, undone
 from engram.models.store import Store
+from engram.models.unjoined import held_back_rows
 from engram.settings import Settings
 
 if TYPE_CHECKING:
@@ -99,8 +100,16 @@ class Context:
         return (action, episode.episode_id) in self._undone
 
     def pairs(self, least_cosine: float) -> Iterator[tuple[int, int, float]]:
-        """Similar memories, of which one came or changed; none where no vectors are at hand."""
-        return iter(()) if self.similar is None else self.similar(least_cosine, self.changed)
+        """Similar memories, of which one came or changed; none where no vectors are at hand.
+
+        What still waits for older turns is left to ``join_waiting``.
+        """
+        if self.similar is None:
+            return
+        held_back = held_back_rows(self.store)
+        for pair in self.similar(least_cosine, self.changed):
+            if pair[0] not in held_back and pair[1] not in held_back:
+                yield pair
 
     def current(self, *seen: Episode) -> list[Episode] | None:
         """The memories as they are now; None where one of them changed since it was read. Inside ``writing``."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engram.extraction.candidate import Candidate, Scope
-from engram.models.episode_changes import add_episode, add_evidence, change_episode
-from engram.models.episode_history import history_of
+from engram.models.episode_changes import add_episode, change_episode, replace_evidence
+from engram.models.episode_history import Change, history_of
 from engram.models.episodes import (
     Episode,
     Evidence,
@@ -19,20 +19,19 @@ from engram.models.episodes import (
     slot_of,
 )
 from engram.models.erasing import sources_of
-from engram.models.extractions import count_auto_episodes
+from engram.models.extractions import NOT_CHOSEN, WENT_ON, WITHDRAWN, count_auto_episodes
 from engram.models.marks import undone
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries, is_slot_gone
 from engram.models.turns import StoredTurn
+from engram.models.unjoined import mark_unjoined
 from engram.settings import Settings
 from engram.transcripts.turn import is_queued_key
 
-#: Why a memory of a turn that grew is archived or changed.
-WENT_ON = "the turn went on"
-#: Actions of runs that leave a memory open to its turn's growth.
-_OWN_ACTIONS = ("extract", "confirm")
+#: Actions after which an extraction leaves a memory as it is.
+_DECIDED = ("merge", "supersede", "archive", "graduate", "rewritten", "undo")
 _HOUR_MS = 3_600_000
 
 
@@ -115,12 +114,19 @@ class Keeper:
                 return
             kept.row_ids[place] = add_episode(self._store, made, evidence, action="extract").id
             kept.new += 1
-        elif changes := self._changes(known, candidate):
-            made = change_episode(self._store, known, "extract", WENT_ON, run_id=self._run(), **changes)
-            kept.row_ids[place] = made.id
-            self._told.append(f"change {known.episode_id} ({WENT_ON})")
-            add_evidence(self._store, known.id, evidence)
-            kept.updated += 1
+        else:
+            history = history_of(self._store, known.episode_id)
+            if _is_settled(known) or any(_is_decision(change) for change in history):
+                return
+            changes = self._changes(known, candidate, history)
+            if changes or evidence_of(self._store, known.id) != evidence:
+                made = change_episode(self._store, known, "extract", WENT_ON, run_id=self._run(), **changes)
+                kept.row_ids[place] = made.id
+                self._told.append(f"change {known.episode_id} ({WENT_ON})")
+                replace_evidence(self._store, known.id, evidence)
+                kept.updated += 1
+        if place in kept.row_ids:
+            mark_unjoined(self._store, kept.row_ids[place])
 
     def _episode(self, candidate: Candidate, slot: str) -> Episode:
         at_ms = self._at_ms(candidate)
@@ -136,20 +142,21 @@ class Keeper:
             **_fields(candidate),
         )
 
-    def _changes(self, known: Episode, candidate: Candidate) -> dict[str, Any]:
-        """The fields that differ; none for a memory that somebody else decided about."""
-        history = history_of(self._store, known.episode_id)
-        if _is_settled(known) or any(
-            (change.run_id is not None and change.action not in _OWN_ACTIONS and change.reason != WENT_ON)
-            or change.reason == "by hand"
-            or change.action == "merge"
-            for change in history
-        ):
-            return {}
+    def _changes(self, known: Episode, candidate: Candidate, history: Sequence[Change]) -> dict[str, Any]:
+        """The fields that differ."""
         wanted = _fields(candidate)
         if known.status == "active":
-            del wanted["status"]
+            # It was confirmed. What confirmed it is looked for again where the turn grew.
+            came_back = any(change.action == "confirm" and "came back" in change.reason for change in history)
+            if self._has_grown(candidate) and not came_back:
+                wanted["confirmations"] = 0
+            else:
+                del wanted["status"], wanted["confidence"]
         return {name: value for name, value in wanted.items() if getattr(known, name) != value}
+
+    def _has_grown(self, candidate: Candidate) -> bool:
+        turn = self._turns.get(candidate.turn_keys[0])
+        return turn is not None and turn.extracted_revision < turn.revision
 
     def _archive_others(self, turn: StoredTurn, slots: set[str]) -> int:
         """Archive the turn's automatic memories that were not proposed again; returns how many."""
@@ -162,13 +169,14 @@ class Keeper:
             if ("archive", episode.episode_id) in undone(self._store):
                 continue
             history = history_of(self._store, episode.episode_id)
-            is_decided = _is_settled(episode) or any(c.reason == "by hand" or c.action == "merge" for c in history)
+            is_decided = _is_settled(episode) or any(_is_decision(change) for change in history)
             if is_decided or self._lead_turn(episode) != turn.id:
                 continue
             if barred_entries(self._store, sources_of(self._store, episode)):
                 continue  # the extractor no longer sees all that it rests on, so that it can't propose it again
-            change_episode(self._store, episode, "archive", WENT_ON, run_id=self._run(), status="archived")
-            self._told.append(f"archive {episode.episode_id} ({WENT_ON})")
+            reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
+            change_episode(self._store, episode, "archive", reason, run_id=self._run(), status="archived")
+            self._told.append(f"archive {episode.episode_id} ({reason})")
             count += 1
         return count
 
@@ -186,7 +194,7 @@ class Keeper:
             for uuid in candidate.evidence
             if uuid
         ]
-        return found or [Evidence("", self._session.session_id, lead_id)]
+        return list(dict.fromkeys(found)) or [Evidence("", self._session.session_id, lead_id)]
 
     def _at_ms(self, candidate: Candidate) -> int:
         """When it was said."""
@@ -209,6 +217,13 @@ class Keeper:
 def _is_settled(episode: Episode) -> bool:
     """True for a memory that an extractor must leave as it is."""
     return episode.source == "manual" or episode.is_pinned or bool(episode.superseded_by)
+
+
+def _is_decision(change: Change) -> bool:
+    """True for a change that an extraction must not overrule: by hand, or by joining and tidying."""
+    if change.reason == "by hand":
+        return True
+    return change.action in _DECIDED and change.reason not in WITHDRAWN
 
 
 def _fields(candidate: Candidate) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
 from engram.extraction.candidate import Candidate
 from engram.extraction.compose import candidate
@@ -24,6 +23,7 @@ class LocalExtractor:
     """Chooses passages by a small logistic model; ``docs/extraction.md`` says what it was measured on."""
 
     name = "local-1"
+    is_repeatable = True
 
     def __init__(self, weights: Mapping[str, float] | None = None, floor: float = QUALITY_FLOOR) -> None:
         """Take a model.
@@ -40,9 +40,9 @@ class LocalExtractor:
         decided = [decision for turn in turns for decision in decisions(turn)][:room]
         turns = [without_dialogs(with_refusals(turn)) for turn in turns]
         taken = [content_words(bite) for bite in context.known]
-        episodes = fix_episodes(turns)
+        episodes = fix_episodes([*context.before, *turns])
         chosen: list[Option] = []
-        for turn, following in zip_longest(turns, turns[1:]):
+        for turn, following in zip(turns, [*turns, context.following][1:], strict=True):
             ended_here = [e for e in episodes if e.turn_key == turn.key]
             chosen.extend(self._chooser.of_turn(turn, following, ended_here, taken, context.project))
         best = sorted(range(len(chosen)), key=lambda i: -chosen[i].quality)[: room - len(decided)]

@@ -51,12 +51,18 @@ class ExtractionContext:
     own: tuple[NearMemory, ...] = ()
     #: Memories of the project that are near to the turns, the nearest first.
     near: tuple[NearMemory, ...] = ()
+    #: The session's turns before these; only a repeatable extractor is given them.
+    before: tuple[Turn, ...] = ()
+    #: The session's next turn after these; None where there is none yet.
+    following: Turn | None = None
 
 
 class Extractor(Protocol):
     """Turns in, candidates out. Never touches storage.
 
     One that sums a session up has, beside this, ``rolling_summary``: what the session of the last proposal is about.
+    One whose candidates depend on nothing but the session's turns has ``is_repeatable = True``: the turns around those
+    that grew are proposed again, so that the result does not depend on when a session was extracted.
     """
 
     #: Stored with each episode, such as ``local-1``.

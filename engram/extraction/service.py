@@ -16,11 +16,11 @@ from engram.extraction.protocol import ExtractionContext, Extractor, NearMemory
 from engram.failpoint import reach
 from engram.ingest.forgotten import without_entries
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, living_episodes
-from engram.models.extractions import has_due_turns, note_extraction, set_rolling_summary
+from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
-from engram.models.turns import StoredTurn, mark_extracted, turns_of_session
+from engram.models.turns import StoredTurn, check_unmoved, mark_extracted, turns_of_session
 from engram.models.vectors import put_vectors
 from engram.models.work import Work, find_work, finish, note_success
 from engram.settings import Settings
@@ -29,6 +29,8 @@ from engram.transcripts.record import Turn
 _IN_FORCE = ("active", "provisional")
 #: Turns of one transaction; bounds memory and how long the write lock is held.
 BATCH_TURNS = 60
+#: Stands for no cap.
+_NO_CAP = 1_000_000
 #: So often an extraction begins anew because turns grew meanwhile.
 MAX_TRIES = 20
 
@@ -107,6 +109,40 @@ def extract_session(
             return report
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """The turns of one batch within their session."""
+
+    #: Turns to propose candidates from: the due ones, and with a repeatable extractor those around them.
+    turns: tuple[StoredTurn, ...] = ()
+    #: The session's turns before and after them; none of them where the extractor is not repeatable.
+    before: tuple[StoredTurn, ...] = ()
+    after: tuple[StoredTurn, ...] = ()
+
+    @property
+    def due(self) -> tuple[StoredTurn, ...]:
+        """Turns that grew since they were extracted."""
+        return tuple(turn for turn in self.turns if turn.extracted_revision < turn.revision)
+
+    def from_the_beginning(self) -> _Batch:
+        """The same batch with every turn before it."""
+        return _Batch(turns=(*self.before, *self.turns), after=self.after)
+
+
+def _batch_of(turns: Sequence[StoredTurn]) -> _Batch:
+    """The next batch of a session for a repeatable extractor.
+
+    What a turn gives depends on the turns before it, and on the prompt after it. So the batch begins with the turn
+    before the first one that grew, and goes on to the end of the session, or to where the next batch begins.
+    """
+    due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
+    if not due:
+        return _Batch()
+    start = max(0, due[0] - 1)
+    stop = due[BATCH_TURNS] if len(due) > BATCH_TURNS else len(turns)
+    return _Batch(turns=tuple(turns[start:stop]), before=tuple(turns[:start]), after=tuple(turns[stop:]))
+
+
 @dataclass(slots=True)
 class _Step:
     """One batch of one session: read, think, write."""
@@ -126,19 +162,23 @@ class _Step:
         """
         work = find_work(self.store, "extract", self.session_id)
         session = find_session(self.store, self.session_id)
-        turns = [] if session is None else self._due_turns(session)
+        batch = _Batch() if session is None else self._next_batch(session)
         reach("extract.read")
-        if session is None or not turns:
+        if session is None or not batch.turns:
             self._finish(work, session)
             return 0, Kept(), True
-        candidates = self._propose(session, turns)
+        batch, candidates = self._propose(session, batch)
         vectors = self._embed(candidates)
         reach("extract.embedded")
+        due = {turn.id for turn in batch.due}
         with self.store.writing():
             reach("extract.begin")
-            for turn in turns:
-                mark_extracted(self.store, turn.id, turn.revision)
-            keeper = Keeper(self.store, session, turns, self.extractor.name, self.settings)
+            for turn in batch.turns:
+                if turn.id in due:
+                    mark_extracted(self.store, turn.id, turn.revision)
+                else:
+                    check_unmoved(self.store, turn.id, turn.revision)
+            keeper = Keeper(self.store, session, batch.turns, self.extractor.name, self.settings)
             kept = keeper.keep(candidates)
             applied = apply_actions(
                 self.store,
@@ -155,19 +195,42 @@ class _Step:
                 set_rolling_summary(self.store, session.id, summary)
             reach("extract.episodes")
             is_last = self._settle(work, session)
-            note_success(self.store, "extract", seen=len(turns), done=kept.new)
+            note_success(self.store, "extract", seen=len(due), done=kept.new)
             reach("extract.work")
         reach("extract.committed")
-        return len(turns), kept, is_last
+        return len(due), kept, is_last
 
-    def _due_turns(self, session: SessionRow) -> list[StoredTurn]:
-        return turns_of_session(self.store, session.id, only_due=True, limit=BATCH_TURNS)
+    @property
+    def _is_repeatable(self) -> bool:
+        return bool(getattr(self.extractor, "is_repeatable", False))
 
-    def _propose(self, session: SessionRow, turns: Sequence[StoredTurn]) -> list[Candidate]:
+    def _next_batch(self, session: SessionRow) -> _Batch:
+        if self._is_repeatable:
+            return _batch_of(turns_of_session(self.store, session.id))
+        return _Batch(tuple(turns_of_session(self.store, session.id, only_due=True, limit=BATCH_TURNS)))
+
+    def _propose(self, session: SessionRow, batch: _Batch) -> tuple[_Batch, list[Candidate]]:
+        """The candidates, and the batch that they were proposed from."""
+        if not self._is_repeatable:
+            return batch, self._ask(batch, self._context(session, batch.turns))
+        context = self._repeatable_context(session, batch)
+        candidates = self._ask(batch, replace(context, kept_before=0, session_cap=_NO_CAP))
+        if context.kept_before + len(candidates) > context.session_cap and batch.before:
+            # Only the best of the whole session are kept, so all of its turns are compared.
+            batch = batch.from_the_beginning()
+            context = self._repeatable_context(session, batch)
+        if len(candidates) > context.session_cap - context.kept_before:
+            candidates = self._ask(batch, context)
+        return batch, candidates
+
+    def _ask(self, batch: _Batch, context: ExtractionContext) -> list[Candidate]:
+        return self.extractor.propose(self._readable(batch.turns), context)
+
+    def _context(self, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._episodes_of_others(turns)
         own = [e for e in others if e.status in _IN_FORCE]
-        context = ExtractionContext(
+        return ExtractionContext(
             project=_name(project) if project else "",
             is_global=session.is_global,
             known=tuple(e.summary for e in own),
@@ -178,7 +241,6 @@ class _Step:
             own=tuple(map(_shown, own)),
             near=tuple(map(_shown, self._near(session, turns))),
         )
-        return self.extractor.propose(self._readable(turns), context)
 
     def _readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
         """The turns without the entries that a forgotten memory rested on: no extractor sees them again."""
@@ -199,6 +261,27 @@ class _Step:
             and (self.near_sessions is None or episode.session_id in self.near_sessions)
         ]
         return nearest(others, [turn.turn for turn in turns])
+
+    def _repeatable_context(self, session: SessionRow, batch: _Batch) -> ExtractionContext:
+        """What the turns before the batch gave, word for word as it was extracted, whatever became of it since."""
+        before = {turn.id for turn in batch.before}
+        extracted = [
+            memory
+            for memory in extracted_of_session(self.store, session.id)
+            if memory.turn_id in before and not memory.is_withdrawn
+        ]
+        saved = [
+            episode.summary
+            for episode in episodes_of_session(self.store, self.session_id)
+            if episode.source == "manual" and episode.status in ("active", "provisional")
+        ]
+        return replace(
+            self._context(session, batch.turns),
+            known=(*(memory.summary for memory in extracted), *saved),
+            kept_before=len(extracted),
+            before=tuple(self._readable(batch.before)),
+            following=next(iter(self._readable(batch.after[:1])), None),
+        )
 
     def _episodes_of_others(self, turns: Sequence[StoredTurn]) -> list[Episode]:
         """The session's memories that rest on none of these turns."""

@@ -9,15 +9,18 @@ from engram.settings import Settings
 
 
 def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -> int:
-    """When a session's new messages are extracted: now where there are enough, else after its silence.
+    """When a session's new messages are extracted: now where there are enough, else after a while.
 
-    The silence counts from the session's last entry, so that an old transcript is due at once; a time in the future
-    (another machine's clock) counts as now.
+    That is so long after its last extraction, or after its last entry where that is earlier: before the first
+    extraction, and for an old transcript. A time in the future (another machine's clock) counts as now.
     """
     wanted = settings.extract_every_messages if session.extractions else settings.extract_first_messages
     if session.message_count - session.extracted_messages >= wanted:
         return now_ms
-    return min(session.last_at_ms, now_ms) + settings.extract_idle_seconds * 1000
+    since_ms = min(session.last_at_ms, now_ms)
+    if session.extracted_at_ms:
+        since_ms = min(since_ms, session.extracted_at_ms)
+    return since_ms + settings.extract_idle_seconds * 1000
 
 
 def note_due(store: Store, session: SessionRow, settings: Settings, new_prompt_at_ms: int | None) -> None:

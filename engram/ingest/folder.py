@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engram.errors import NotFound
+from engram.ingest.scope import project_for
 from engram.models.sessions import ProjectRow, ensure_project, find_project, list_projects
 from engram.models.store import Store
 from engram.redaction.display import visible
 from engram.settings import Settings
-from engram.transcripts.project import identify_project
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,7 @@ class FolderScope:
 
 def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = False) -> FolderScope:
     """The project of a working folder; ``make`` stores it where it is new."""
-    roots = [project.root for project in list_projects(store)]
-    found = identify_project(cwd, known_roots=roots, root_folders=settings.project_roots)
+    found = project_for(store, cwd, settings)
     if found.is_global or not found.identity:
         return FolderScope(None, found.is_global)
     known = find_project(store, found.identity)

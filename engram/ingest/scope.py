@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from engram.models.pauses import Span, pauses_of
-from engram.models.sessions import SessionRow, find_session, list_projects, paused_scopes, project_by_id
+from engram.models.sessions import (
+    SessionRow,
+    find_project_of_identity,
+    find_session,
+    known_roots,
+    paused_scopes,
+    project_by_id,
+)
 from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.project import Project, identify_project, is_excluded
 
 
 def project_for(store: Store, cwd: str, settings: Settings) -> Project:
-    """The project of a working directory, beside those that are known."""
-    return identify_project(
+    """The project of a working directory, beside those that are known; of a joined folder, the project it joined."""
+    project = identify_project(
         cwd,
-        known_roots=[project.root for project in list_projects(store)],
+        known_roots=known_roots(store),
         root_folders=settings.project_roots,
         join_worktrees=settings.join_worktrees,
     )
+    known = find_project_of_identity(store, project.identity) if project.identity and not project.is_global else None
+    return project if known is None else Project(known.identity, known.root, known.name)
 
 
 def why_not(store: Store, session_id: str, settings: Settings) -> str:

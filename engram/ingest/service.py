@@ -206,9 +206,9 @@ class _Step:
         entries, bad_lines = self._parse(chunk)
         cwd = next((entry.cwd for entry in entries if entry.cwd), "")
         session = find_session(self.store, self.file.session_id)
-        is_settled = session is not None and (session.project_id is not None or session.is_global)
+        is_settled = session is not None and session.is_settled
         project = project_for(self.store, cwd, self.settings) if cwd and not is_settled else None
-        if project is not None and session is None:
+        if project is not None:
             reason = why_not_project(self.store, cwd, project, self.settings)
             if reason:
                 return replace(result, skipped=reason), False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engram.failpoint import reach
 from engram.ingest.due import note_due
 from engram.models.contexts import note_context_start, note_copied_history
+from engram.models.extractions import withdraw_memories
 from engram.models.sessions import (
     SessionRow,
     add_known_values,
@@ -17,7 +18,7 @@ from engram.models.sessions import (
 )
 from engram.models.store import Store
 from engram.models.transcripts import BadLine, Cursor, add_bad_lines, ensure_transcript, move_cursor
-from engram.models.turns import close_turn, withdraw_turn, write_turns
+from engram.models.turns import close_turn, load_turn, withdraw_turn, write_turns
 from engram.settings import Settings
 from engram.transcripts.discover import TranscriptFile
 from engram.transcripts.draft import TurnUpdate
@@ -100,7 +101,7 @@ def _session(store: Store, reading: Reading) -> SessionRow | None:
         return found
     project = reading.project
     row = None
-    is_settled = found is not None and (found.project_id is not None or found.is_global)
+    is_settled = found is not None and found.is_settled
     if project is not None and project.identity and not project.is_global and not is_settled:
         row = ensure_project(store, project.identity, project.name, project.root)
     times = [u.turn.started_at_ms for u in reading.updates if u.turn.started_at_ms is not None]
@@ -120,6 +121,8 @@ def _write_turns(
 ) -> Written:
     add_known_values(store, session.id, reading.known)
     for key in reading.withdrawn:
+        if (turn := load_turn(store, key)) is not None:
+            withdraw_memories(store, turn.id)
         withdraw_turn(store, key)
     write_turns(store, [u.turn for u in reading.updates if u.has_grown], session, transcript_id)
     for update in reading.updates:

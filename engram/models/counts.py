@@ -44,6 +44,11 @@ def count_totals(store: Store) -> Totals:
         )
 
 
+def count_transcripts(store: Store) -> int:
+    """How many transcripts were read at least in part."""
+    return _count(store, "transcript")
+
+
 def _count(store: Store, table: str, where: str = "1") -> int:
     return int(store.value(f"SELECT count(*) FROM {table} WHERE {where}"))
 

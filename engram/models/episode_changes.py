@@ -63,6 +63,12 @@ def add_evidence(store: Store, row_id: int, evidence: Sequence[Evidence]) -> Non
     )
 
 
+def replace_evidence(store: Store, row_id: int, evidence: Sequence[Evidence]) -> None:
+    """Let an episode rest on these entries and no others. Inside ``writing``."""
+    store.run("DELETE FROM evidence WHERE episode_ref = ?", (row_id,))
+    add_evidence(store, row_id, evidence)
+
+
 def change_episode(
     store: Store, episode: Episode, action: str, reason: str = "", *, run_id: int | None = None, **changes: Any
 ) -> Episode:

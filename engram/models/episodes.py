@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,9 +114,18 @@ _FROM = "FROM episode e LEFT JOIN session s ON s.id = e.session_ref LEFT JOIN pr
 def _episode(row: tuple[Any, ...]) -> Episode:
     values = list(row[:-1])
     values[3] = unpack_text(values[3] if row[-1] is None else row[-1])
-    values[8], values[9] = tuple(json.loads(values[8])), tuple(json.loads(values[9]))
+    values[8], values[9] = _texts(values[8]), _texts(values[9])
     values[17], values[18] = bool(values[17]), bool(values[18])
     return Episode(*values)
+
+
+def _texts(stored: object) -> tuple[str, ...]:
+    """A stored JSON list of texts; what is malformed is left out, so that one bad row costs no other."""
+    try:
+        values = json.loads(stored) if isinstance(stored, str | bytes) else None
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
 
 
 def find_episode(store: Store, episode_id: str) -> Episode | None:
@@ -221,28 +230,46 @@ def evidence_of(store: Store, row_id: int) -> list[Evidence]:
     return [Evidence(unpack_uuid(row[0]), row[1], row[2]) for row in rows]
 
 
-def related_episodes(store: Store, episode: Episode, limit: int = 5) -> list[Episode]:
-    """Episodes that share the most, and the rarest, entities with this one; never of another project, never suspect."""
+def may_see(episode: Episode, project_id: int) -> bool:
+    """True where a project may see a memory: it is global, or the project's own."""
+    return episode.scope == "global" or episode.project_id == project_id
+
+
+def may_see_context(episode: Episode, project_id: int) -> bool:
+    """True where a project may also see what a memory was made from: its content, facts and evidence.
+
+    A global memory that was made in another project tells its one line there, and nothing of that project.
+    """
+    return episode.project_id in (None, project_id) or (episode.scope == "global" and episode.source == "manual")
+
+
+def related_episodes(store: Store, episode: Episode, project_id: int | None, limit: int = 5) -> list[Episode]:
+    """Episodes that share the most, and the rarest, entities with this one; never suspect.
+
+    Only global ones and those of ``project_id``, which may be another project than that of a global episode.
+    """
     rows = store.rows(
         "SELECT o.episode_ref, sum(1.0 / (SELECT count(*) FROM episode_entity x WHERE x.entity_id = o.entity_id)) AS weight "
         "FROM episode_entity m JOIN episode_entity o ON o.entity_id = m.entity_id AND o.episode_ref <> m.episode_ref "
         "JOIN episode e ON e.id = o.episode_ref WHERE m.episode_ref = ? AND e.status IN ('active', 'provisional') "
-        "AND e.suspect = '' AND e.is_lowered = 0 AND (e.scope = 'global' OR e.project_id IS ?) GROUP BY o.episode_ref ORDER BY weight DESC, o.episode_ref LIMIT ?",
-        (episode.id, episode.project_id, limit),
+        "AND e.suspect = '' AND e.is_lowered = 0 AND (e.scope = 'global' OR e.project_id IS ?) "
+        "GROUP BY o.episode_ref ORDER BY weight DESC, o.episode_ref LIMIT ?",
+        (episode.id, project_id, limit),
     )
     by_row = episodes_by_row(store, [int(row[0]) for row in rows])
     return [by_row[int(row[0])] for row in rows if int(row[0]) in by_row]
 
 
-def count_episodes(store: Store) -> Iterable[tuple[str, str, str, int]]:
-    """(project, importance, status, number) of all episodes."""
-    return [
-        (row[0], row[1], row[2], row[3])
-        for row in store.rows(
-            "SELECT coalesce(p.name, ''), e.importance, e.status, count(*) FROM episode e "
-            "LEFT JOIN project p ON p.id = e.project_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-        )
-    ]
+def count_episodes(store: Store, project_id: int) -> tuple[list[tuple[str, str, str, int]], int]:
+    """``(scope, importance, status, number)`` of what a project may see, and the number of all other episodes."""
+    rows = store.rows(
+        "SELECT scope, importance, status, count(*) FROM episode WHERE scope = 'global' OR project_id = ? "
+        "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+        (project_id,),
+    )
+    seen = [(str(row[0]), str(row[1]), str(row[2]), int(row[3])) for row in rows]
+    total = int(store.value("SELECT count(*) FROM episode"))
+    return seen, total - sum(number for *_, number in seen)
 
 
 def unpacked_before(store: Store, before_ms: int) -> list[Episode]:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from engram.models.episode_changes import change_episode
+from engram.models.episodes import episodes_of_turn, evidence_of
 from engram.models.store import Store
+
+#: Why a memory of a turn that grew is archived or changed.
+WENT_ON = "the turn went on"
+#: Why a memory of a turn that did not grow is archived.
+NOT_CHOSEN = "the session went on, and other memories of it were chosen"
+#: Why a memory of a prompt that waited in the queue is archived: the same words came as a line of their own.
+PROMPT_MOVED = "its prompt was written again as a line of its own"
+#: The reasons for archiving what a session's turns no longer give.
+WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED)
 
 
 def note_extraction(store: Store, session_ref: int, extracted_messages: int) -> None:
     """Note that a session's messages up to a number were extracted. Inside ``writing``."""
     store.run(
-        "UPDATE session SET extracted_messages = max(extracted_messages, ?), extractions = extractions + 1 WHERE id = ?",
-        (extracted_messages, session_ref),
+        "UPDATE session SET extracted_messages = max(extracted_messages, ?), extractions = extractions + 1, "
+        "extracted_at_ms = ? WHERE id = ?",
+        (extracted_messages, store.now_ms(), session_ref),
     )
 
 
@@ -26,6 +40,46 @@ def count_auto_episodes(store: Store, from_ms: int, to_ms: int) -> int:
             (from_ms, to_ms),
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What an extractor made of a turn, whatever became of it afterwards."""
+
+    row_id: int
+    #: The summary as it was extracted: merging, rewording and editing change it later.
+    summary: str
+    #: Row id of the turn that it was taken from; None where that is not known.
+    turn_id: int | None
+    #: An extraction archived it, since the session's turns no longer give it.
+    is_withdrawn: bool
+
+
+def extracted_of_session(store: Store, session_ref: int) -> list[Extracted]:
+    """What extractors made of a session, the oldest first."""
+    marks = ", ".join("?" * len(WITHDRAWN))
+    rows = store.rows(
+        "SELECT e.id, coalesce((SELECT json_extract(h.before, '$.summary') FROM history h "
+        "WHERE h.episode_id = e.episode_id AND h.action <> 'extract' AND json_extract(h.before, '$.summary') IS NOT NULL "
+        "ORDER BY h.id LIMIT 1), e.summary), "
+        "(SELECT v.turn_id FROM evidence v WHERE v.episode_ref = e.id ORDER BY v.seq LIMIT 1), "
+        "e.status = 'archived' AND coalesce((SELECT h.reason FROM history h WHERE h.episode_id = e.episode_id "
+        f"AND json_extract(h.after, '$.status') = 'archived' ORDER BY h.id DESC LIMIT 1), '') IN ({marks}) "
+        "FROM episode e WHERE e.session_ref = ? AND e.source = 'auto' ORDER BY e.id",
+        (*WITHDRAWN, session_ref),
+    )
+    return [
+        Extracted(row_id=row_id, summary=summary, turn_id=turn_id, is_withdrawn=bool(is_withdrawn))
+        for row_id, summary, turn_id, is_withdrawn in rows
+    ]
+
+
+def withdraw_memories(store: Store, turn_id: int) -> None:
+    """Archive what was extracted from a queued prompt that proved to be no turn of its own. Inside ``writing``."""
+    for episode in episodes_of_turn(store, turn_id):
+        is_automatic = episode.source == "auto" and episode.status in ("active", "provisional")
+        if is_automatic and not episode.is_pinned and evidence_of(store, episode.id)[0].turn_id == turn_id:
+            change_episode(store, episode, "archive", PROMPT_MOVED, status="archived")
 
 
 def has_due_turns(store: Store, session_ref: int) -> bool:

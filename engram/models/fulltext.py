@@ -77,10 +77,25 @@ def search_episodes(
 
 
 def search_notes(
-    store: Store, terms: Sequence[Term], limit: int, *, weights: tuple[float, float] = (0.6, 1.0)
+    store: Store,
+    terms: Sequence[Term],
+    limit: int,
+    *,
+    weights: tuple[float, float] = (0.6, 1.0),
+    project_id: int | None = None,
 ) -> list[tuple[int, float]]:
-    """``(note chunk id, BM25)`` of the best chunks, higher is better."""
-    return _search(store, "note_fts", terms, limit, weights)
+    """``(note chunk id, BM25)`` of the best chunks, higher is better; those that a project may see where one is named."""
+    if project_id is None:
+        return _search(store, "note_fts", terms, limit, weights)
+    expression = match_expression(terms)
+    if not expression:
+        return []
+    rows = store.rows(
+        "SELECT f.rowid, -bm25(note_fts, ?, ?) AS score FROM note_fts f JOIN note_chunk_project o ON o.id = f.rowid "
+        "WHERE note_fts MATCH ? AND (o.project_id IS NULL OR o.project_id = ?) ORDER BY score DESC LIMIT ?",
+        (*weights, expression, project_id, limit),
+    )
+    return [(int(row[0]), float(row[1])) for row in rows]
 
 
 def _search(

@@ -6,15 +6,33 @@ from collections.abc import Sequence
 
 from engram.models.store import Store
 
+#: Table → owner kind of its vectors.
+_OWNERS = {"passage": "p", "episode": "e"}
+
 
 def join_projects(store: Store, into: int, others: Sequence[int]) -> int:
     """Give everything of other projects to the project ``into``; returns how many sessions moved.
 
-    Vectors that are loaded already still carry the old project: load them after this.
+    The vectors get new numbers, so that an index in memory reads them again with their new project.
     """
     marks = ",".join("?" * len(others))
     moved = 0
     with store.writing():
         for table in ("turn", "passage", "episode", "session"):
+            if table in _OWNERS:
+                _renumber_vectors(store, _OWNERS[table], table, others)
             moved = store.run(f"UPDATE {table} SET project_id = ? WHERE project_id IN ({marks})", (into, *others))
     return moved
+
+
+def _renumber_vectors(store: Store, owner: str, table: str, projects: Sequence[int]) -> None:
+    """Give the vectors of these projects' rows numbers that are new to every index. Inside ``writing``."""
+    marks = ",".join("?" * len(projects))
+    rows = store.rows(
+        f"SELECT v.seq FROM vector v JOIN {table} o ON o.id = v.owner_id "
+        f"WHERE v.owner = ? AND o.project_id IN ({marks}) ORDER BY v.seq",
+        (owner, *projects),
+    )
+    newest = int(store.value("SELECT coalesce(max(seq), 0) FROM vector"))
+    numbers = [(newest + place, int(row[0])) for place, row in enumerate(rows, 1)]
+    store.run_many("UPDATE vector SET seq = ? WHERE seq = ?", numbers)

@@ -10,6 +10,22 @@ from engram.models.store import Store
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a part of a note is."""
+
+    #: "" (everyone's), session, project, memory, or unknown.
+    kind: str = ""
+    #: The session's id, the project's name, or the memory's id.
+    key: str = ""
+
+
+#: The owner of what the user wrote, which every project may see.
+EVERYONE = Owner()
+#: The owner of what no project may see, since nobody knows where it came from.
+NOBODY = Owner("unknown")
+
+
+@dataclass(frozen=True, slots=True)
 class NoteRow:
     """A note file as it was indexed."""
 
@@ -34,6 +50,7 @@ class NoteChunk:
     stop_line: int
     id: int = 0
     source: str = ""
+    owner: Owner = EVERYONE
 
 
 def list_notes(store: Store) -> list[NoteRow]:
@@ -51,8 +68,17 @@ def put_note(store: Store, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
     )
     for chunk in chunks:
         chunk_id = store.insert(
-            "INSERT INTO note_chunk (note_id, heading, text, start_line, stop_line) VALUES (?, ?, ?, ?, ?)",
-            (note_id, chunk.heading, chunk.text, chunk.start_line, chunk.stop_line),
+            "INSERT INTO note_chunk (note_id, heading, text, start_line, stop_line, owner_kind, owner) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                note_id,
+                chunk.heading,
+                chunk.text,
+                chunk.start_line,
+                chunk.stop_line,
+                chunk.owner.kind,
+                chunk.owner.key,
+            ),
         )
         store.run("INSERT INTO note_fts(rowid, heading, text) VALUES (?, ?, ?)", (chunk_id, chunk.heading, chunk.text))
 
@@ -76,3 +102,19 @@ def drop_note(store: Store, source: str) -> None:
 def count_notes(store: Store) -> tuple[int, int]:
     """(notes, chunks)."""
     return int(store.value("SELECT count(*) FROM note")), int(store.value("SELECT count(*) FROM note_chunk"))
+
+
+def is_seen_by(store: Store, owner: Owner, project_id: int) -> bool:
+    """True where a project may see what belongs to an owner; the rule of the view ``note_chunk_project``."""
+    if owner == EVERYONE:
+        return True
+    if owner.kind == "session":
+        found = store.value("SELECT project_id FROM session WHERE session_id = ?", (owner.key,))
+    elif owner.kind == "project":
+        found = store.value("SELECT id FROM project WHERE name = ?", (owner.key,))
+    elif owner.kind == "memory":
+        sql = "SELECT CASE scope WHEN 'global' THEN ? ELSE project_id END FROM episode WHERE episode_id = ?"
+        found = store.value(sql, (project_id, owner.key))
+    else:
+        return False
+    return found is not None and int(found) == project_id

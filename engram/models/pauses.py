@@ -41,6 +41,11 @@ def carry_pauses(store: Store, source: Store, *, is_newer: bool) -> None:
     _write(store, sorted(((scope, begin, end) for (scope, begin), end in both.items()), key=lambda span: span[1]))
 
 
+def move_pauses(store: Store, scope: str, to_scope: str) -> None:
+    """What was paused of one scope counts for another one from now on: they became one project. Inside ``writing``."""
+    _write(store, [(to_scope if one == scope else one, begin, end) for one, begin, end in _read(store)])
+
+
 def _read(store: Store) -> list[tuple[str, int, int]]:
     found = store.value("SELECT value FROM meta WHERE key = ?", (_KEY,))
     return [] if found is None else [(str(one), int(begin), int(end)) for one, begin, end in json.loads(found)]

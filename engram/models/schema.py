@@ -217,8 +217,31 @@ VERSION_4: tuple[str, ...] = (
     "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
     "AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = episode.superseded_by)",
     # -- notes
+    # whose a chunk is: owner_kind '' everyone's, session, project (its name), memory; unknown until it is indexed anew
+    "ALTER TABLE note_chunk ADD COLUMN owner_kind TEXT NOT NULL DEFAULT 'unknown'",
+    "ALTER TABLE note_chunk ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+    "UPDATE note SET size = -1",
+    # project_id is NULL for what everyone may see, 0 for what belongs to no known project
+    """CREATE VIEW note_chunk_project AS SELECT c.id AS id, CASE c.owner_kind
+        WHEN '' THEN NULL
+        WHEN 'session' THEN coalesce((SELECT s.project_id FROM session s WHERE s.session_id = c.owner), 0)
+        WHEN 'project' THEN coalesce((SELECT p.id FROM project p WHERE p.name = c.owner), 0)
+        WHEN 'memory' THEN CASE (SELECT e.scope FROM episode e WHERE e.episode_id = c.owner) WHEN 'global' THEN NULL
+            ELSE coalesce((SELECT e.project_id FROM episode e WHERE e.episode_id = c.owner), 0) END
+        ELSE 0 END AS project_id FROM note_chunk c""",
     # -- projects that move
+    "ALTER TABLE project ADD COLUMN remote TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE project ADD COLUMN first_commit TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE project ADD COLUMN hints_at_ms INTEGER NOT NULL DEFAULT 0",
+    """CREATE TABLE project_folder (
+        identity TEXT PRIMARY KEY, project_id INTEGER NOT NULL, root TEXT NOT NULL, reason TEXT NOT NULL,
+        added_at_ms INTEGER NOT NULL) WITHOUT ROWID""",
     # -- sessions, turns and extraction
+    # memories that were kept, but not compared with the others yet: that waits for what was said before them
+    "ALTER TABLE episode ADD COLUMN is_unjoined INTEGER NOT NULL DEFAULT 0",
+    # when a session was last extracted; 0 for never, and for what an older version extracted
+    "ALTER TABLE session ADD COLUMN extracted_at_ms INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX episode_unjoined ON episode(created_at_ms) WHERE is_unjoined = 1",
     # -- language model: requests, spending, links between memories
     # -- what was shown
     "CREATE TABLE context (session_id TEXT PRIMARY KEY, began_at_ms INTEGER NOT NULL) WITHOUT ROWID",

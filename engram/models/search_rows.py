@@ -74,6 +74,8 @@ class NoteRowText:
     text: str
     start_line: int
     changed_at_ns: int
+    #: Display name of the project that it belongs to; "" for everyone's.
+    project: str = ""
 
 
 def passage_rows(store: Store, ids: Sequence[int]) -> dict[int, PassageRow]:
@@ -117,11 +119,13 @@ def episode_rows(store: Store, ids: Sequence[int]) -> dict[int, EpisodeRow]:
     }  # fmt: skip
 
 
-def note_rows(store: Store, ids: Sequence[int]) -> dict[int, NoteRowText]:
-    """Row id → chunk of a note."""
+def note_rows(store: Store, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
+    """Row id → chunk of a note; only what a project may see where one is named."""
+    seen = "1" if project_id is None else f"(o.project_id IS NULL OR o.project_id = {int(project_id)})"
     sql = (
-        "SELECT c.id, n.source, n.path, c.heading, c.text, c.start_line, n.changed_at_ns "
-        "FROM note_chunk c JOIN note n ON n.id = c.note_id WHERE c.id IN"
+        "SELECT c.id, n.source, n.path, c.heading, c.text, c.start_line, n.changed_at_ns, coalesce(p.name, '') "
+        "FROM note_chunk c JOIN note n ON n.id = c.note_id JOIN note_chunk_project o ON o.id = c.id "
+        f"LEFT JOIN project p ON p.id = o.project_id WHERE {seen} AND c.id IN"
     )
     return {row[0]: NoteRowText(*row) for row in store.rows_among(sql, ids)}
 

@@ -37,19 +37,42 @@ class SessionRow:
     extracted_messages: int
     extractions: int
     rolling_summary: str
+    #: When it was last extracted; 0 for never.
+    extracted_at_ms: int = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """True once it is known where it belongs: to a project, or everywhere."""
+        return self.project_id is not None or self.is_global
 
 
 _PROJECT = "SELECT id, identity, name, root FROM project"
 _SESSION = (
     "SELECT id, session_id, agent, project_id, is_global, cwd, branch, first_at_ms, last_at_ms, message_count, "
-    "extracted_messages, extractions, rolling_summary FROM session"
+    "extracted_messages, extractions, rolling_summary, extracted_at_ms FROM session"
 )
 
 
 def find_project(store: Store, name_or_identity: str) -> ProjectRow | None:
-    """A project by its display name or its identity."""
+    """A project by its display name, its identity, or the identity of a folder that was joined to it."""
     found = store.row(f"{_PROJECT} WHERE name = ? OR identity = ?", (name_or_identity, name_or_identity))
+    return _linked_project(store, name_or_identity) if found is None else ProjectRow(*found)
+
+
+def find_project_of_identity(store: Store, identity: str) -> ProjectRow | None:
+    """A project by its identity alone, or that of a folder that was joined to it."""
+    found = store.row(f"{_PROJECT} WHERE identity = ?", (identity,))
+    return _linked_project(store, identity) if found is None else ProjectRow(*found)
+
+
+def _linked_project(store: Store, identity: str) -> ProjectRow | None:
+    found = store.row(f"{_PROJECT} WHERE id = (SELECT project_id FROM project_folder WHERE identity = ?)", (identity,))
     return None if found is None else ProjectRow(*found)
+
+
+def known_roots(store: Store) -> list[str]:
+    """The folders of every project, those that were joined to one included."""
+    return [str(row[0]) for row in store.rows("SELECT root FROM project UNION SELECT root FROM project_folder")]
 
 
 def project_by_id(store: Store, project_id: int) -> ProjectRow | None:
@@ -68,9 +91,8 @@ def ensure_project(store: Store, identity: str, wanted_name: str, root: str = ""
 
     The name is for display: one line without secrets and hidden characters; one that is taken gets a number.
     """
-    found = store.row(f"{_PROJECT} WHERE identity = ?", (identity,))
-    if found is not None:
-        return ProjectRow(*found)
+    if (found := find_project_of_identity(store, identity)) is not None:
+        return found
     # Not above: hooks and short commands never make a project, and the rules take a while to load.
     from engram.redaction import redact
     from engram.redaction.display import visible
@@ -113,13 +135,19 @@ def ensure_session(
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (session_id, agent, project_id, int(is_global), cwd, at_ms, at_ms),
         )
-    elif found.project_id is None and not found.is_global and (project_id is not None or is_global):
+    elif not found.is_settled and (project_id is not None or is_global):
         store.run(
             "UPDATE session SET project_id = ?, is_global = ?, cwd = ? WHERE id = ?",
             (project_id, int(is_global), cwd, found.id),
         )
         store.run("UPDATE turn SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
         store.run("UPDATE passage SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
+        # A queued prompt may have been extracted before any line told the folder; its vectors are made anew.
+        store.run(
+            "DELETE FROM vector WHERE owner = 'e' AND owner_id IN (SELECT id FROM episode WHERE session_ref = ?)",
+            (found.id,),
+        )
+        store.run("UPDATE episode SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
     made = find_session(store, session_id)
     assert made is not None
     return made

@@ -46,7 +46,6 @@ class Store:
         self.clock = clock
         self.driver = choose_driver(driver)
         self._busy_ms = busy_ms
-        self._busy_ms = busy_ms
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
         self._database = open_database(path, self.driver, busy_ms=busy_ms)

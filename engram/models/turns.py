@@ -140,9 +140,12 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
 
 
 def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
-    """The facts of tool calls out of their column."""
-    facts: list[dict[str, Any]] = json.loads(unpack_text(stored))
-    return facts
+    """The facts of tool calls out of their column; none where it is malformed. Raises BrokenDatabase."""
+    try:
+        facts = json.loads(unpack_text(stored))
+    except (ValueError, RecursionError):
+        return []
+    return [fact for fact in facts if isinstance(fact, dict)] if isinstance(facts, list) else []
 
 
 def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Action:
@@ -208,9 +211,15 @@ def load_turn_row(store: Store, turn_id: int) -> StoredTurn | None:
 def turns_of_session(
     store: Store, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
 ) -> list[StoredTurn]:
-    """Turns of a session in order; ``only_due`` takes those that have grown since they were extracted."""
+    """Turns of a session in the order of its transcript; ``only_due`` takes those that grew since their extraction.
+
+    Row ids do not tell that order: a prompt may wait in the queue before the prompt that is answered first.
+    """
     condition = "AND t.extracted_revision < t.revision" if only_due else ""
-    rows = store.rows(f"{_TURN} WHERE t.session_ref = ? {condition} ORDER BY t.id LIMIT ?", (session_ref, limit))
+    rows = store.rows(
+        f"{_TURN} WHERE t.session_ref = ? {condition} ORDER BY f.path, t.start_offset, t.id LIMIT ?",
+        (session_ref, limit),
+    )
     return [_stored(store, row) for row in rows]
 
 
@@ -225,6 +234,16 @@ def mark_extracted(store: Store, turn_id: int, revision: int) -> None:
         (revision, turn_id, revision, revision),
     )
     if changed != 1:
+        raise Moved()
+
+
+def check_unmoved(store: Store, turn_id: int, revision: int) -> None:
+    """Compare: the turn is still at this revision. Inside ``writing``.
+
+    Raises:
+        Moved: the turn has grown or was forgotten meanwhile; roll back and read again.
+    """
+    if store.row("SELECT 1 FROM turn WHERE id = ? AND revision = ?", (turn_id, revision)) is None:
         raise Moved()
 
 

@@ -99,12 +99,12 @@ def vectors_since(
 ) -> list[tuple[int, int, int | None, bytes]]:
     """``(seq, owner_id, project id, stored vector)`` of the vectors written after ``seq``, at most ``limit`` of them.
 
-    The project is None for what every project may see: global memories and notes. ``unpack_rows`` reads the vectors.
+    The project is None for what every project may see: global memories, and the user's own notes. ``unpack_rows`` reads the vectors.
     """
     project = {
         "p": "(SELECT project_id FROM passage WHERE id = v.owner_id)",
         "e": "(SELECT CASE scope WHEN 'global' THEN NULL ELSE project_id END FROM episode WHERE id = v.owner_id)",
-        "n": "NULL",
+        "n": "(SELECT project_id FROM note_chunk_project WHERE id = v.owner_id)",
     }[owner]
     rows = store.rows(
         # The + keeps SQLite from walking through all rows of the owner for the few that are new.

@@ -195,6 +195,12 @@ def last_run_ms(store: Store, name: str) -> int:
     return int(store.value("SELECT last_run_ms FROM lease WHERE name = ?", (name,)) or 0)
 
 
+def is_overdue(store: Store, name: str, every_seconds: float) -> bool:
+    """True where periodic work is to run again: its last run is long ago, never was, or lies in the future."""
+    since_ms = store.now_ms() - last_run_ms(store, name)
+    return not 0 <= since_ms < int(every_seconds * 1000)
+
+
 def note_success(store: Store, stage: str, *, seen: int = 0, done: int = 0) -> None:
     """A stage worked: count, and clear its last error. May be called inside ``writing``."""
     with store.writing():

@@ -12,6 +12,7 @@ from engram.models import notes as rows
 from engram.models.notes import NoteRow
 from engram.models.store import Store
 from engram.notes.chunk import cut_markdown
+from engram.notes.owner import owners_of_lines
 from engram.notes.places import find_notes, read_note
 from engram.settings import Settings
 
@@ -59,13 +60,15 @@ def _index_one(store: Store, source: str, path: Path, known: NoteRow | None, red
     digest = hashlib.sha256(text.encode()).digest()
     note = NoteRow(0, source, str(path), facts.st_size, facts.st_mtime_ns, digest)
     with store.writing():
-        rows.put_note(store, note, cut_markdown(redact(text)))
+        clean = redact(text)
+        rows.put_note(store, note, cut_markdown(clean, owners=owners_of_lines(source, clean.splitlines())))
     return True
 
 
 def read_lines(
-    store: Store, settings: Settings, redact: Redact, source: str, start: int | None = None, lines: int | None = None
-) -> str:
+    store: Store, settings: Settings, redact: Redact, source: str, start: int | None = None, lines: int | None = None,
+    *, project_id: int | None = None,
+) -> str:  # fmt: skip
     """Lines of a note, redacted.
 
     Args:
@@ -75,6 +78,7 @@ def read_lines(
         source: a name that search printed; never a path.
         start: first line, from 1; the whole note from its beginning by default.
         lines: how many, at most 400.
+        project_id: leave out the lines that this project may not see; None leaves nothing out.
 
     Raises:
         NotFound: no note has that name.
@@ -87,4 +91,10 @@ def read_lines(
     text = None if path is None else read_note(path)
     if text is None:
         raise NotFound(f"there is no note {source[:80]!r}; memory_search prints the names of notes as their source")
-    return "\n".join(redact(text).splitlines()[first - 1 : first - 1 + min(count, LINES_LIMIT)])
+    whole = redact(text).splitlines()
+    chosen = slice(first - 1, first - 1 + min(count, LINES_LIMIT))
+    if project_id is None:
+        return "\n".join(whole[chosen])
+    owners = owners_of_lines(source, whole)[chosen]
+    seen = {owner for owner in set(owners) if rows.is_seen_by(store, owner, project_id)}
+    return "\n".join(line for line, owner in zip(whole[chosen], owners, strict=True) if owner in seen)

@@ -18,7 +18,8 @@ NOTES_LIMIT = 5000
 def note_folders(settings: Settings) -> list[tuple[str, Path]]:
     """``(prefix of the names, folder)``: the memory folder's own notes and those that the user names."""
     folders = [("", settings.places.notes)]
-    taken = {""}
+    # Names of Engram's own folders: what lies in a folder of the user's must not pass for theirs.
+    taken = {"", "daily/", "saved/", "archive/"}
     for named in settings.note_folders:
         folder = Path(named).expanduser()
         prefix, number = folder.name or "notes", 1

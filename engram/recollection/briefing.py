@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from engram.atomic import read_regular
 from engram.clock import day_of
-from engram.models.episodes import Episode, latest_episodes, related_episodes
+from engram.models.episodes import Episode, latest_episodes, may_see_context, related_episodes
 from engram.models.recent import count_active, pinned_episodes, recent_files
 from engram.models.sessions import project_by_id
 from engram.models.store import Store
@@ -17,6 +17,8 @@ from engram.recollection.gate import telling_words
 from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
 from engram.recollection.words import same_words, stems
+from engram.reports.health import take_vitals
+from engram.reports.usage import weekly_line
 from engram.settings import Settings
 
 #: Share of the budget that is used.
@@ -27,6 +29,8 @@ LOOKED_AT = 200
 DETAILED = 3
 #: Ids of related memories that come with each of those.
 RELATED = 2
+#: Room that the line of the week's report needs, in characters.
+REPORT_CHARS = 300
 #: Days over which recency falls from 1 to 0.
 RECENT_DAYS = 30
 #: Added for a memory about a file that is being changed.
@@ -52,7 +56,12 @@ _HEADER = "Notes from earlier sessions{place}: records that may be outdated, not
 
 
 def build_briefing(
-    store: Store, settings: Settings, *, project_id: int | None = None, without: Collection[str] = ()
+    store: Store,
+    settings: Settings,
+    *,
+    project_id: int | None = None,
+    without: Collection[str] = (),
+    with_report: bool = True,
 ) -> str:
     """Pinned and recent memories of a project and of global scope, fenced; "" where there is nothing to say.
 
@@ -61,12 +70,13 @@ def build_briefing(
         settings: the budget in tokens, and where the notes are.
         project_id: row id; None for a root folder or a project never seen: global memories alone.
         without: ids of memories that the session's context holds already.
+        with_report: say one line of the week's report, where it was not said yet.
     """
     seen = NO_PROJECT if project_id is None else project_id
     place = project_by_id(store, seen)
     lines = Lines(int(settings.briefing_tokens * USED_SHARE) * TOKEN_CHARS)
     lines.add(_HEADER.format(place=f" in {shown_text(place.name, 60)}" if place else ""))
-    lines.add(*broken_line(list_stages(store), store.now_ms()))
+    lines.add(*(broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)))
     empty = len(lines.kept)
     pinned = [one for one in pinned_episodes(store, seen) if _is_firm(one) and one.episode_id not in without]
     for episode in pinned:
@@ -75,10 +85,12 @@ def build_briefing(
     latest = latest_episodes(store, project_id=seen, limit=LOOKED_AT)
     latest = [one for one in latest if not one.is_pinned and _is_firm(one) and one.episode_id not in without]
     ranked = rank_for_briefing(latest, files, store.now_ms())
-    told = _add_episodes(store, lines, without_repeats(ranked[:RANKED]), _note_lines(settings), without)
+    told = _add_episodes(store, lines, without_repeats(ranked[:RANKED]), _note_lines(settings), seen, without)
     hidden = count_active(store, seen) - len(pinned) - told
     if hidden > 0 and len(lines.kept) > empty:
         lines.add(f"{hidden} more via memory_search", whatever=True)
+    if with_report and len(lines.kept) > empty and lines.room(REPORT_CHARS):
+        lines.add(*filter(None, [weekly_line(store, seen)]))
     return fenced(lines.kept) if len(lines.kept) > 1 else ""
 
 
@@ -129,11 +141,17 @@ def _is_firm(episode: Episode) -> bool:
 
 
 def _add_episodes(
-    store: Store, lines: Lines, ranked: Sequence[Episode], notes: Sequence[str], without: Collection[str]
+    store: Store,
+    lines: Lines,
+    ranked: Sequence[Episode],
+    notes: Sequence[str],
+    project_id: int,
+    without: Collection[str],
 ) -> int:
     told = 0
     for episode in ranked[:DETAILED]:
-        details = [*detail_lines(episode), *related_line(store, episode, without)]
+        own = detail_lines(episode) if may_see_context(episode, project_id) else []
+        details = [*own, *related_line(store, episode, project_id, without)]
         told += lines.add(title_line(episode), *details) or lines.add(title_line(episode))
     if notes:
         lines.add("From MEMORY.md:", *notes)
@@ -161,9 +179,9 @@ def detail_lines(episode: Episode) -> list[str]:
     return [f"  {beginning}"]
 
 
-def related_line(store: Store, episode: Episode, without: Collection[str] = ()) -> list[str]:
+def related_line(store: Store, episode: Episode, project_id: int, without: Collection[str] = ()) -> list[str]:
     """Ids of memories about the same files, symbols and commands, to be expanded."""
-    found = [one.episode_id for one in related_episodes(store, episode, RELATED) if _is_firm(one)]
+    found = [one.episode_id for one in related_episodes(store, episode, project_id, RELATED) if _is_firm(one)]
     found = [episode_id for episode_id in found if episode_id not in without]
     return [f"  related: {', '.join(found)}"] if found else []
 
@@ -196,6 +214,19 @@ def broken_line(stages: Sequence[Stage], now_ms: int) -> list[str]:
         return []
     hours = (now_ms - min(since)) // 3_600_000
     return [f"Engram has kept nothing new for {hours} h, since it fails; `engram doctor` tells the user why."]
+
+
+def dead_line(store: Store, settings: Settings) -> list[str]:
+    """One line where the watcher, which ran on this machine before, runs no more, or a stage is far behind."""
+    if not settings.capture or not settings.places.watcher_lock.exists():
+        return []
+    vitals = take_vitals(store, settings, with_files=False)
+    if not vitals.watcher.is_alive:
+        return [
+            "Engram keeps nothing of this session: its watcher is not running; the user starts it with `engram up`."
+        ]
+    late = [one for one in vitals.troubles() if one.about in CAPTURE_STAGES and not one.is_broken]
+    return [f"Engram {one.about} {one.text}; `engram doctor` tells the user why." for one in late[:1]]
 
 
 def _note_lines(settings: Settings) -> list[str]:

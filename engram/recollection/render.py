@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from engram.clock import day_of
 from engram.recollection.choose import Bite
+from engram.redaction import redact
 from engram.redaction.display import one_line
 
 #: Longest text of one hook output, in characters, and as it is sent, in bytes.
@@ -72,8 +73,11 @@ def bite_head(bite: Bite) -> str:
 
 
 def shown_text(text: str, limit: int) -> str:
-    """A memory's text on one line, without links and without anything that could end the fence."""
-    return one_line(text, limit)
+    """A memory's text on one line, without links and without anything that could end the fence.
+
+    Redacted once more: the text may be older than a rule.
+    """
+    return one_line(redact(text), limit)
 
 
 def fenced(lines: Sequence[str]) -> str:

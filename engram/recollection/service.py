@@ -61,7 +61,7 @@ class RecollectionService:
         self._redact = redact
         self._floors = floors or Floors()
         self._prompts = LatestPrompts()
-        self._topics = Topics(embedder)
+        self._topics = Topics(embedder, settings.topic_threshold)
         self._files = RecollectionFiles(settings.places.recollections)
         self._ledger = Ledger(store)
         self._starts = Starts()

@@ -32,9 +32,15 @@ class _Topic:
 class Topics:
     """The topic of each session's last recollection. Any thread may call any method."""
 
-    def __init__(self, embedder: Embedder | None = None) -> None:
-        """Without an embedder shared words tell."""
+    def __init__(self, embedder: Embedder | None = None, threshold: float = 0.0) -> None:
+        """Make an empty one.
+
+        Args:
+            embedder: without one shared words tell.
+            threshold: cosine above which two prompts are about one topic; 0 takes the model's own.
+        """
         self._embedder = embedder
+        self._threshold = threshold
         self._lock = threading.Lock()
         self._found: OrderedDict[str, _Topic] = OrderedDict()
 
@@ -51,7 +57,8 @@ class Topics:
         try:
             if last.vector is None:
                 last.vector = self._embedder.embed_query(last.text)
-            return float(self._embedder.embed_query(text) @ last.vector) > self._embedder.thresholds.same_topic
+            threshold = self._threshold or self._embedder.thresholds.same_topic
+            return float(self._embedder.embed_query(text) @ last.vector) > threshold
         except EmbeddingError:
             return False
 

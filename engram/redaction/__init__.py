@@ -1,11 +1,20 @@
-"""Secrets out, before anything is stored, embedded, logged or sent; and whose voice a text is."""
+"""Secrets out, before anything is stored, embedded, logged or sent; and whose voice a text is.
 
-from engram.redaction.blocks import drop_private
-from engram.redaction.display import fence_safe, one_line
-from engram.redaction.known import env_values, hash_value
-from engram.redaction.redactor import redact
-from engram.redaction.suspicion import why_suspect
-from engram.redaction.voice import split_typed, typed_text
+The names are loaded when they are first used: who only makes a text safe to show compiles no pattern for secrets.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engram.redaction.blocks import drop_private
+    from engram.redaction.display import fence_safe, one_line
+    from engram.redaction.known import env_values, hash_value
+    from engram.redaction.redactor import redact
+    from engram.redaction.suspicion import why_suspect
+    from engram.redaction.voice import split_typed, typed_text
 
 __all__ = [
     "drop_private",
@@ -18,3 +27,24 @@ __all__ = [
     "typed_text",
     "why_suspect",
 ]
+
+_HOMES = {
+    "drop_private": "blocks",
+    "env_values": "known",
+    "fence_safe": "display",
+    "hash_value": "known",
+    "one_line": "display",
+    "redact": "redactor",
+    "split_typed": "voice",
+    "typed_text": "voice",
+    "why_suspect": "suspicion",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -10,6 +10,7 @@ from engram.redaction.composed import is_composed
 from engram.redaction.marks import Span
 from engram.redaction.values import (
     has_plain_shape,
+    is_dummy,
     is_expression,
     is_mixed,
     is_placeholder,
@@ -91,6 +92,10 @@ _PROSE = re.compile(
     r"[ \t]{0,2}(?:['’]s|:|=|->|→|—|–)[ \t]{1,3}|"
     r"[ \t]{1,2}(?:is|was|are|ist|lautet|es|est|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
 )
+#: What a password is for, in brackets behind its name.
+_QUALIFIED = re.compile(
+    r"[ \t]{1,2}(?:\([^()\[\]\n]{1,40}\)|\[[^()\[\]\n]{1,40}\])[ \t]{0,2}(?:(?::|=|→|—|–)[ \t]{0,3}|(?:is|was|ist|lautet|es|est)[ \t]{1,3})"
+)
 _BARE = re.compile(r"(?:[ \t]{1,3}|\n[ \t]{0,4})")
 _SCHEME = re.compile(
     r"(?:basic|bearer|token|digest|apikey|api-key|bot|key|negotiate|ntlm|hmac|oauth|genie ?key|splunk|jwt|"
@@ -116,6 +121,7 @@ _FORMS = (
     (_NAME_VALUE, "set"),
     (_ARGUMENT, "argument"),
     (_PROSE, "said"),
+    (_QUALIFIED, "said"),
     (_BELOW, "below"),
     (_BARE, "bare"),
 )
@@ -216,14 +222,24 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str) -> Span |
     value = text[first:last]
     if form == "bare" and "/" in value:
         return None
-    if len(value) < 4 or is_placeholder(value):
+    env = form == "set" and _begins_line(text, name_start)
+    if env and _is_short_password(text, name_start, value, name):
+        return Span(first, last, "password")
+    if len(value) < 4 or is_placeholder(value) or (len(value) >= 16 and is_dummy(value)):
         return None
     if groups and not quoted:
         return Span(first, last, "password") if total_bits(value.replace(" ", "")) < -2.0 else None
-    env = form == "set" and _begins_line(text, name_start)
     if not _judge(value, name, form, quoted=quoted, env=env):
         return None
     return Span(first, last, "password" if name.chosen else "token")
+
+
+def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> bool:
+    """Whether a line sets a variable such as ``DB_PWD`` to a word of three characters or more."""
+    is_variable = name.is_capital and text[max(0, name_start - 1) : name_start] == "_"
+    if not (is_variable and name.word.startswith(("pass", "pw"))) or not 3 <= len(value) <= 40 or " " in value:
+        return False
+    return not (is_placeholder(value) or (has_plain_shape(value) and not value.isdigit()) or is_expression(value))
 
 
 def _begins_line(text: str, name_start: int) -> bool:

@@ -47,6 +47,20 @@ _USERS: dict[str, re.Pattern[str]] = {
         "-D": r"keytool|java|mvn|gradle",
     }.items()
 }
+#: Commands of which the option never carries anything but a password, so that any word is taken for one.
+_PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
+    option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
+    for option, commands in {
+        "-P": r"ssh-keygen|sqlcmd|bcp|osql|isql|tsql|freebcp|defncopy|zip|unzip|zipcloak|ipmitool|ipmiutil|mosquitto_\w+",
+        "-N": "ssh-keygen",
+        "-p": r"sshpass|mongo(?:sh|dump|restore|import|export|stat|top)?|cqlsh|psexec(?:64)?|certutil|"
+        r"(?:docker|podman|buildah|helm|az|oc|nerdctl|crane|skopeo)(?: registry)? login",
+        "-pw": r"plink|pscp|psftp|putty",
+        "-w": r"security|ldap\w+",
+        "/p": "signtool",
+    }.items()
+}
+_OTHER_OPTION = re.compile(r"\s[-/][A-Za-z]")
 #: Commands that take a secret by its place, each gated by a word of it.
 _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (gate, re.compile(pattern + _VALUE))
@@ -62,8 +76,22 @@ _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("importprivkey", r"importprivkey "),
         ("auth ", r"(?:^|\n|> )(?:AUTH|auth) (?:default )?"),
         ("add-authtoken", r"add-authtoken "),
+        ("keyring set", r"keyring set \S+ \S+ ?<<< ?"),
         ("auth login", r"auth login (?:--\w+[ =])?"),
     )
+)
+#: User and password before an `@`, as Oracle's drivers and tools take them.
+_ORACLE = re.compile(
+    r"(?:jdbc:[a-z0-9]{2,20}:(?:[a-z0-9]{2,12}:)?|\b(?:sqlplus|expdp|impdp|sqlldr|rman|connect|conn|dgmgrl|tnsping|sqlcl|sql|exp|imp)\s"
+    r"(?:[^\n@/]{0,80}[\s=])?[\"']?)[\w.$#\[\]-]{1,64}/(?:\"([^\"\n]{3,128})\"|([^\s\"'/@]{3,128}))@"
+)
+_ORACLE_TOOL = re.compile(
+    r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w+\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,128})(?=\s|$)"
+)
+#: Calls that put a password into a store of passwords, or set it: the last argument is the password.
+_STORED = re.compile(
+    r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|credentials?)|set_?passphrase)\s{0,2}"
+    r"\(\s{0,80}(?:[^(),\n]{1,120},\s{1,80}|[^(),\n]{1,120},){0,3}(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
 )
 #: Options that carry `user:password`.
 _PAIR = re.compile(
@@ -72,7 +100,7 @@ _PAIR = re.compile(
 _PIPED = re.compile(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
     + _VALUE
-    + r"[^|\n]{0,8}\| {0,3}(?:[\w./=-]+ ){0,6}?(?=sudo|docker|gh |podman|helm|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
+    + r"[^|\n]{0,8}\| {0,3}(?:[\w./=-]+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|pass insert|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
 )
 _SQL = re.compile(
     r"(?i)(?:identified\s+(?:by|with\s+\w+\s+(?:by|as))|\bpassword|with\s+(?:encrypted\s+)?password|requirepass|masterauth|sasl_password)\s+(?:=\s*)?['\"]([^'\"\n]{3,256})['\"]"
@@ -92,7 +120,7 @@ _LINE = re.compile(r"[^\n]{0,4096}")
 
 def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     """Spans of secrets given to commands by option, pipe or SQL, and of lines of password files."""
-    if " -" in text or "\n-" in text or text.startswith("-"):
+    if " -" in text or " /p" in text or "\n-" in text or text.startswith("-"):
         for found in _LONG.finditer(text, start, end):
             if found.start() == 0 or not text[found.start() - 1].isalnum():
                 yield from _accept(text, found, "password", lenient="pass" in found.group()[:24])
@@ -116,16 +144,47 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     if "$" in text:
         for found in _CRYPT.finditer(text, start, end):
             yield Span(*found.span(), "password-hash")
+    if "@" in text and "/" in text:
+        for found in _ORACLE.finditer(text, start, end):
+            yield from _named_user(found)
+    if "sql" in low or "dp " in low or "rman" in low or "dgmgrl" in low:
+        for found in _ORACLE_TOOL.finditer(text, start, end):
+            yield from _named_user(found)
+    if "passw" in low or "credential" in low or "passphrase" in low:
+        for found in _STORED.finditer(text, start, end):
+            yield from _named_user(found)
     if "cookie" in low or " -b " in text:
         yield from _cookies(text, start, end)
+
+
+def _named_user(found: re.Match[str]) -> Iterator[Span]:
+    """The password of a match that leaves no doubt that it is one, unless it is a placeholder."""
+    group = next(number for number in range(1, (found.lastindex or 1) + 1) if found.group(number) is not None)
+    if not is_placeholder(found.group(group)):
+        yield Span(*found.span(group), "password")
 
 
 def _short_options(text: str, start: int, end: int) -> Iterator[Span]:
     for option in _SHORT.finditer(text, start, end):
         line = text.rfind("\n", max(start, option.start() - 400), option.start()) + 1
-        users = _USERS.get(text[option.start()] + option.group(1))
+        name = text[option.start()] + option.group(1)
+        before = max(line, option.start() - 400, 0)
+        only = _PASSWORD_ONLY.get(name)
+        command = only.search(text, before, option.start()) if only else None
+        if command and _is_command_line(text, command.end(), option):
+            yield from _accept(text, option, "password", lenient=True, first=2)
+            continue
+        users = _USERS.get(name)
         if users and users.search(text, max(line, option.start() - 400, 0), option.start()):
             yield from _accept(text, option, "password", lenient=False, first=2)
+
+
+def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
+    """Whether the words between a command and its option, or behind it, hold another option: talk about it does not."""
+    end = text.find("\n", option.end(), option.end() + 400)
+    rest = text[option.end() : end if end >= 0 else option.end() + 400]
+    is_quoted = option.group(4) is None
+    return is_quoted or bool(_OTHER_OPTION.search(text, at, option.start()) or _OTHER_OPTION.search(rest))
 
 
 def _placed(text: str, low: str, start: int, end: int) -> Iterator[Span]:

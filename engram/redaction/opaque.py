@@ -10,6 +10,7 @@ from engram.redaction.composed import is_drawn
 from engram.redaction.marks import Span
 from engram.redaction.providers import may_be_issued, provider_spans
 from engram.redaction.randomness import evidence_bits
+from engram.redaction.values import is_dummy
 
 _RUN = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _PIECE = re.compile(r"[A-Za-z0-9]+")
@@ -21,6 +22,25 @@ _READABLE_ID = re.compile(
 )
 _HEX_RUN = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _HEX_INSIDE = re.compile(r"(?<![0-9a-f])(?=[0-9]*[a-f])[0-9a-f]{20}|(?<![0-9A-F])(?=[0-9]*[A-F])[0-9A-F]{20}")
+#: Ids of AWS resources: what it is, and 8 or 17 digits.
+_RESOURCE_ID = re.compile(
+    r"(?!key|tok|sec|pass|pat|sk-|pk-|api)[a-z]{1,14}(?:-[a-z]{2,8}){0,2}-(?:[0-9a-f]{17}|[0-9a-f]{8})"
+)
+#: Mangled names of C++, Rust, D and Swift.
+_MANGLED = re.compile(
+    r"_{1,3}Z(?:[A-Z]{0,6}\d|[NTG][A-Za-z0-9])|_R(?:[A-Z]|[A-Z][a-z]{1,3}_?)[A-Za-z]?\w|_D\d{1,3}[a-z]|\$[sS]\d"
+)
+_RUST_HASH = re.compile(r"h[0-9a-f]{16}E?")
+#: Keys that are made to be shown.
+_PUBLIC_TOKEN = re.compile(r"AAAA(?:[BCE][23][NV]|Gn|In)[A-Za-z0-9+/]|age1[a-z0-9]{50,60}$|pk_(?:live|test)_")
+_PUBLIC_NAME = re.compile(
+    r"(?i)(?:public|publishable|(?<![a-z])pub|verify(?:ing)?|peer)[ _-]?key(?![^\n]{0,30}(?:private|secret))"
+)
+_PUBLIC_BLOCK = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]+ )*(?:PUBLIC KEY|CERTIFICATE|CERTIFICATE REQUEST|X509 CRL|SIGNATURE)(?: BLOCK)?-----"
+)
+#: How far above a line of a public block its first line is looked for, in characters.
+_BLOCK_CHARACTERS = 16_384
 #: Words before a token that say what harmless thing it is.
 _HARMLESS = re.compile(
     r"(?i)(?:commit|\bsha\d*|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
@@ -132,6 +152,14 @@ def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterat
         yield first, last
 
 
+def is_public(text: str, first: int, last: int) -> bool:
+    """Whether the token is a public key or part of a certificate, by its build, its name or the block it stands in."""
+    if _PUBLIC_TOKEN.match(text, first, last) or _PUBLIC_NAME.search(text[max(0, first - 40) : min(first + 6, last)]):
+        return True
+    begin = text.rfind("-----BEGIN ", max(0, first - _BLOCK_CHARACTERS), first)
+    return begin >= 0 and bool(_PUBLIC_BLOCK.match(text, begin)) and text.find("-----END ", begin, first) < 0
+
+
 def _prefix_start(body: str, first: int) -> int:
     """Where the token begins with what an issuer puts before it: `pk_12345678_` and the like."""
     found = _ISSUER.search(body, 0, first)
@@ -144,7 +172,12 @@ def _is_harmless(text: str, first: int, last: int) -> bool:
     if _TEMPORARY.search(before):
         return True
     id_start = max(before.rfind(c) for c in " \t\n\"'`(/:=,[{<>") + 1
-    if _READABLE_ID.match(before[id_start:] + token):
+    whole = before[id_start:] + token
+    if _READABLE_ID.match(whole) or _RESOURCE_ID.fullmatch(whole) or _MANGLED.match(whole):
+        return True
+    if before.endswith("::") and _RUST_HASH.fullmatch(token):
+        return True
+    if is_public(text, first, last) or is_dummy(token):
         return True
     if _FILE_END.search(text, last - 8, last + 12):
         return True

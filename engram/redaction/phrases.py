@@ -12,8 +12,15 @@ _WALLET = re.compile(
     r"mnemonic|seed phrase|seed words|(?:recovery|backup|secret|wallet)(?: recovery)? (?:phrase|words|seed)|bip-?39"
 )
 _WORDS = re.compile(
-    r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):])*?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|]{1,4}){10,24}[a-z]{3,8})"
+    r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):])*?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
 )
+#: Words that are numbered from 1, in a line or a line each.
+_NUMBERED = re.compile(
+    r"(?<![\w.])#?1[.):]?[ \t]{0,3}[a-z]{3,8}(?:[ ,;|\n\t]{1,8}#?\d{1,2}[.):]?[ \t]{0,3}[a-z]{3,8}(?![\w-])){11,23}"
+)
+_NUMBERED_WORD = re.compile(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
+#: How many words a wallet phrase has.
+_WALLET_SIZES = frozenset({12, 15, 18, 21, 24})
 #: A run of words in small letters with nothing between them.
 _PLAIN_WORDS = re.compile(r"[a-z]+(?:[ \n][a-z]+)*+")
 #: So many small letters and blanks stand before the end of a phrase.
@@ -47,6 +54,10 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
                 yield Span(*words.span(1), "seed-phrase")
     if _PLAIN_TAIL.fullmatch(text, max(start, end - 47), end) or _PLAIN_END.search(text, start, end):
         yield from _bare_phrases(text, start, end)
+    if "12" in low:
+        for numbered in _NUMBERED.finditer(low, start, end):
+            if _is_numbered_wallet(numbered.group()):
+                yield Span(*numbered.span(), "seed-phrase")
     if "code" in low or "otp" in low or "2fa" in low or "pin" in low or "passcode" in low:
         yield from _codes(low, start, end)
     for pair in _pairs(low, start, end):
@@ -56,6 +67,14 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         value = text[first:last]
         if is_mixed(value) and not is_placeholder(value) and not has_plain_shape(value) and _is_password(value):
             yield Span(first, last, "password")
+
+
+def _is_numbered_wallet(listed: str) -> bool:
+    """Whether a list holds as many different words as a wallet phrase, each with its number, in columns or rows."""
+    words = _NUMBERED_WORD.findall(listed)
+    numbers = sorted(int(number) for number, _ in words)
+    is_whole = len(words) in _WALLET_SIZES and numbers == list(range(1, len(words) + 1))
+    return is_whole and len({word for _, word in words}) >= 8 and not any(_SENTENCE.fullmatch(w) for _, w in words)
 
 
 def _pairs(low: str, start: int, end: int) -> Iterator[re.Match[str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from engram.redaction.marks import Span
+from engram.redaction.values import is_dummy
 
 #: Prefix (a regular expression) → kind. What follows must be at least as long as the number says.
 _PREFIXES: tuple[tuple[str, str, int], ...] = (
@@ -20,7 +21,7 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     (r"gl(?:pat|rt|dt|ptt|ft|imt|agent|oas|cbt|soat|ffct|wt)-", "gitlab-token", 16),
     (r"sk-ant-[a-z]+\d*-", "anthropic-key", 20),
     (r"sk-(?:proj|svcacct|admin|None|or-v1|lf|litellm)-", "api-key", 16),
-    (r"(?:sk|pk|rk)_(?:live|test|prod)_", "stripe-key", 12),
+    (r"(?:sk|rk)_(?:live|test|prod)_", "stripe-key", 12),
     (r"whsec_", "webhook-secret", 16),
     (r"xox[abeoprs](?:\.xox[bp])?-", "slack-token", 12),
     (r"xapp-", "slack-token", 12),
@@ -84,9 +85,12 @@ def _named(text: str, found: re.Match[str], start: int, end: int) -> Span | None
         return None
     if found.start() == start and start and text[start - 1].isalnum():
         return None
+    if text.endswith("pk_", start, found.start()):
+        # A publishable key is made to be shown.
+        return None
     token = _TOKEN.match(text, found.end(), end)
     _, kind, least = _PREFIXES[int((found.lastgroup or "p0")[1:])]
-    if not token or len(token.group()) < least or "EXAMPLE" in token.group():
+    if not token or len(token.group()) < least or "EXAMPLE" in token.group() or is_dummy(token.group()):
         return None
     body = token.group()
     if kind == "api-key" and not looks_issued(body):

@@ -21,6 +21,9 @@ _PLACEHOLDER = re.compile(
 _PLACEHOLDER_INSIDE = re.compile(
     r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]+>|changeme|redacted|not[-_ ]?set|\[secret:|\[opaque:"
 )
+_DUMMY = re.compile(
+    r"(?i)[\w/+-]*EXAMPLE(?:KEY|TOKEN)?\d?|(?:0123456789(?:abcdef)?|1234567890(?:abcdef)?|deadbeef){1,8}"
+)
 #: An expression: a call, an index, an attribute, an operator with blanks; what follows is no literal.
 _EXPRESSION = re.compile(
     r"(?:[A-Za-z_][A-Za-z0-9_]*(?:\.|->|::|\?\.))*[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_]|->|::|\?\.)"
@@ -40,6 +43,11 @@ _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
 def is_placeholder(value: str) -> bool:
     """Whether the value only stands for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`, an example."""
     return bool(_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value))
+
+
+def is_dummy(value: str) -> bool:
+    """Whether a token only stands for another: mostly one character, nothing but the digits in order, or "…EXAMPLE"."""
+    return max(map(value.count, set(value)), default=0) * 2 >= len(value) or bool(_DUMMY.fullmatch(value))
 
 
 def is_expression(value: str) -> bool:

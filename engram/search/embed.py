@@ -10,6 +10,9 @@ from engram.models.store import Store
 from engram.models.vectors import Missing, missing_vectors, put_vectors
 from engram.search.embedding_text import texts_of
 
+#: Memories that are embedded in one go.
+EPISODES_AT_ONCE = 16
+
 
 def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
     """Embed up to ``limit`` rows that wait; returns how many were embedded, 0 when none is left.
@@ -23,6 +26,19 @@ def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
     with store.writing():
         put_vectors(store, embedder.model_id, vectors)
     return len(waiting)
+
+
+def embed_episodes(store: Store, embedder: Embedder) -> int:
+    """Embed every memory that has no current vector, and nothing else; returns how many. Raises EmbeddingError."""
+    done = 0
+    while waiting := [
+        missing for missing in missing_vectors(store, embedder.model_id, EPISODES_AT_ONCE) if missing.owner == "e"
+    ]:
+        vectors = _rows_of(waiting, embedder)
+        with store.writing():
+            put_vectors(store, embedder.model_id, vectors)
+        done += len(waiting)
+    return done
 
 
 def _rows_of(waiting: list[Missing], embedder: Embedder) -> list[tuple[str, int, int, bytes]]:

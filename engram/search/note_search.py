@@ -29,9 +29,11 @@ def note_hits(source: Source, query: Query, asked: Asked, vector: Floats | None)
     """The best chunks of notes, best first; none where none is near enough."""
     store, index = source.store, source.index
     known, total = source.counts.of(store, asked.terms)
-    bm25 = dict(search_notes(store, informative(asked.terms, known, total), CANDIDATES))
-    cosines = index.search(vector, CANDIDATES, None) if vector is not None and index is not None else {}
-    rows = note_rows(store, sorted({*bm25, *cosines}))
+    bm25 = dict(search_notes(store, informative(asked.terms, known, total), CANDIDATES, project_id=query.project_id))
+    near = index.search(vector, CANDIDATES, query.project_id) if vector is not None and index is not None else {}
+    # Whose a note is may have changed since its vector was read: the rows decide.
+    rows = note_rows(store, sorted({*bm25, *near}), query.project_id)
+    cosines = {row_id: cosine for row_id, cosine in near.items() if row_id in rows}
     if not rows:
         return []
     read = _as_read(rows, bm25, cosines)
@@ -47,7 +49,7 @@ def note_hits(source: Source, query: Query, asked: Asked, vector: Floats | None)
         hits.append(
             Hit(
                 f"{row.source}#{row.start_line}", "note", f"{row.heading}\n{shown}".strip(),
-                float(ranked.score[place]), ranked.parts_of(int(place)), "", row.changed_at_ns // 1_000_000,
+                float(ranked.score[place]), ranked.parts_of(int(place)), row.project, row.changed_at_ns // 1_000_000,
                 (EvidencePlace("", "", row.path, row.start_line),), row_id=row.id, cosine=cosines.get(row.id),
             )
         )  # fmt: skip

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from engram.models.episodes import Episode
 from engram.models.turns import EvidencePlace
 
+#: Longest question that is looked at, in characters.
+MAX_QUERY_CHARS = 4_000
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

@@ -34,10 +34,15 @@ def attempt(runtime: Runtime, kind: str, key: str, action: Callable[[], object])
     return True
 
 
+def failure_mark(kind: str, key: str) -> str:
+    """How the log's record of a failed piece of work begins; ``engram tasks show`` looks for it."""
+    return f"action={kind} about={key} failed="
+
+
 def _note(runtime: Runtime, kind: str, key: str, error: Exception) -> None:
     """Log the failure and put the work off; a database that cannot be written now is no reason to crash."""
     is_expected = isinstance(error, EngramError)
-    logger.warning("action=%s about=%s failed=%s", kind, key, error, exc_info=None if is_expected else error)
+    logger.warning("%s%s", failure_mark(kind, key), error, exc_info=None if is_expected else error)
     if isinstance(error, BrokenDatabase):
         runtime.is_damaged.set()
         return

@@ -35,6 +35,13 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
     runtime.lane.run(f"extract {session_id}", guarded)
 
 
+def run_join(runtime: Runtime) -> None:
+    """Join what no longer waits for an older turn, when no other heavy task runs."""
+    from engram.tasks.edge import attempt
+
+    runtime.lane.run("join", lambda: attempt(runtime, "join", "", lambda: join_now(runtime)))
+
+
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; True where that changed a memory. Raises ExtractionError, StoreError."""
     from engram.consolidation.arrivals import welcome
@@ -45,13 +52,32 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
     report = extract_session(
         runtime.store, session_id, extractor=runtime.extractor, embedder=runtime.embedder, settings=runtime.settings
     )
-    if not report.turns:
-        return False
-    runtime.refresh_index()
-    lines = welcome(
-        runtime.store, runtime.settings, session_id, report.row_ids, runtime.searcher.similar_episodes,
-        duplicate_cosine=0.92 if runtime.embedder is None else runtime.embedder.thresholds.duplicate,
-    )  # fmt: skip
-    if lines:
+    lines: list[str] = []
+    if report.turns:
+        lines = welcome(
+            runtime.store, runtime.settings, session_id, (), runtime.searcher.similar_episodes, duplicate_cosine=1.0
+        )
         runtime.refresh_index()
+    lines += join_now(runtime)
     return report.has_changed or bool(lines)
+
+
+def join_now(runtime: Runtime) -> list[str]:
+    """Join the memories whose turn it is with those said before them; returns a line a change. Raises StoreError."""
+    from engram.consolidation.joining import join_waiting
+    from engram.search.embed import embed_episodes
+
+    embedder = runtime.embedder
+
+    def bring_up_to_date() -> None:
+        if embedder is not None:
+            embed_episodes(runtime.store, embedder)
+        runtime.refresh_index()
+
+    return join_waiting(
+        runtime.store,
+        runtime.settings,
+        runtime.searcher.similar_episodes,
+        bring_up_to_date,
+        duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
+    )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from engram.errors import StoreError
 from engram.models.changes import data_version, file_identity
+from engram.settings import DEFAULT_LIMIT_RSS_MB
 from engram.tasks.daily_backup import DailyBackup
 from engram.tasks.memory_file import note_damage
 from engram.tasks.queue import EngramQueue
@@ -93,10 +94,14 @@ class Housekeeper:
         self._was_busy = is_busy
         settings = self._runtime.settings
         limit_mb = float(settings.limit_rss_mb)
-        if used_mb > limit_mb:
+        # A limit that the user set holds as it is.
+        if used_mb > limit_mb and settings.limit_rss_mb == DEFAULT_LIMIT_RSS_MB:
             limit_mb = max(limit_mb, self._runtime.index_mb() + ABOVE_INDEX_MB)
         if used_mb > limit_mb:
-            self._stop(f"memory is {used_mb} MB, above the limit of {limit_mb} MB")
+            index_mb = round(self._runtime.index_mb())
+            self._stop(
+                f"memory is {used_mb} MB, above limit_rss_mb = {limit_mb:.0f}; the vectors alone take {index_mb} MB"
+            )
         elif used_mb > settings.warn_rss_mb and not self._has_warned:
             self._has_warned = True
             logger.warning("action=memory rss_mb=%s warn_mb=%d", used_mb, settings.warn_rss_mb)

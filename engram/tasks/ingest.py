@@ -34,7 +34,7 @@ def read_session(runtime: Runtime, session_id: str) -> None:
 def files_of(runtime: Runtime, session_id: str) -> list[Path]:
     """The session's transcripts: those that are known, else by name below Claude's folder."""
     from engram.models.transcripts import transcript_of_session
-    from engram.transcripts.discover import is_session_id
+    from engram.paths import is_session_id
 
     if not is_session_id(session_id):
         return []

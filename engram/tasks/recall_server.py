@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engram.errors import BadRequest, EngramError
+from engram.recollection.searching import NO_PROJECT
 from engram.search.hits import hit_to_json
-from engram.search.query import Query
+from engram.search.query import MAX_QUERY_CHARS, Query
 from engram.socketpath import bind_at
 from engram.tasks.embed import embed
 from engram.tasks.reception import Client, Reception
@@ -40,8 +41,6 @@ EMBED_AT_ONCE = 4
 MOST_TEXTS = 256
 #: Hits of one answer at most.
 MOST_HITS = 200
-#: Longest query that is searched for, in characters; the rest is not read.
-QUERY_CHARS = 4_000
 
 
 class RecallServer:
@@ -258,12 +257,15 @@ def _query(request: Mapping[str, Any]) -> Query:
         raise BadRequest("query must be a text")
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_HITS:
         raise BadRequest(f"limit must be a number from 1 to {MOST_HITS}")
-    if project_id is not None and not isinstance(project_id, int):
+    if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
         raise BadRequest("project_id must be a number")
+    if project_id is None and request.get("all_projects") is not True:
+        # Whoever names no project gets what belongs to none: only a person's command asks for everything.
+        project_id = NO_PROJECT
     files = request.get("files", [])
     names = tuple(str(one) for one in files[:50]) if isinstance(files, list) else ()
     now_ms = request.get("now_ms")
     return Query(
-        text=text[:QUERY_CHARS], project_id=project_id, limit=limit, files=names, session_id=str(request.get("session_id", "")),
+        text=text[:MAX_QUERY_CHARS], project_id=project_id, limit=limit, files=names, session_id=str(request.get("session_id", "")),
         with_global=bool(request.get("with_global", True)), now_ms=now_ms if isinstance(now_ms, int) else None,
     )  # fmt: skip

@@ -50,9 +50,12 @@ def scan_under_lease(runtime: Runtime) -> bool:
 
 def scan_now(runtime: Runtime) -> int:
     """Ring for everything that is due; returns how many bells. Raises StoreError."""
-    from engram.models.work import last_run_ms
+    from engram.ingest.moves import join_moved, read_hints
+    from engram.models.unjoined import join_horizon_ms, next_unjoined
+    from engram.models.work import is_overdue
     from engram.tasks.consolidate import consolidate
     from engram.tasks.embed import embed
+    from engram.tasks.extract import run_join
     from engram.tasks.index_notes import index_notes
     from engram.tasks.ring import ring_due
 
@@ -62,11 +65,15 @@ def scan_now(runtime: Runtime) -> int:
         embed()
         rung += 1
     index_notes()
-    since_ms = store.now_ms() - last_run_ms(store, "consolidate")
-    if not 0 <= since_ms < settings.consolidate_seconds * 1000:
+    if is_overdue(store, "consolidate", settings.consolidate_seconds):
         consolidate()
         rung += 1
+    if next_unjoined(store, join_horizon_ms(store)) is not None:
+        run_join(runtime)
     runtime.recollection.tidy()
+    read_hints(store)
+    if join_moved(store):
+        runtime.refresh_index()
     return rung
 
 

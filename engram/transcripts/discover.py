@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What a session id may look like; it becomes part of file names.
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+from engram.paths import is_session_id
+
 _SUFFIX = ".jsonl"
 _AGENT_PREFIX = "agent-"
 _SUBAGENTS = "subagents"
@@ -37,11 +37,6 @@ class TranscriptFile:
     def is_subagent(self) -> bool:
         """True for the transcript of a subagent."""
         return bool(self.parent_id)
-
-
-def is_session_id(text: object) -> bool:
-    """True where the text may name a session; never a path, never with a line end."""
-    return isinstance(text, str) and _SESSION_ID.fullmatch(text) is not None and ".." not in text
 
 
 def projects_folder(config: Path) -> Path:

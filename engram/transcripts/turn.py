@@ -245,6 +245,8 @@ class TurnBuilder:
     def _hand_over(self, draft: Draft, waiting: Waiting, entry: Entry, *, takes_calls: bool) -> None:
         """A queued prompt reaches the model: what follows belongs to its turn."""
         draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
+        # It may have been queued before the line of the prompt that Claude was working on; its turn begins here.
+        draft.start_offset = entry.offset
         draft.extra["handed"] = waiting.digest
         self._make_current(draft, takes_calls=takes_calls)
 

@@ -19,7 +19,7 @@ from engram.models.changes import file_identity
 from engram.models.sessions import paused_scopes
 from engram.models.store import Store, open_store
 from engram.models.transcripts import all_cursors, note_gone
-from engram.models.work import last_run_ms, note_failure, note_success
+from engram.models.work import is_overdue, note_failure, note_success
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consolidate import consolidate
@@ -173,8 +173,7 @@ class Watcher:
     def ring(self) -> None:
         """Enqueue all work that is due by now, such as sessions that fell silent, and an overdue consolidation."""
         ring_due(self.store, self.settings)
-        since_ms = self.store.now_ms() - last_run_ms(self.store, "consolidate")
-        if not 0 <= since_ms < self.settings.consolidate_seconds * 1000:
+        if is_overdue(self.store, "consolidate", self.settings.consolidate_seconds):
             consolidate()
 
     # -- the loop

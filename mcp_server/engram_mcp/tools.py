@@ -1,4 +1,7 @@
-"""The eleven tools as plain functions over an Access: arguments in, text out. Thin skins over services."""
+"""The tools as plain functions over an Access: arguments in, text out. Thin skins over services.
+
+What a single tool needs is imported in it: the first answer of the server waits for nothing else.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,15 @@ from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
 from engram.errors import BadRequest
-from engram.extraction.correcting import correct_memory
-from engram.extraction.saving import pin_memory, require_episode, save_memory
 from engram.ingest.folder import scope_of_folder
-from engram.models import episode_changes, episode_history, episodes, injections, notes
+from engram.models import contexts, episode_changes, episode_history, episodes, injections, notes
 from engram.models.contradictions import open_contradictions
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
-from engram.notes.index import index_notes, read_lines
-from engram.notes.saved import save_note
 from engram.redaction.display import fence_safe, one_line
 from engram_mcp import answers
-from engram_mcp.access import Access
+from engram_mcp.access import Access, View, shown_name
 
 #: Most hits that a tool returns.
 LIMIT = 25
@@ -28,35 +27,38 @@ QUERY_CHARACTERS = 4000
 #: What an answer says when no worker runs.
 NO_WORKER = "the worker is not running: text search alone; 'engram up' starts it"
 
+NO_WATCHER = "it is not running: what is said now is not kept; 'engram up' starts it"
+
 
 def recall(access: Access, query: str, limit: int, project: str | None) -> str:
     """Ranked memories for a question."""
-    hits, note = _find(access, "recall", query, limit, project)
-    return answers.recall_lines(hits, note)
+    hits, view, note = _find(access, "recall", query, limit, project)
+    return answers.recall_lines(hits, note, view.project.name if view.project else "")
 
 
 def search(access: Access, query: str, limit: int, project: str | None) -> str:
     """Verbatim turns and notes for a question."""
-    hits, note = _find(access, "search", query, limit, project)
+    hits, _, note = _find(access, "search", query, limit, project)
     return answers.search_lines(hits, note)
 
 
 def _find(
     access: Access, operation: str, query: str, limit: int, project: str | None
-) -> tuple[Sequence[Mapping[str, Any]], str]:
-    """Hits from the worker, or by text alone where none runs."""
+) -> tuple[Sequence[Mapping[str, Any]], View, str]:
+    """Hits from the worker, or by text alone where none runs, with what they were looked for in and what to say of it."""
     if not query.strip():
         raise BadRequest("the query is empty: say what to look for in a few words")
     with access.store() as store:
-        place = access.project(store, project)
+        view = access.view(store, project)
         request = {
             "op": operation, "query": query[:QUERY_CHARACTERS], "limit": max(1, min(limit, LIMIT)),
-            "project_id": None if place is None else place.id,
+            "project_id": view.project_id,
         }  # fmt: skip
         answer = access.ask(request)
         if answer is not None and isinstance(answer.get("hits"), list):
-            return answer["hits"], ""
-        return _find_by_text(access, store, request), NO_WORKER
+            return answer["hits"], view, view.note
+        hits = _find_by_text(access, store, request)
+        return hits, view, "; ".join(part for part in (view.note, NO_WORKER) if part)
 
 
 def _find_by_text(access: Access, store: Store, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -71,23 +73,31 @@ def _find_by_text(access: Access, store: Store, request: Mapping[str, Any]) -> l
     return [hit_to_json(hit) for hit in found]
 
 
-def expand(access: Access, episode_id: str) -> str:
+def expand(access: Access, episode_id: str, project: str | None = None) -> str:
     """Everything that is known of one memory; counts the access."""
     with access.store() as store:
-        episode = require_episode(store, episode_id)
+        view = access.view(store, project)
+        episode = view.require(store, episode_id)
         episode_changes.note_access(store, episode_id)
+        related = episodes.related_episodes(store, episode, view.project_id)
+        if not episodes.may_see_context(episode, view.project_id):
+            return answers.foreign_text(episode, related) + answers.tail(view.note)
         uuids = [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid]
-        related = episodes.related_episodes(store, episode)
-        return answers.expand_text(
-            episode, places_of(store, uuids), related, episode_history.history_of(store, episode_id)
-        )
+        history = episode_history.history_of(store, episode_id)
+        return answers.expand_text(episode, places_of(store, uuids), related, history) + answers.tail(view.note)
 
 
-def get(access: Access, source: str, start: int | None, lines: int | None) -> str:
-    """Lines of a note by the name that search printed."""
+def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:
+    """Lines of a note by the name that search printed, without those of other projects."""
+    from engram.notes.index import read_lines
+
     with access.store() as store:
-        text = read_lines(store, access.settings, lambda one: access.redact(store, one), source, start, lines)
-        return fence_safe(text, keep_lines=True) or "(no lines there)"
+        view = access.view(store, project)
+        text = read_lines(
+            store, access.settings, lambda one: access.redact(store, one), source, start, lines,
+            project_id=view.project_id,
+        )  # fmt: skip
+        return (fence_safe(text, keep_lines=True) or "(no lines there)") + answers.tail(view.note)
 
 
 def save(
@@ -101,24 +111,23 @@ def save(
     kind: str | None = None,
 ) -> str:
     """Keep a text as a memory, or as a note of the day."""
+    from engram.extraction.saving import save_memory
+
     with access.store() as store:
+        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != "global")
         if scope == "note":
-            project = scope_of_folder(store, access.settings, cwd or access.folder).project
-            path = save_note(
-                access.settings.places, content, lambda one: access.redact(store, one), store.now_ms(),
-                project=project.name if project else "",
-            )  # fmt: skip
-            index_notes(store, access.settings, lambda one: access.redact(store, one))
-            return f"Saved in the note saved/{path.name}. memory_search finds it; memory_get reads it."
-        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope == "project")
+            return _save_note(access, store, content, place.project)
         if scope == "project" and place.project is None:
             scope = "global"
+        if supersedes is not None:
+            access.view(store).require(store, supersedes)
         made = save_memory(
             store, content, lambda one: access.redact(store, one), scope=scope, importance=importance,
             project_id=place.project.id if place.project else None, session_id=access.session_id,
             supersedes=supersedes, is_pinned=is_pinned, kind=kind or "fact",
         )  # fmt: skip
-        where = f"project {place.project.name}" if made.scope == "project" and place.project else "every project"
+        is_own = made.scope == "project" and place.project is not None
+        where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
         is_open = bool(open_contradictions(store, made.episode_id))
     access.ask({"op": "wake"})
     replaced = f" It replaces {supersedes}." if supersedes else ""
@@ -126,59 +135,86 @@ def save(
     return f"Saved for {where} — ID: {made.episode_id}.{replaced}"
 
 
-def forget(access: Access, episode_id: str, *, also_source: bool = False, project: str | None = None) -> str:
+def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:
+    from engram.notes.index import index_notes
+    from engram.notes.saved import save_note
+
+    def redact(text: str) -> str:
+        return access.redact(store, text)
+
+    path = save_note(access.settings.places, content, redact, store.now_ms(), project.name if project else "")
+    index_notes(store, access.settings, redact)
+    source = path.relative_to(access.settings.places.notes).as_posix()
+    if project is None:
+        return f"Saved in the note {source}; since this folder is no project, only the user's 'engram search' finds it."
+    return f"Saved in the note {source} for project {shown_name(project.name)}. memory_search and memory_get find it."
+
+
+def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, project: str | None = None) -> str:
     """Delete a memory and the words that it alone rests on, or whole turns, everywhere."""
     from engram.consolidation.forget import forget_episode
 
     with access.store() as store:
-        _visible_episode(access, store, episode_id, project)
-        report = forget_episode(store, access.settings.places, episode_id, also_source=also_source)
+        view = access.view(store, project)
+        view.require(store, episode_id)
+        report = forget_episode(store, access.settings.places, episode_id, also_source=is_source_forgotten)
     access.ask({"op": "wake"})
-    return f"Forgotten for good: {fence_safe(report.describe(), keep_lines=True)}"
+    return f"Forgotten for good: {fence_safe(report.describe(), keep_lines=True)}" + answers.tail(view.note)
 
 
 def correct(access: Access, episode_id: str, text: str, why: str, project: str | None = None) -> str:
     """Replace a memory by another text; what is a person's own is left for them to decide."""
+    from engram.extraction.correcting import correct_memory
+
     with access.store() as store:
-        _visible_episode(access, store, episode_id, project)
+        view = access.view(store, project)
+        view.require(store, episode_id)
         done = correct_memory(
             store, episode_id, text, why, lambda one: access.redact(store, one), session_id=access.session_id
         )
     access.ask({"op": "wake"})
     if done.contradiction:
-        return f"Kept — ID: {done.made.episode_id}.{answers.contradiction_line(episode_id, done.made.episode_id)}"
-    return f"Corrected — ID: {done.made.episode_id}. It replaces {episode_id}."
+        said = f"Kept — ID: {done.made.episode_id}.{answers.contradiction_line(episode_id, done.made.episode_id)}"
+    else:
+        said = f"Corrected — ID: {done.made.episode_id}. It replaces {episode_id}."
+    return said + answers.tail(view.note)
 
 
-def pin(access: Access, episode_id: str, *, is_pinned: bool = True) -> str:
+def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:
     """Pin a memory, or unpin it."""
+    from engram.extraction.saving import pin_memory
+
     with access.store() as store:
-        _visible_episode(access, store, episode_id, None)
+        view = access.view(store, project)
+        view.require(store, episode_id)
         changed = pin_memory(store, episode_id, is_pinned=is_pinned)
     access.ask({"op": "wake"})
     what = "heads every briefing and never ages" if is_pinned else "is no longer pinned"
-    return f"{episode_id} {what}: {one_line(changed.summary, 200)}"
-
-
-def _visible_episode(access: Access, store: Store, episode_id: str, project: str | None) -> episodes.Episode:
-    """The memory of an id; ``project`` names the project that it may belong to. Raises NotFound."""
-    access.project(store, project)
-    return require_episode(store, episode_id)
+    return f"{episode_id} {what}: {one_line(changed.summary, 200)}" + answers.tail(view.note)
 
 
 def status(access: Access) -> str:
-    """What there is, and whether the worker runs."""
+    """What there is, and whether memory works."""
+    from engram.reports.health import take_vitals
+
     with access.store() as store:
-        worker = access.ask({"op": "status"}) or {}
+        answer = access.ask({"op": "status"}) or {}
+        vitals = take_vitals(store, access.settings)
         home = access.settings.places
         lines = [
-            f"worker: running, pid {worker.get('pid')}, up {_duration(worker.get('uptime_seconds'))}, "
-            f"{worker.get('rss_mb')} MB"
-            if worker
-            else f"worker: {NO_WORKER}",
-            f"socket: {home.recall_socket} ({'answers' if worker else 'no answer'})",
+            f"worker: running, pid {answer.get('pid')}, up {_duration(answer.get('uptime_seconds'))}, "
+            f"{answer.get('rss_mb')} MB"
+            if answer
+            else f"worker: {'it runs and does not answer' if vitals.worker.is_alive else NO_WORKER}",
+            f"watcher: running, pid {vitals.watcher.pid}" if vitals.watcher.is_alive else f"watcher: {NO_WATCHER}",
+            *(
+                f"{trouble.about}: {one_line(trouble.text, 200)}"
+                for trouble in vitals.troubles()
+                if trouble.about not in ("worker", "watcher")
+            ),
+            f"socket: {home.recall_socket} ({'answers' if answer else 'no answer'})",
             f"schema: {store.schema_version()}",
-            *_episode_lines(store),
+            *_episode_lines(store, access.view(store)),
             "notes: {} files, {} chunks".format(*notes.count_notes(store)),
             f"recollections waiting: {sum(1 for _ in home.recollections.glob('*.pending'))}",
             f"path: {home.root}",
@@ -186,11 +222,15 @@ def status(access: Access) -> str:
         return "\n".join(lines)
 
 
-def _episode_lines(store: Store) -> list[str]:
-    counts = list(episodes.count_episodes(store))
-    total = sum(number for *_, number in counts)
-    return [f"episodes: {total}"] + [
-        f"- {project or 'no project'}, {importance}, {state}: {number}" for project, importance, state, number in counts
+def _episode_lines(store: Store, view: View) -> list[str]:
+    """How many memories there are: those that may be seen here in detail, of the others only their number."""
+    seen, elsewhere = episodes.count_episodes(store, view.project_id)
+    name = shown_name(view.project.name) if view.project else "none is known for this folder"
+    return [
+        f"project: {name}",
+        f"episodes: {sum(number for *_, number in seen)}",
+        *(f"- {scope}, {importance}, {state}: {number}" for scope, importance, state, number in seen),
+        f"episodes of other projects, not seen here: {elsewhere}",
     ]
 
 
@@ -204,25 +244,25 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
     """Memories around a memory or a date, or the latest ones, the oldest first."""
     count = max(1, min(limit, LIMIT * 2))
     with access.store() as store:
-        place = access.project(store, project)
+        view = access.view(store, project)
         if around is None:
-            found = episodes.latest_episodes(store, project_id=None if place is None else place.id, limit=count)
-            return answers.timeline_lines(found[::-1])
-        return answers.timeline_lines(_around(store, around, place, count))
+            found = episodes.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
+        else:
+            at_ms = _moment(store, view, around)
+            found = episodes.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
+        return answers.timeline_lines(found, view.project_id) + answers.tail(view.note)
 
 
-def _around(store: Store, around: str, place: ProjectRow | None, count: int) -> list[episodes.Episode]:
+def _moment(store: Store, view: View, around: str) -> int:
+    """When a memory was made, or the time that a date names. Raises NotFound or BadRequest."""
     if episodes.is_episode_id(around):
-        anchor = require_episode(store, around)
-        at_ms, project_id = anchor.created_at_ms, anchor.project_id
-    else:
-        found = parse_time_ms(around)
-        if found is None:
-            raise BadRequest(
-                f"around {around[:40]!r} is neither a memory's id nor a date such as {iso_time(store.now_ms())[:10]}"
-            )
-        at_ms, project_id = found, None if place is None else place.id
-    return episodes.episodes_around(store, at_ms, project_id=project_id, limit=count)
+        return view.require(store, around).created_at_ms
+    found = parse_time_ms(around)
+    if found is None:
+        raise BadRequest(
+            f"around {around[:40]!r} is neither a memory's id nor a date such as {iso_time(store.now_ms())[:10]}"
+        )
+    return found
 
 
 def context(access: Access, project: str | None) -> str:
@@ -230,17 +270,20 @@ def context(access: Access, project: str | None) -> str:
     from engram.recollection.briefing import build_briefing, told_in
 
     with access.store() as store:
-        place = access.project(store, project)
+        view = access.view(store, project)
         if (
             access.session_id
             and not project
             and ("briefing" in {s[0] for s in injections.shown_of_session(store, access.session_id)})
         ):
             return "This session has had its briefing; memory_recall finds more."
-        text = build_briefing(store, access.settings, project_id=None if place is None else place.id)
+        began_ms = contexts.context_start_ms(store, access.session_id)
+        own = contexts.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
+        project_id = view.project.id if view.project else None
+        text = build_briefing(store, access.settings, project_id=project_id, without=own, with_report=False)
         if access.session_id and text and not project:
             told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.writing():
                 injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
                 injections.add_injections(store, told)
-        return text or "Nothing is kept for this project yet."
+        return (text or "Nothing is kept for this project yet.") + answers.tail(view.note)

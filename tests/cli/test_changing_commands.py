@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from engram.extraction.correcting import correct_memory
 from engram.models import episodes, sessions, work
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -269,3 +270,33 @@ def test_consolidation_says_what_it_would_do_does_it_and_takes_it_back(
     run_json("consolidate", "--undo", str(done["run"]))
     assert {find(filled, one).status for one in twins} == {"active"}
     assert "undone already" in run("consolidate", "--undo", str(done["run"]), code=1).stderr
+
+
+def test_correct_replaces_a_memory_with_its_reason_and_can_be_undone(
+    filled: Store, run: Run, run_json: RunJson
+) -> None:
+    old = run_json("save", "--global", "--pin", "--kind", "decision", "Deploy with make deploy.")
+
+    made = run_json("correct", old["id"], "Deploy with make ship.", "--why", "make deploy is gone")
+
+    assert (made["voice"], made["kind"], made["pinned"]) == ("user", "decision", True)
+    assert find(filled, old["id"]).superseded_by == made["id"]
+    newest = run_json("consolidate", "--list")["runs"][0]
+    assert newest["kind"] == "save"
+    run("consolidate", "--undo", str(newest["run"]))
+    assert (find(filled, old["id"]).status, find(filled, made["id"]).status) == ("active", "archived")
+
+
+def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json: RunJson) -> None:
+    old = run_json("save", "--global", "Deploy on Tuesdays.")["id"]
+    done = correct_memory(filled, old, "Deploy on Mondays.", "a guess", lambda text: text)
+    assert done.contradiction
+
+    (waiting,) = run_json("contradictions")["contradictions"]
+    assert (waiting["older"]["id"], waiting["newer"]["id"]) == (old, done.made.episode_id)
+    assert run_json("contradictions", "list")["contradictions"] == [waiting]
+    assert done.made.episode_id in run("contradictions").stdout
+    assert run_json("contradictions", "keep", done.made.episode_id)["decided"]
+    assert find(filled, old).superseded_by == done.made.episode_id
+    assert "No memories" in run("contradictions").stdout
+    assert "no open contradiction" in run("contradictions", "both", "99", code=1).stderr

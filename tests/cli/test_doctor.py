@@ -89,6 +89,39 @@ def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
     assert "SessionStart" in checks(run)["hooks"]["detail"]
 
 
+def test_the_permission_for_the_tools_is_looked_for_in_user_and_project_settings(
+    run: Run, claude: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "repo"
+    (project / ".git").mkdir(parents=True)
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (project / ".claude").mkdir()
+    (project / "inner").mkdir()
+    monkeypatch.chdir(project / "inner")
+
+    def state(path: Path, permissions: object) -> tuple[str, str]:
+        path.write_text(json.dumps({"permissions": permissions}))
+        found = checks(run)["permission"]
+        path.unlink()
+        return found["state"], found["detail"] + found["advice"]
+
+    missing = checks(run)["permission"]
+    assert missing["state"] == "warn"
+    assert '"mcp__engram" to permissions.allow' in missing["advice"]
+    for path in (
+        claude / "settings.json",
+        project / ".claude" / "settings.json",
+        project / ".claude" / "settings.local.json",
+    ):
+        assert state(path, {"allow": ["Bash(ls:*)", "mcp__engram"]})[0] == "ok"
+        assert state(path, {"allow": ["mcp__engram__*"]})[0] == "ok"
+        assert state(path, {"allow": ["mcp__engram"], "deny": ["mcp__engram__memory_forget"]})[0] == "warn"
+        kind, text = state(path, {"allow": ["mcp__engram__memory_recall"]})
+        assert (kind, "only mcp__engram__memory_recall" in text) == ("warn", True)
+    for other in (None, [], {"allow": "mcp__engram"}, {"allow": [3]}):
+        assert state(claude / "settings.json", other)[0] == "warn"
+
+
 def test_settings_of_another_form_do_no_harm(run: Run, claude: Path) -> None:
     for text in ("not json", "[]", '{"hooks": 3}', '{"hooks": {"Stop": [5, {"hooks": "x"}]}}'):
         (claude / "settings.json").write_text(text)

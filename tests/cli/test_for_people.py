@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from engram.cli import up_command
-from engram.cli.health import home_bytes, take_health
 from engram.cli.main import engram
 from engram.cli.output import one_line, safe, span, when
 from engram.cli.picture import draw, line
@@ -24,6 +23,7 @@ from engram.models import counts, episodes, transcripts, work
 from engram.models.store import Store
 from engram.models.transcripts import BadLine
 from engram.paths import Home
+from engram.reports.health import home_bytes, take_health
 from engram.settings import load
 
 Run = Callable[..., Result]

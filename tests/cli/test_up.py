@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from engram.cli.processes import is_held, process_state
 from engram.cli.supervisor import MOST_FAILURES, Child, Supervisor
 from engram.cli.up_command import SAMPLES
 from engram.paths import Home
+from engram.reports.processes import is_held, process_state
 
 #: Longest wait for anything in these tests, in seconds.
 PATIENCE_SECONDS = 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.tasks.flush import flush
 from engram.tasks.queue import huey
+from engram_mcp.access import Access
+from engram_mcp.server import build_server
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 #: Secrets of several kinds; each is looked for as it is.
@@ -98,6 +101,49 @@ class FakeModel:
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         self.sent += request.read()
         return httpx2.Response(400, json={"error": {"message": "no"}})
+
+
+def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
+    settings: Settings, store: Store, transcript: Path
+) -> None:
+    say(transcript, "user", "Always deploy the harbour with SECRETMARK from the vault please.")
+    say(transcript, "assistant", "Decision: the harbour is deployed with SECRETMARK from now on.")
+    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
+    kept = save_memory(store, "The harbour is deployed with SECRETMARK always.", redact, scope="global", is_pinned=True)
+    secret = SECRETS["github"]
+    with store.writing():
+        store.run("UPDATE said SET text = replace(text, 'SECRETMARK', ?)", (secret,))
+        store.run(
+            "UPDATE episode SET summary = replace(summary, 'SECRETMARK', ?), content = ?", (secret, f"use {secret}")
+        )
+        store.run("UPDATE session SET branch = ?, rolling_summary = ?", (secret, f"we use {secret}"))
+        store.run("UPDATE project SET name = ?", (f"demo {secret}",))
+    (settings.places.notes / "MEMORY.md").write_text(f"# Mine\n\nthe harbour needs {secret}\n")
+    log_session(store, settings.places, SESSION)
+    index_notes(store, settings, redact)
+
+    searcher = Searcher(store, settings, embedder=HashedEmbedder())
+    service = RecollectionService(store, searcher, settings, embedder=HashedEmbedder())
+    payload = {"session_id": "22222222-2222-3333-4444-555555555555", "cwd": "/work/demo"}
+    prompt = {"prompt": "How do we deploy the harbour, from which vault, and with what?", "prompt_id": "p1"}
+    hooked = [service.answer_hook(payload | {"hook_event_name": "SessionStart", "source": "startup"})]
+    hooked.append(service.answer_hook(payload | prompt | {"hook_event_name": "UserPromptSubmit"}))
+    server = build_server(Access(settings, "/work/demo"))
+    calls = [
+        ("memory_recall", {"query": "deploy the harbour"}), ("memory_search", {"query": "deploy harbour vault"}),
+        ("memory_expand", {"id": kept.episode_id}), ("memory_timeline", {}), ("memory_context", {}), ("memory_status", {}),
+        ("memory_get", {"source": "MEMORY.md"}),
+    ]  # fmt: skip
+
+    async def ask() -> list[str]:
+        return ["".join(part.text for part in (await server.call_tool(*call)).content) for call in calls]
+
+    answers = asyncio.run(ask())
+    assert b"harbour" in b"".join(hooked)
+    assert sum("harbour" in answer for answer in answers) >= 5
+    assert [answer for answer in [*map(str, hooked), *answers] if secret[8:] in answer] == []
+    assert secret[8:] not in "".join(path.read_text() for path in settings.places.daily_notes.iterdir())
 
 
 def test_a_planted_secret_is_found_nowhere(
@@ -195,6 +241,41 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     )  # fmt: skip
     store.checkpoint("TRUNCATE")
     assert found_in(settings.home, canaries) == []
+
+
+def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
+    settings: Settings, store: Store, transcript: Path
+) -> None:
+    canaries = ["kanariealphavogel", "kanariebravovogel"]
+    say(transcript, "user", f"From now on always use {canaries[0]} for the release build.")
+    say(transcript, "assistant", f"Decision: {canaries[1]} builds the release from now on.")
+    say(transcript, "user", "Why did the importer fail yesterday?")
+    say(transcript, "assistant", "The root cause was a stale lock; I fixed it in `importer.py` by taking it anew.")
+    places = settings.places
+    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
+    save_memory(store, "The mast is brown.", redact, scope="global")
+    log_session(store, places, SESSION)
+    index_notes(store, settings, redact)
+    make_backup(store, places.backups)
+    going = [one for one in episodes.all_episodes(store) if "kanarie" in f"{one.summary} {one.content}"]
+    staying = [one for one in episodes.all_episodes(store) if one not in going]
+    assert going
+    assert staying
+    assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
+
+    for one in going:
+        if episodes.find_episode(store, one.episode_id) is not None:
+            forget_episode(store, places, one.episode_id)
+    index_notes(store, settings, redact)
+    store.checkpoint("TRUNCATE")
+
+    assert found_in(settings.home, canaries[:1]) == []
+    assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == {
+        canaries[1]
+    }  # no memory rested on it
+    assert int(store.value("SELECT count(*) FROM turn")) == 2
+    assert episodes.all_episodes(store) == staying
 
 
 def test_another_programs_database_that_was_set_aside_is_never_touched(settings: Settings, store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,18 @@ def test_it_is_shown_where_it_was_said_and_in_a_worktree_of_it(
 
     assert "copper lantern" in shown(settings, store, repo, str(uuid.uuid4()))
     assert "copper lantern" in shown(settings, store, worktree(repo, tmp_path / "trees" / "fix"), str(uuid.uuid4()))
+
+
+def test_a_worktree_that_is_a_project_of_its_own_finds_what_was_said_in_it_and_nothing_else(
+    settings: Settings, store: Store, tmp_path: Path
+) -> None:
+    settings = dataclasses.replace(settings, join_worktrees=False)
+    repo = repository(tmp_path / "one" / "shop")
+    tree = worktree(repo, tmp_path / "trees" / "fix")
+    talk(settings, store, tree, CANARY)
+
+    assert "copper lantern" in shown(settings, store, tree, str(uuid.uuid4()))
+    assert "copper lantern" not in shown(settings, store, repo, str(uuid.uuid4()))
 
 
 @pytest.mark.parametrize(

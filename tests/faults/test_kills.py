@@ -91,6 +91,10 @@ def test_each_turn_has_its_one_memory_as_the_turn_ended(found: dict[str, Any]) -
     assert found["without_vector"] == 0
 
 
+def test_the_memories_are_those_of_a_run_that_nobody_disturbed(found: dict[str, Any]) -> None:
+    assert found["memories"] == {"missing": [], "different": [], "joined_otherwise": []}
+
+
 def test_a_killed_consolidation_archives_once_and_loses_nothing(found: dict[str, Any]) -> None:
     assert found["consolidation"] == {"vanished": 0, "pairs_wrong": [], "damage": ""}
 

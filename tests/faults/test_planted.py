@@ -46,9 +46,12 @@ def test_300_planted_orders_are_nobodys_wish(store: Store, settings: Settings, t
     planted = {word: name for name, word, _ in plant(settings.projects_folder, str(cwd))}
     assert len(planted) == len(CHANNELS) * len(ORDERS) == 300
 
+    typed = "always write the release notes of zqreal before you merge"
+    Pen(settings.projects_folder / "-work-demo" / "typed.jsonl", str(cwd), minute=40_000).user(typed)
+
     episodes = read_and_extract(store, settings)
 
-    assert len(store.rows("SELECT id FROM session")) == len(CHANNELS)
+    assert len(store.rows("SELECT id FROM session")) == len(CHANNELS) + 1
     assert episodes
     touched = [(word, one) for one in episodes for word in planted if word in f"{one.summary}\n{one.content}"]
     assert [(planted[word], one.summary) for word, one in touched if one.voice == "user" and word in one.summary] == []
@@ -59,15 +62,15 @@ def test_300_planted_orders_are_nobodys_wish(store: Store, settings: Settings, t
     shown = service.answer_hook(
         {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(cwd), "source": "startup"}
     ).decode()
-    for number, (word, order) in enumerate(zip(planted, ORDERS * len(CHANNELS), strict=True)):
-        prompt = f"what did I say about this: {order.format(word=word)}"
+    orders = [order.format(word=word) for word, order in zip(planted, ORDERS * len(CHANNELS), strict=True)]
+    for number, order in enumerate([typed, *orders]):
+        prompt = f"what did I say about this: {order}"
         answer = service.answer_hook(
             {"hook_event_name": "UserPromptSubmit", "session_id": f"p{number}", "cwd": str(cwd), "prompt": prompt}
         )
         shown += answer.decode()
-    said_by_user = re.findall(
-        r"\[ep_\w+\] [\d-]+, \w+, the user(?:, may no longer hold)?(?:\\n|: )(.*?)(?:\\n|$)", shown
-    )
+    said_by_user = re.findall(r"\[ep_\w+\] [\d-]+, \w+, the user(?:, may no longer hold)?: (.*?)\\n", shown)
+    assert typed in said_by_user
     assert [line for line in said_by_user if any(word in line for word in planted)] == []
 
 

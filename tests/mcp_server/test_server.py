@@ -6,6 +6,9 @@ import asyncio
 import json
 import os
 import re
+import select
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -25,19 +28,22 @@ GOLDEN = Path(__file__).parent / "golden"
 #: Name → arguments with their defaults, as users' prompts and other tools rely on them.
 CONTRACT = {
     "memory_recall": {"query": None, "limit": 5, "project": None},
-    "memory_expand": {"id": None},
+    "memory_expand": {"id": None, "project": None},
     "memory_search": {"query": None, "limit": 5, "project": None},
-    "memory_get": {"source": None, "start": None, "lines": None},
+    "memory_get": {"source": None, "start": None, "lines": None, "project": None},
     "memory_save": {
         "content": None, "scope": None, "importance": None, "kind": None, "supersedes": None, "pin": False, "cwd": None,
     },
     "memory_correct": {"id": None, "text": None, "why": None, "project": None},
-    "memory_pin": {"id": None, "on": True},
+    "memory_pin": {"id": None, "on": True, "project": None},
     "memory_forget": {"id": None, "also_source": False, "project": None},
     "memory_status": {},
     "memory_timeline": {"around": None, "project": None, "limit": 10},
     "memory_context": {"project": None},
 }  # fmt: skip
+
+#: Longest wait for the end of a server, in seconds.
+PATIENCE_SECONDS = 60
 
 Work = Callable[[ClientSession], Coroutine[Any, Any, Any]]
 
@@ -205,6 +211,109 @@ def test_replacing_a_memory_marks_the_old_one_and_names_the_new(settings: Settin
     assert "Superseded by ep_" in serve(settings, tmp_path / "alpha", work)
 
 
+def test_tools_alone_are_announced(settings: Settings, tmp_path: Path) -> None:
+    async def work(client: ClientSession) -> Any:
+        capabilities = client.get_server_capabilities() if hasattr(client, "get_server_capabilities") else None
+        return capabilities or client.server_capabilities
+
+    announced = serve(settings, tmp_path / "alpha", work).model_dump(exclude_none=True)
+
+    assert list(announced) == ["tools"]
+
+
+def test_wrong_arguments_are_named_and_null_is_the_default(settings: Settings, tmp_path: Path) -> None:
+    async def work(client: ClientSession) -> list[str]:
+        return [
+            await call(client, "memory_recall", query="the cache", limit=None, project=None),
+            await call(client, "memory_recall", query="the cache", limit="3"),
+            await call(client, "memory_recall"),
+            await call(client, "memory_recall", query=7),
+            await call(client, "memory_recall", query="x", limit=26),
+            await call(client, "memory_recall", query="x", projekt="beta"),
+            await call(client, "memory_save", content="x", scope="planet", importance="normal"),
+            await call(client, "memory_nothing"),
+        ]
+
+    good, also, *wrong = serve(settings, tmp_path / "alpha", work)
+
+    assert "SQLite" in good
+    assert "SQLite" in also
+    assert wrong == [
+        "ERROR the argument 'query' is missing; the arguments are query, limit, project",
+        "ERROR query must be of type string",
+        "ERROR limit must be a number from 1 to 25",
+        "ERROR there is no argument 'projekt'; the arguments are query, limit, project",
+        "ERROR scope must be one of project, global, note",
+        "ERROR there is no tool 'memory_nothing'",
+    ]
+
+
+HELLO = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
+}  # fmt: skip
+
+
+def start(settings: Settings, **more: Any) -> subprocess.Popen[bytes]:
+    """A server that has answered once, so that it is up; its input stays open."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "engram_mcp.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more,
+        env=os.environ | {"ENGRAM_HOME": str(settings.home)},
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(HELLO).encode() + b"\n")
+    process.stdin.flush()
+    assert b'"result"' in process.stdout.readline()
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_while_its_input_is_open(settings: Settings, number: signal.Signals) -> None:
+    # A parent that ignores SIGINT hands that on.
+    process = start(settings, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+
+    process.send_signal(number)
+
+    assert process.wait(PATIENCE_SECONDS) == -number
+
+
+def test_the_end_of_its_input_ends_the_server(settings: Settings) -> None:
+    process = start(settings)
+    assert process.stdin is not None
+
+    process.stdin.close()
+
+    assert process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_the_server_ends_when_its_parent_is_killed_though_somebody_holds_its_input(settings: Settings) -> None:
+    reading, writing = os.pipe()
+    alive_reading, alive_writing = os.pipe()
+    code = (
+        "import subprocess, sys, time\n"
+        "p = subprocess.Popen([sys.executable, '-m', 'engram_mcp.server'], stdin=int(sys.argv[1]), pass_fds=[int(sys.argv[2])])\n"
+        "time.sleep(600)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(reading), str(alive_writing)], pass_fds=[reading, alive_writing],
+        stdout=subprocess.PIPE, env=os.environ | {"ENGRAM_HOME": str(settings.home)},
+    )  # fmt: skip
+    os.close(alive_writing)
+    assert parent.stdout is not None
+    os.write(writing, json.dumps(HELLO).encode() + b"\n")
+    assert b'"result"' in parent.stdout.readline()
+
+    parent.kill()
+    parent.wait(PATIENCE_SECONDS)
+
+    # The server holds the other end of this pipe for as long as it lives.
+    assert select.select([alive_reading], [], [], PATIENCE_SECONDS)[0]
+    assert os.read(alive_reading, 1) == b""
+    for descriptor in (reading, writing, alive_reading):
+        os.close(descriptor)
+
+
 def test_without_a_memory_every_tool_says_what_to_do(tmp_path: Path) -> None:
     async def work(client: ClientSession) -> list[str]:
         return [
@@ -218,8 +327,6 @@ def test_without_a_memory_every_tool_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_the_server_loads_neither_a_model_nor_the_queue(settings: Settings) -> None:
-    import subprocess
-
     code = (
         "import sys, engram_mcp.server; "
         "print([m for m in ('torch', 'sentence_transformers', 'onnxruntime', 'openai', 'huey', 'watchdog') if m in sys.modules])"
@@ -227,3 +334,12 @@ def test_the_server_loads_neither_a_model_nor_the_queue(settings: Settings) -> N
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert found.stdout.strip() == "[]"
+
+
+def test_the_server_writes_its_own_log(settings: Settings, tmp_path: Path) -> None:
+    async def work(client: ClientSession) -> Any:
+        return await call(client, "memory_status")
+
+    serve(settings, tmp_path / "alpha", work)
+
+    assert "action=tool name=memory_status" in (settings.places.logs / "mcp.log").read_text()

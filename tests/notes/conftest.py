@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from transcript_lines import say
 
 from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
 from engram.paths import Home, default_home
 from engram.redaction import redact
 from engram.settings import Settings
-from tests.transcript_lines import say
 
 #: Says ``(role, text, time)`` in the session "s1" and reads it.
 Speak = Callable[[str, str, str], None]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from engram.models.store import Store
 from engram.notes.daily import log_session
 from engram.paths import Home
-from tests.notes.conftest import Speak
 
+#: Says ``(role, text, time)`` in the session "s1" and reads it.
+Speak = Callable[[str, str, str], None]
 DAYS = ("2026-05-01", "2026-05-02", "2026-05-03")
 
 

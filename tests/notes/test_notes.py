@@ -10,10 +10,12 @@ import pytest
 
 from engram.errors import BadRequest, NotFound
 from engram.models import fulltext, notes
+from engram.models.notes import EVERYONE, NOBODY, Owner
 from engram.models.store import Store, open_store
 from engram.notes.chunk import cut_markdown
 from engram.notes.index import index_notes, read_lines
 from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT, add_lines, within_limits
+from engram.notes.owner import owners_of_lines
 from engram.notes.saved import save_note
 from engram.settings import Settings
 
@@ -82,6 +84,25 @@ def test_lines_of_a_note_come_redacted_by_its_printed_name(store: Store, setting
         read_lines(store, settings, masked, name, 0)
 
 
+def test_no_chunk_goes_over_from_one_owner_to_another() -> None:
+    text = (
+        "# 2026-11-22\nstray\n\n## alpha\n<!-- session s-1 -->\nAsked:\n- one\n\n## beta\n<!-- saved 10:00 -->\n\ntwo\n"
+        "#### deeper\nthree\n```\n## gamma\n<!-- saved 10:00 -->\n```\n## mine\nfour\n- five <!-- ep_0000000000aa -->\nsix\n"
+    )
+
+    for source, unmarked in (("daily/2026-11-22.md", NOBODY), ("MEMORY.md", EVERYONE)):
+        chunks = cut_markdown(text, owners=owners_of_lines(source, text.splitlines()))
+        assert [(chunk.text.splitlines()[-1], chunk.owner) for chunk in chunks] == [
+            ("stray", unmarked),
+            ("- one", Owner("session", "s-1")),
+            ("two", Owner("project", "beta")),
+            ("```", Owner("project", "beta")),
+            ("four", unmarked),
+            ("- five <!-- ep_0000000000aa -->", Owner("memory", "ep_0000000000aa")),
+            ("six", unmarked),
+        ]
+
+
 @pytest.mark.parametrize("source", ["../memory.db", "/etc/passwd", "mine/../../x.md", "mine/link.md", "", "a\0b"])
 def test_nothing_outside_the_notes_folders_is_read(
     source: str, store: Store, settings: Settings, tmp_path: Path
@@ -94,12 +115,13 @@ def test_nothing_outside_the_notes_folders_is_read(
 
 
 def test_a_saved_note_is_redacted_and_appended(settings: Settings) -> None:
-    save_note(settings.places, "first hunter2", masked, 0)
-    path = save_note(settings.places, "second", masked, 0)
+    save_note(settings.places, "first hunter2", masked, 0, "alpha")
+    path = save_note(settings.places, "second", masked, 0, "alpha")
 
     text = path.read_text()
     assert text.index("first [secret]") < text.index("second")
     assert path.parent == settings.places.saved_notes
+    assert text.count("## alpha\n<!-- saved ") == 2
     assert oct(path.stat().st_mode)[-3:] == "600"
 
 

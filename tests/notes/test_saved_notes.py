@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,9 @@ from engram.notes.saved import save_note
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
-from tests.notes.conftest import Speak
 
+#: Says ``(role, text, time)`` in the session "s1" and reads it.
+Speak = Callable[[str, str, str], None]
 WRITER = """
 import sys
 from engram.notes.saved import save_note
@@ -144,7 +146,7 @@ def test_a_note_is_found_read_and_forgotten_in_its_own_file(home: Home, memory: 
     assert headings == {"zoo"}
 
     kept = save_memory(memory, "in the boathouse of the harbour.", redact, scope="global")
-    forget_episode(memory, home, kept.episode_id, keep_turns=False)
+    forget_episode(memory, home, kept.episode_id, also_source=True)
     assert "boathouse" not in path.read_text()
     assert "walrus sleeps" in path.read_text()
 
@@ -232,7 +234,7 @@ def test_notes_inside_an_old_log_survive_a_new_log_and_a_forgotten_turn(
     kept = save_memory(memory, "We always keep the zebra in hall number nine.", redact, scope="global", session_id="s1")
 
     log_session(memory, home, "s1")
-    forget_episode(memory, home, kept.episode_id, keep_turns=False)
+    forget_episode(memory, home, kept.episode_id, also_source=True)
 
     assert [text for text in SAVED_BEFORE if text not in saved_text(home)] == []
 

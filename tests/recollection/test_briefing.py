@@ -46,6 +46,31 @@ def test_pinned_come_first_then_the_important_and_recent(memory: Any) -> None:
     assert summaries(brief(memory)) == ["a pinned old one", "a fresh one", "an important old one", "an old one"]
 
 
+@pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null, {}]", "null", '"text"', "[" * 5000, ""])
+@pytest.mark.parametrize("column", ["facts", "entities"])
+def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Any, column: str, stored: str) -> None:
+    memory.keep("the queue lives in SQLite", importance="high")
+    damaged = memory.keep("the parser is written by hand", importance="high", facts=("changed: parser.py",))
+    with memory.store.writing():
+        memory.store.run(f"UPDATE episode SET {column} = ? WHERE episode_id = ?", (stored, damaged.episode_id))
+
+    assert sorted(summaries(brief(memory))) == ["the parser is written by hand", "the queue lives in SQLite"]
+
+
+@pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null]"])
+def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Any, stored: str) -> None:
+    memory.keep("of this file", entities=("src/store.py",))
+    with memory.store.writing():
+        session = sessions.ensure_session(
+            memory.store, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
+        )
+        transcript = ensure_transcript(memory.store, Path("/x/s9.jsonl"), session.id)
+        write_turn(memory.store, Turn("k", "s9", Opening.PROMPT, started_at_ms=5), session, transcript)
+        memory.store.run("UPDATE turn SET actions = ?", (stored,))
+
+    assert summaries(brief(memory)) == ["of this file"]
+
+
 def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Any) -> None:
     memory.keep("of another file", importance="high", entities=("docs/other.md",))
     memory.keep("of this file", entities=("src/store.py",))

@@ -12,12 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engram.embedding.hashed import HashedEmbedder
 from engram.models import injections, sessions
 from engram.models.sessions import pause
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import OVER_CHARS
+from engram.recollection.service import RecollectionService
+from engram.search.service import Searcher
 from engram.transcripts.record import Action, Opening, Role, Said, Turn
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
@@ -336,6 +339,20 @@ class TestTopic:
         memory.keep("flock watcher PID file hold: a second memory with other words socket")
 
         assert memory.ask("Why does our watcher hold a flock, not the PID file?", prompt_id="p2") == ""
+
+    @pytest.mark.parametrize(("threshold", "is_silent"), [(0.05, True), (0.99, False)])
+    def test_the_threshold_of_a_topic_is_a_setting(self, make_memory: Any, threshold: float, is_silent: bool) -> None:
+        memory = make_memory(topic_threshold=threshold)
+        memory.service = RecollectionService(
+            memory.store, Searcher(memory.store, memory.settings), memory.settings, embedder=HashedEmbedder()
+        )
+        memory.keep()
+        memory.keep("The parser reads whole lines of a transcript and never half of one.")
+        memory.ask("Why does the watcher hold a flock and no PID file?", prompt_id="p1")
+
+        shown = memory.ask("Why does the parser read whole lines of a transcript file?", prompt_id="p2")
+
+        assert (shown == "") is is_silent
 
 
 class TestStart:

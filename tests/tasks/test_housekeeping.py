@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,8 +30,7 @@ class Office:
         self.reasons: list[str] = []
         self.queue = bind_queue(runtime.settings)
         self.queue.storage.listen()
-        self.server = RecallServer(runtime)
-        self.server._listener = self.server._open()
+        self.server = RecallServer(runtime).start()
         self.housekeeper = Housekeeper(runtime, self.queue, self.server, self.reasons.append)
 
 
@@ -74,6 +74,20 @@ def test_a_large_index_raises_the_limit(office: Office, monkeypatch: pytest.Monk
     office.housekeeper.step()
 
     assert office.reasons == []
+
+
+@pytest.mark.parametrize(("limit_mb", "stops"), [(600, True), (300, True), (800, False)])
+def test_a_limit_that_the_user_set_holds_as_it_is(
+    office: Office, monkeypatch: pytest.MonkeyPatch, limit_mb: int, stops: bool
+) -> None:
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: 700.0)
+    monkeypatch.setattr(Runtime, "index_mb", lambda self: 450.0)
+    office.runtime.settings = dataclasses.replace(office.runtime.settings, limit_rss_mb=limit_mb)
+
+    office.housekeeper.step()
+
+    assert bool(office.reasons) is stops
+    assert not stops or "the vectors alone take 450 MB" in office.reasons[0]
 
 
 def test_removed_sockets_are_opened_again(office: Office) -> None:

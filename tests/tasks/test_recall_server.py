@@ -15,6 +15,7 @@ import pytest
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
+from engram.models.sessions import ensure_project
 from engram.models.store import open_store
 from engram.paths import Home
 from engram.recollection.client import ask_worker
@@ -147,6 +148,23 @@ def test_a_recall_has_hits_with_parts(home: Home) -> None:
     assert answer is not None
     assert answer["hits"][0]["summary"] == "The parser keeps its cursor in the database."
     assert answer["hits"][0]["parts"]
+
+
+def test_who_names_no_project_gets_what_belongs_to_none(home: Home, runtime: Runtime) -> None:
+    store = runtime.store
+    with store.writing():
+        project = ensure_project(store, "/x", "x")
+        text = "The parser of project x has a cursor of its own."
+        add_episode(store, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+
+    def found(**more: object) -> list[str]:
+        answer = ask_worker(home, {"op": "recall", "query": "the cursor of the parser", **more})
+        assert answer is not None
+        return [hit["project"] for hit in answer["hits"]]
+
+    assert found() == found(project_id=None) == found(all_projects="yes") == [""]
+    assert sorted(found(project_id=project.id)) == sorted(found(all_projects=True)) == ["", "x"]
+    assert "error" in (ask_worker(home, {"op": "recall", "query": "x", "project_id": True}) or {})
 
 
 def test_a_search_answers(home: Home) -> None:

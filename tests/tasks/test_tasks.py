@@ -28,7 +28,7 @@ from engram.tasks.ingest import ingest, read_session
 from engram.tasks.marker import clear_dead_leases
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.runtime import Runtime, current_runtime, lay_on, make_runtime
-from engram.tasks.scan import scan_under_lease
+from engram.tasks.scan import scan_now, scan_under_lease
 from engram.tasks.worker import bind_queue
 from engram.transcripts.record import Turn
 
@@ -122,6 +122,25 @@ def test_a_stop_at_the_threshold_extracts(bench: Bench) -> None:
 
     assert "extract" in bench.run_all()
     assert bench.episodes() == 3
+
+
+def test_a_session_that_never_falls_silent_is_extracted_20_minutes_after_the_last_time(bench: Bench) -> None:
+    bench.talk(5)
+    ingest(SESSION)
+    bench.run_all()
+    assert bench.episodes() == 3
+
+    for minutes in (9, 18):
+        bench.clock.advance(9 * 60)
+        bench.talk(1)
+        ingest(SESSION)
+        bench.run_all()
+        assert bench.episodes() == 3, f"after {minutes} minutes"
+    bench.clock.advance(3 * 60)
+    scan_now(bench.runtime)
+    bench.run_all()
+
+    assert bench.episodes() == 5
 
 
 def test_a_flush_of_a_forged_or_unknown_session_is_nothing(bench: Bench) -> None:

@@ -137,6 +137,8 @@ def test_a_flush_asked_for_while_it_was_down_is_done_when_it_comes_back(start: S
     with open_store(settings.places.memory_db) as store:
         wait_for(lambda: episodes(store))
         assert store.value("SELECT is_closed FROM turn") == 1
+    (log,) = wait_for(lambda: list(settings.places.daily_notes.glob("*.md")))
+    assert "always run make lint" in log.read_text()
 
 
 def test_a_kill_and_a_deleted_queue_lose_no_work(start: Start, settings: Settings) -> None:

@@ -1,4 +1,7 @@
-"""The health of every stage, put together from the memory, the files and the locks; what status, doctor and up show."""
+"""The health of every stage, put together from the memory, the files and the locks.
+
+What ``status``, ``doctor``, ``up``, ``memory_status`` and the briefing say about it comes from here alone.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.cli.output import iso
-from engram.cli.processes import ProcessState, process_state
+from engram.clock import iso_time
 from engram.models import counts, transcripts, work
 from engram.models.store import Store
+from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
 from engram.transcripts.discover import find_transcripts
 
@@ -32,7 +35,7 @@ class StageHealth:
         """For scripts."""
         return {
             "seen": self.seen, "done": self.done, "lag_seconds": round(self.lag_seconds, 1),
-            "last_success": iso(self.last_success_ms), "last_error": self.last_error or None,
+            "last_success": iso_time(self.last_success_ms) if self.last_success_ms else None, "last_error": self.last_error or None,
         }  # fmt: skip
 
 
@@ -48,16 +51,58 @@ class Unread:
     found: int
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """Everything that status shows."""
+#: A stage that is further behind than this is worth a word, in seconds.
+MAX_LAG_SECONDS = 600
 
-    totals: counts.Totals
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that does not work as it should."""
+
+    #: watcher, worker or the name of a stage.
+    about: str
+    #: What is wrong, and what follows from it.
+    text: str
+    #: What the user can do.
+    advice: str
+    #: False where it works but is late.
+    is_broken: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """What decides whether memory works: the two processes, and how far each stage is."""
+
     worker: ProcessState
     watcher: ProcessState
     stages: dict[str, StageHealth]
     unread: Unread
     work: list[counts.WorkTotals]
+
+    def troubles(self) -> list[Trouble]:
+        """What is wrong, the processes first."""
+        found = []
+        for name, state, follows in (
+            ("watcher", self.watcher, "new lines are not read"),
+            ("worker", self.worker, "no memories are made, and hooks stay silent"),
+        ):
+            if not state.is_alive:
+                found.append(Trouble(name, f"not running: {follows}", "start both: engram up"))
+        for name, stage in self.stages.items():
+            if stage.last_error:
+                advice = f"look into the log: engram logs --errors ({name})"
+                found.append(Trouble(name, stage.last_error, advice))
+            elif stage.lag_seconds > MAX_LAG_SECONDS:
+                behind = f"is {stage.lag_seconds / 3600:.1f} h behind"
+                found.append(Trouble(name, behind, "is the worker running? engram up", is_broken=False))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Health(Vitals):
+    """Everything that status shows."""
+
+    totals: counts.Totals
     missing_vectors: int
 
     @property
@@ -71,18 +116,32 @@ class Health:
         return max((one.lag_seconds for one in self.stages.values()), default=0.0)
 
 
-def take_health(store: Store, settings: Settings) -> Health:
-    """Look at everything once. Reads the names and sizes of all transcripts, never their content."""
-    unread = count_unread(store, settings)
+def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) -> Vitals:
+    """Look at the locks, the stages and what waits; at the names and sizes of all transcripts only ``with_files``.
+
+    Without files it takes a few milliseconds at any size, and what is not read yet is not known.
+    """
+    unread = count_unread(store, settings) if with_files else Unread(0, 0, 0.0, 0)
     by_kind = counts.count_work(store)
-    totals = counts.count_totals(store)
-    return Health(
-        totals=totals,
+    return Vitals(
         worker=process_state(settings.places.worker_lock),
         watcher=process_state(settings.places.watcher_lock),
-        stages=_stages(store, unread, by_kind, totals),
+        stages=_stages(store, unread, by_kind),
         unread=unread,
         work=by_kind,
+    )
+
+
+def take_health(store: Store, settings: Settings) -> Health:
+    """Look at everything once. Reads the names and sizes of all transcripts, never their content."""
+    vitals = take_vitals(store, settings)
+    return Health(
+        worker=vitals.worker,
+        watcher=vitals.watcher,
+        stages=vitals.stages,
+        unread=vitals.unread,
+        work=vitals.work,
+        totals=counts.count_totals(store),
         missing_vectors=counts.count_without_vector(store),
     )
 
@@ -103,9 +162,7 @@ def count_unread(store: Store, settings: Settings) -> Unread:
     return Unread(files, bytes_left, lag, found)
 
 
-def _stages(
-    store: Store, unread: Unread, by_kind: list[counts.WorkTotals], totals: counts.Totals
-) -> dict[str, StageHealth]:
+def _stages(store: Store, unread: Unread, by_kind: list[counts.WorkTotals]) -> dict[str, StageHealth]:
     now = store.now_ms()
     waits = {one.kind: max(0, now - one.oldest_due_at_ms) / 1000 if one.oldest_due_at_ms else 0.0 for one in by_kind}
     found = {one.name: one for one in work.list_stages(store)}
@@ -117,9 +174,9 @@ def _stages(
             stages[name] = StageHealth(0, 0, lag)
         else:
             stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, known.last_error)
-    ingest = stages["ingest"]
+    ingest, read = stages["ingest"], counts.count_transcripts(store)
     stages["ingest"] = StageHealth(
-        totals.transcripts + unread.files, totals.transcripts, ingest.lag_seconds, ingest.last_success_ms,
+        read + unread.files, read, ingest.lag_seconds, ingest.last_success_ms,
         ingest.last_error,
     )  # fmt: skip
     return stages

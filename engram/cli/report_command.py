@@ -1,0 +1,47 @@
+"""``engram report``: what memory did lately."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from engram.cli.options import json_option
+from engram.cli.output import one_line, print_facts, print_json
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.reports.usage import REPORT_DAYS, report_of_days
+
+
+@click.command("report")
+@click.option(
+    "--days", type=click.IntRange(1, 3650), default=REPORT_DAYS, metavar="N", help="How far back (default: 7)."
+)
+@json_option
+@pass_workspace
+def report(workspace: Workspace, days: int, as_json: bool) -> None:
+    """Show what memory did in the last days: what was read, kept, shown and opened, and the memory that was used most.
+
+    Example: engram report --days 30
+    """
+    with workspace.store() as store:
+        usage = report_of_days(store, days)
+    if as_json:
+        print_json({"days": days, **dataclasses.asdict(usage)})
+        return
+    used = usage.most_used
+    print_facts(
+        [
+            ("days", str(days)),
+            ("sessions seen", str(usage.sessions)),
+            ("prompts read", str(usage.prompts)),
+            ("memories kept", str(usage.memories)),
+            ("nothing kept in", ", ".join(one_line(name, 60) for name in usage.projects_with_none)),
+            ("shown to Claude", f"{usage.shown} times"),
+            ("opened", f"{usage.opened} memories"),
+            ("used most", _named(used.summary, used.episode_id, used.project, used.uses) if used else "none yet"),
+        ]
+    )
+
+
+def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
+    return f"{one_line(summary, 120)} ({episode_id}, {one_line(project, 60) or 'no project'}, {uses} times)"

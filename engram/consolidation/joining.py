@@ -1,0 +1,50 @@
+"""New memories are joined with the others in the order in which they were said, whoever extracted them first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from engram.consolidation.arrivals import SimilarTo, welcome
+from engram.models.store import Store
+from engram.models.unjoined import join_horizon_ms, mark_joined, next_unjoined, rows_of_same_turn, unjoined_rows
+from engram.settings import Settings
+
+
+def join_waiting(
+    store: Store,
+    settings: Settings,
+    similar_to: SimilarTo,
+    bring_up_to_date: Callable[[], None],
+    *,
+    duplicate_cosine: float,
+) -> list[str]:
+    """Compare the memories that wait with those that were said before them; returns a line a change.
+
+    A memory waits while a turn that began before it is still to be extracted or still open. So the result does not
+    depend on the order in which sessions were extracted, nor on how many workers did it.
+
+    Args:
+        store: the open memory.
+        settings: unchanged.
+        similar_to: finds what is alike.
+        bring_up_to_date: embeds memories that changed and loads their vectors.
+        duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
+    """
+    told: list[str] = []
+    horizon_ms = join_horizon_ms(store)
+    while (memory := next_unjoined(store, horizon_ms)) is not None:
+        hidden = unjoined_rows(store) | frozenset(rows_of_same_turn(store, memory.id))
+
+        def similar(
+            row_ids: Sequence[int], least: float, hidden: frozenset[int] = hidden
+        ) -> list[tuple[int, int, float]]:
+            pairs = [pair for pair in similar_to(row_ids, least) if pair[1] not in hidden]
+            return sorted(pairs, key=lambda pair: (-round(pair[2], 4), pair[1]))
+
+        # No session: what it confirms of its memories is looked at after its extraction.
+        lines = welcome(store, settings, "", [memory.id], similar, duplicate_cosine=duplicate_cosine)
+        if lines:
+            bring_up_to_date()
+            told += lines
+        mark_joined(store, memory.id)
+    return told

@@ -1,0 +1,52 @@
+"""Whose each line of a note is: a session's section, a note saved in a project, the line of a memory, or everyone's. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from engram.models.notes import EVERYONE, NOBODY, Owner
+
+#: Folders that Engram alone writes: nobody knows which project text without a mark there came from.
+OWN_FOLDERS = ("daily/", "saved/")
+
+_HEADING = re.compile(r"##?\s+(.*?)\s*")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_SESSION_MARK = re.compile(r"<!-- session (\S{1,200}) -->")
+_SAVED_MARK = re.compile(r"<!-- saved \d\d:\d\d -->")
+#: Files that hold graduated memories, and the heading under which those of one project stand there.
+_GRADUATED = ("MEMORY.md", "archive/")
+_MONTH_OF_PROJECT = re.compile(r"\d{4}-\d\d, (.+)")
+_MEMORY_MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
+
+
+def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
+    """The owner of each line of a note.
+
+    A section goes from a heading of the first or second level to the next one outside code. The mark on the line behind
+    the heading says whose it is: ``session ID``, or ``saved TIME``, where the heading is the project's name. In
+    MEMORY.md the heading ``YYYY-MM, NAME`` says it alone. A line that ends in a memory's mark is that memory's.
+
+    Args:
+        source: the note's name, which says what sections without a mark are.
+        lines: the note's lines.
+    """
+    unmarked = NOBODY if source.startswith(OWN_FOLDERS) else EVERYONE
+    owners: list[Owner] = []
+    current, in_fence = unmarked, False
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if _FENCE.match(line):
+            in_fence = not in_fence
+        heading = None if in_fence else _HEADING.fullmatch(line)
+        if heading:
+            month = _MONTH_OF_PROJECT.fullmatch(heading[1]) if source.startswith(_GRADUATED) else None
+            current = Owner("project", month[1]) if month else _owner_of_section(heading[1], following) or unmarked
+        memory = _MEMORY_MARK.search(line)
+        owners.append(Owner("memory", memory[1]) if memory else current)
+    return owners
+
+
+def _owner_of_section(heading: str, mark: str) -> Owner | None:
+    if session := _SESSION_MARK.fullmatch(mark):
+        return Owner("session", session[1])
+    return Owner("project", heading) if _SAVED_MARK.fullmatch(mark) else None

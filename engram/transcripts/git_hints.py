@@ -1,0 +1,94 @@
+"""What a repository says of itself beside its folder: the address of its remote and its first commit.
+
+Both are hints, never a key: anybody can write a remote's address into a made-up repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+#: How long each call of git may take, in seconds. A history that takes longer has no known first commit.
+GIT_SECONDS = 5.0
+#: Longest address that is kept, in characters.
+MAX_ADDRESS_CHARS = 500
+_SCP_FORM = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!//)(\S+)")
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+#: git runs nothing of the repository's or the user's choosing, asks nobody, and fetches nothing.
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GitHints:
+    """What a repository says of itself."""
+
+    #: Normalised, without credentials; "" where there is none.
+    remote: str = ""
+    #: Hash of the oldest root commit; "" where it is not known, as in a shallow clone.
+    first_commit: str = ""
+
+
+def read_git_hints(root: Path) -> GitHints:
+    """The hints of the repository at ``root``; empty ones outside a repository or without git. Bounded in time."""
+    if not (root / ".git").exists():
+        return GitHints()
+    remote = normal_address(_git(root, "config", "--local", "--get", "remote.origin.url"))
+    is_whole = _git(root, "rev-parse", "--is-shallow-repository") == "false"
+    grafts = _git(root, "rev-parse", "--git-path", "info/grafts")
+    if not is_whole or (root / grafts).exists():
+        return GitHints(remote)
+    roots = _git(root, "rev-list", "--max-parents=0", "HEAD").split()
+    return GitHints(remote, roots[-1] if roots and _COMMIT.fullmatch(roots[-1]) else "")
+
+
+def normal_address(address: str) -> str:
+    """One form for all ways to write a remote: ``host/path`` in lower case host, without user, password and ``.git``.
+
+    A local path stays a path. "" for what is no address.
+    """
+    address = address.strip()
+    if not address or len(address) > MAX_ADDRESS_CHARS or any(ord(char) < 32 for char in address):
+        return ""
+    if "://" in address:
+        try:
+            parts = urlsplit(address)
+            host, port = (parts.hostname or "").lower(), parts.port
+        except ValueError:
+            return ""
+        is_usual = port in (None, 22, 80, 443, 9418)
+        found = f"{host}{'' if is_usual else f':{port}'}/{parts.path.strip('/')}" if host else parts.path
+    elif match := _SCP_FORM.fullmatch(address):
+        found = f"{match[1].lower()}/{match[2].strip('/')}"
+    else:
+        found = address
+    return found.rstrip("/").removesuffix(".git")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """What git prints; "" where it fails or takes too long."""
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | _ENVIRONMENT
+    try:
+        done = subprocess.run(
+            ["git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-C", str(root), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            env=environment,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace").strip()

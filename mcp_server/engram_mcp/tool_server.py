@@ -1,0 +1,127 @@
+"""Tools alone over stdio: no prompts, no resources, and an end whenever Claude Code goes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from mcp import types
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+
+from engram.errors import BadRequest, EngramError
+from engram.redaction.display import visible
+from engram_mcp.signature import check_arguments, schema_of
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: what the model is told of it, and what it does."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    work: Callable[..., str]
+    meta: Mapping[str, Any] | None = None
+
+
+class ToolServer:
+    """An MCP server that has tools and nothing else."""
+
+    def __init__(self, name: str, instructions: str) -> None:
+        """Tools are added by the decorator ``tool``."""
+        self._name = name
+        self._instructions = instructions
+        self.tools: dict[str, Tool] = {}
+
+    def tool(self, *, is_always_loaded: bool = False) -> Callable[[Callable[..., str]], Callable[..., str]]:
+        """Make a tool of a function: its name, its docstring and its signature are what the model is told."""
+
+        def add(work: Callable[..., str]) -> Callable[..., str]:
+            meta = {"anthropic/alwaysLoad": True} if is_always_loaded else None
+            self.tools[work.__name__] = Tool(work.__name__, inspect.getdoc(work) or "", schema_of(work), work, meta)
+            return work
+
+        return add
+
+    def run(self) -> None:
+        """Serve over stdin and stdout until the other side closes them."""
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        server: Server[Any] = Server(
+            self._name, version=_version(), instructions=self._instructions,
+            on_list_tools=self._list, on_call_tool=self._call,
+        )  # fmt: skip
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    async def _list(
+        self, _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=tool.name,
+                    description=tool.description,
+                    input_schema=dict(tool.input_schema),
+                    _meta=None if tool.meta is None else dict(tool.meta),
+                )
+                for tool in self.tools.values()
+            ]
+        )
+
+    async def _call(self, _: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+        text, is_error = await asyncio.to_thread(self.answer, params.name, params.arguments or {})
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
+
+    def answer(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        """The text of a tool's answer, and whether it is an error."""
+        try:
+            return _shown(self._work(name, arguments)), False
+        except EngramError as error:
+            return _shown(str(error)), True
+        finally:
+            # The start switched it off; see ``main``.
+            gc.enable()
+
+    def _work(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Call a tool. This is the edge: errors that are not Engram's own are told by their kind alone."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise BadRequest(f"there is no tool {name[:60]!r}")
+        logger.info("action=tool name=%s pid=%d", name, os.getpid())
+        try:
+            return tool.work(**check_arguments(tool.input_schema, arguments))
+        except EngramError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            logger.exception("action=tool name=%s error=%s", name, kind)
+            raise EngramError(
+                f"memory failed ({kind}); go on without it, and tell the user to run 'engram doctor'"
+            ) from error
+
+
+def _shown(text: str) -> str:
+    """An answer without hidden characters and secrets; what is stored may be older than a rule."""
+    # Not above: the rules take a while to load, and the server's first answer needs none.
+    from engram.redaction import redact
+
+    return visible(redact(text), keep_lines=True)
+
+
+def _version() -> str:
+    try:
+        return version("engram-recall")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,200 @@
+"""A project's folder that was renamed or moved: joined where both hints agree and the former folder is gone, else not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.embedding.hashed import HashedEmbedder
+from engram.ingest.folder import scope_of_folder
+from engram.ingest.moves import find_moves, join_moved, read_hints
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, new_episode_id
+from engram.models.project_folders import list_hints
+from engram.models.sessions import ProjectRow, list_projects
+from engram.models.store import Store
+from engram.search.embed import embed_missing
+from engram.search.service import Query, Searcher
+from engram.settings import Settings
+from engram.transcripts.git_hints import GitHints, normal_address, read_git_hints
+
+REMOTE = "https://someone:a-token@Code.Example/team/harbor.git"
+FACT = "The parser keeps its cursor in the database"
+
+MakeRepository = Callable[..., Path]
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git as somebody without settings."""
+    environment = {
+        "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b.example", "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b.example", "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+        "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, env=environment)
+
+
+@pytest.fixture
+def make_repository(tmp_path: Path) -> MakeRepository:
+    """Makes a repository with one commit of its own and a remote."""
+
+    def make(name: str, remote: str = REMOTE, message: str = "") -> Path:
+        folder = tmp_path / "work" / name
+        folder.mkdir(parents=True)
+        git(folder, "init", "-q")
+        git(folder, "commit", "-q", "--allow-empty", "-m", message or name)
+        git(folder, "remote", "add", "origin", remote)
+        return folder
+
+    return make
+
+
+def project_of(store: Store, settings: Settings, folder: Path) -> ProjectRow:
+    """The project of a folder, made where it is new."""
+    found = scope_of_folder(store, settings, str(folder), make=True).project
+    assert found is not None
+    return found
+
+
+def keep(store: Store, project: ProjectRow, text: str = FACT) -> Episode:
+    """A memory of a project."""
+    with store.writing():
+        return add_episode(store, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+
+
+def test_a_renamed_folder_joins_its_project_by_itself_and_finds_its_memories(
+    store: Store, settings: Settings, make_repository: MakeRepository
+) -> None:
+    folder = make_repository("harbor")
+    former = project_of(store, settings, folder)
+    kept = keep(store, former)
+    embedder = HashedEmbedder()
+    embed_missing(store, embedder, 10)
+    searcher = Searcher(store, settings, embedder=embedder)
+    searcher.refresh()
+    assert read_hints(store) == 1
+    moved = folder.rename(folder.with_name("harbour"))
+    new = project_of(store, settings, moved)
+    later = keep(store, new, "The parser reads the whole file, cursor or not")
+    embed_missing(store, embedder, 10)
+    searcher.refresh()
+
+    read_hints(store)
+    assert join_moved(store) == ["harbor"]
+
+    assert [one.name for one in list_projects(store)] == ["harbor"]
+    assert project_of(store, settings, moved) == project_of(store, settings, moved / "sub") == former
+    searcher.refresh()
+    found = searcher.recall(Query("Where does the parser keep its cursor?", project_id=former.id, with_global=False))
+    assert {hit.id for hit in found} == {kept.episode_id, later.episode_id}
+    assert all(hit.cosine is not None for hit in found)
+    assert join_moved(store) == []
+
+
+def test_a_project_may_move_twice(store: Store, settings: Settings, make_repository: MakeRepository) -> None:
+    folder = make_repository("harbor")
+    former = project_of(store, settings, folder)
+    for name in ("second", "third"):
+        read_hints(store)
+        folder = folder.rename(folder.with_name(name))
+        project_of(store, settings, folder)
+        read_hints(store)
+        assert join_moved(store) == ["harbor"]
+
+    assert project_of(store, settings, folder) == former
+
+
+@pytest.mark.parametrize("claim", ["remote", "history", "both while the other is there", "nothing"])
+def test_a_made_up_folder_that_claims_another_ones_remote_or_history_joins_nothing(
+    store: Store, settings: Settings, make_repository: MakeRepository, claim: str, tmp_path: Path
+) -> None:
+    folder = make_repository("harbor")
+    keep(store, project_of(store, settings, folder))
+    read_hints(store)
+    if claim in ("history", "both while the other is there"):
+        made_up = tmp_path / "work" / "made-up"
+        git(tmp_path, "clone", "-q", str(folder), str(made_up))
+        git(made_up, "remote", "set-url", "origin", REMOTE if claim != "history" else "https://else.example/x")
+    else:
+        made_up = make_repository("made-up", REMOTE if claim == "remote" else "https://else.example/x")
+    if "is there" not in claim:
+        folder.rename(tmp_path / "put-away")
+    other = project_of(store, settings, made_up)
+    read_hints(store)
+
+    assert join_moved(store) == []
+    assert project_of(store, settings, made_up) == other
+    proposed = [(move.former.project.name, move.present.project.name, move.is_certain) for move in find_moves(store)]
+    assert proposed == ([("harbor", "made-up", False)] if claim in ("remote", "history") else [])
+
+
+def test_of_two_folders_that_fit_none_joins(
+    store: Store, settings: Settings, make_repository: MakeRepository, tmp_path: Path
+) -> None:
+    folder = make_repository("harbor")
+    project_of(store, settings, folder)
+    read_hints(store)
+    for name in ("one", "other"):
+        git(tmp_path, "clone", "-q", str(folder), str(tmp_path / "work" / name))
+        git(tmp_path / "work" / name, "remote", "set-url", "origin", REMOTE)
+    folder.rename(tmp_path / "put-away")
+    for name in ("one", "other"):
+        project_of(store, settings, tmp_path / "work" / name)
+    read_hints(store)
+
+    assert join_moved(store) == []
+    assert len(find_moves(store)) == 2
+
+
+def test_credentials_are_not_kept(store: Store, settings: Settings, make_repository: MakeRepository) -> None:
+    project_of(store, settings, make_repository("harbor"))
+
+    read_hints(store)
+
+    (hints,) = list_hints(store)
+    assert hints.remote == "code.example/team/harbor"
+    assert len(hints.first_commit) == 40
+
+
+def test_a_shallow_clone_has_no_first_commit(make_repository: MakeRepository, tmp_path: Path) -> None:
+    folder = make_repository("harbor")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "second")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{folder}", str(tmp_path / "shallow"))
+
+    assert read_git_hints(folder).first_commit
+    assert read_git_hints(tmp_path / "shallow").first_commit == ""
+    assert read_git_hints(tmp_path) == GitHints()
+
+
+def test_nothing_that_a_repository_names_is_run(make_repository: MakeRepository, tmp_path: Path) -> None:
+    folder = make_repository("harbor")
+    git(folder, "config", "core.fsmonitor", f"touch {tmp_path}/ran")
+    git(folder, "config", "core.sshCommand", f"touch {tmp_path}/ran")
+    git(folder, "config", "alias.rev-list", f"!touch {tmp_path}/ran")
+
+    assert read_git_hints(folder).first_commit
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "normal"),
+    [
+        ("git@Code.Example:team/harbor.git", "code.example/team/harbor"),
+        ("ssh://git@code.example:22/team/harbor", "code.example/team/harbor"),
+        ("https://u:p@code.example/team/harbor.git/", "code.example/team/harbor"),
+        ("https://code.example:8443/team/harbor", "code.example:8443/team/harbor"),
+        ("/srv/git/harbor.git", "/srv/git/harbor"),
+        ("file:///srv/git/harbor.git", "/srv/git/harbor"),
+        ("", ""),
+        ("https://[bad", ""),
+        ("a\nb", ""),
+    ],
+)
+def test_all_ways_to_write_a_remote_are_one(address: str, normal: Any) -> None:
+    assert normal_address(address) == normal

@@ -1,0 +1,117 @@
+"""A watcher that died is said everywhere: by memory_status, by the briefing, by status and doctor. Real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.models.store import open_store
+from engram.recollection.client import ask_worker
+from engram.reports.health import MAX_LAG_SECONDS, take_vitals
+from engram.reports.processes import is_held
+from engram.settings import Settings
+from engram_hooks.block import link_interpreter, settings_block
+from engram_mcp import tools
+from engram_mcp.access import Access
+
+PATIENCE_SECONDS = 60
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    made.places.prepare()
+    made.projects_folder.mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def start(settings: Settings) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
+    """Starts ``engram watch`` or ``engram work``; none is left behind."""
+    processes = []
+
+    def begin(command: str) -> subprocess.Popen[bytes]:
+        environment = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed"}
+        process = subprocess.Popen([sys.executable, "-P", "-m", "engram.cli.main", command], env=environment)
+        processes.append(process)
+        return process
+
+    yield begin
+    for process in processes:
+        process.kill()
+        process.wait(PATIENCE_SECONDS)
+
+
+def briefing(settings: Settings, folder: Path) -> str:
+    """What the hook of a new session prints."""
+    link_interpreter(settings.places)
+    command = settings_block(interpreter=sys.executable)["hooks"]["SessionStart"][0]["hooks"][0]["command"]
+    payload = {
+        "hook_event_name": "SessionStart", "session_id": str(uuid.uuid4()), "cwd": str(folder), "source": "startup",
+    }  # fmt: skip
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, check=True,
+        env={"PATH": os.environ["PATH"], "ENGRAM_HOME": str(settings.home)},
+    )  # fmt: skip
+    return done.stdout.decode()
+
+
+def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
+    settings: Settings, start: Callable[[str], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    start("work")
+    watcher = start("watch")
+    wait_until(lambda: is_held(settings.places.watcher_lock))
+    wait_until(lambda: ask_worker(settings.places, {"op": "status"}) is not None)
+    access = Access(settings, str(tmp_path))
+
+    assert "watcher: running, pid" in tools.status(access)
+    assert "watcher" not in briefing(settings, tmp_path)
+
+    watcher.kill()
+    watcher.wait(PATIENCE_SECONDS)
+
+    assert "worker: running, pid" in tools.status(access)
+    assert "watcher: it is not running" in tools.status(access)
+    assert "its watcher is not running; the user starts it with `engram up`" in briefing(settings, tmp_path)
+
+
+def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> None:
+    from engram.models.work import make_due, note_failure
+
+    unread = settings.projects_folder / "slug" / f"{uuid.uuid4()}.jsonl"
+    unread.parent.mkdir()
+    unread.write_text("{}\n")
+    long_ago = time.time() - 2 * MAX_LAG_SECONDS
+    os.utime(unread, (long_ago, long_ago))
+    with open_store(settings.places.memory_db) as store:
+        with store.writing():
+            make_due(store, "extract", "s-1", store.now_ms() - 3 * 1000 * MAX_LAG_SECONDS)
+        note_failure(store, "embed", "the model is broken")
+        troubles = {one.about: one for one in take_vitals(store, settings).troubles()}
+
+    assert set(troubles) == {"watcher", "worker", "ingest", "extract", "embed"}
+    assert (troubles["ingest"].is_broken, troubles["embed"].is_broken) == (False, True)
+    told = tools.status(Access(settings, str(tmp_path)))
+    assert "ingest: is 0.3 h behind" in told
+    assert "extract: is 0.5 h behind" in told
+    assert "embed: the model is broken" in told
+    command = [sys.executable, "-P", "-m", "engram.cli.main", "doctor", "--json"]
+    checks = json.loads(subprocess.run(command, capture_output=True, check=False).stdout)["checks"]
+    said = {one["name"]: one["detail"] for one in checks}
+    assert {f"stage {name}": troubles[name].text for name in ("ingest", "extract", "embed")}.items() <= said.items()

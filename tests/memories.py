@@ -1,0 +1,117 @@
+"""The memories of a store in a form that two runs over the same transcripts have in common."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engram.models.episode_history import history_of
+from engram.models.episodes import Episode, all_episodes, evidence_of
+from engram.models.extractions import WITHDRAWN
+from engram.models.store import Store
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class KeptMemory:
+    """A memory as it was extracted, whatever joined it since: the same in every run over the same transcripts."""
+
+    slot: str
+    session_id: str
+    project: str
+    kind: str
+    scope: str
+    voice: str
+    importance: str
+    extractor: str
+    summary: str
+    content: str
+    facts: tuple[str, ...]
+    created_at_ms: int
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JoinedMemory:
+    """What became of it: joined, replaced, confirmed."""
+
+    slot: str
+    status: str
+    summary: str
+    content: str
+    #: The slot of the memory that it was merged into, or that replaced it.
+    superseded_by: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoriesFingerprint:
+    """All automatic memories of a store, without row ids, random ids and times of keeping."""
+
+    kept: tuple[KeptMemory, ...]
+    joined: tuple[JoinedMemory, ...]
+
+
+def memories_fingerprint(store: Store) -> MemoriesFingerprint:
+    """The automatic memories of a store; what an extraction withdrew again is left out.
+
+    ``kept`` must agree between any two runs over the same transcripts. ``joined`` depends on which memory of another
+    session was there first (docs/extraction.md); compare it where the sessions came in the same order.
+    """
+    kept, joined = [], []
+    automatic = [episode for episode in all_episodes(store) if episode.source == "auto"]
+    slot_of_id = {episode.episode_id: episode.slot or "" for episode in automatic}
+    for episode in automatic:
+        if _is_withdrawn(store, episode):
+            continue
+        raw, evidence_count = _as_extracted(store, episode)
+        evidence = tuple(row.uuid for row in evidence_of(store, episode.id))
+        kept.append(
+            KeptMemory(
+                slot=episode.slot or "",
+                session_id=episode.session_id,
+                project=episode.project,
+                kind=episode.kind,
+                scope=episode.scope,
+                voice=episode.voice,
+                importance=raw["importance"],
+                extractor=episode.extractor,
+                summary=raw["summary"],
+                content=raw["content"],
+                facts=tuple(raw["facts"]),
+                created_at_ms=episode.created_at_ms,
+                evidence=evidence[:evidence_count],
+            )
+        )
+        joined.append(
+            JoinedMemory(
+                slot=episode.slot or "",
+                status=episode.status,
+                summary=episode.summary,
+                content=episode.content,
+                superseded_by=slot_of_id.get(episode.superseded_by, episode.superseded_by),
+                evidence=evidence,
+            )
+        )
+    return MemoriesFingerprint(kept=tuple(sorted(kept)), joined=tuple(sorted(joined)))
+
+
+def _is_withdrawn(store: Store, episode: Episode) -> bool:
+    """True where an extraction archived the memory, since the session's turns no longer give it."""
+    if episode.status != "archived":
+        return False
+    reasons = [
+        change.reason for change in history_of(store, episode.episode_id) if change.after.get("status") == "archived"
+    ]
+    return bool(reasons) and reasons[-1] in WITHDRAWN
+
+
+def _as_extracted(store: Store, episode: Episode) -> tuple[dict[str, Any], int | None]:
+    """The fields before anything but an extraction changed them, and how many entries it rested on then."""
+    raw = asdict(episode)
+    evidence_count: int | None = None
+    for change in reversed(history_of(store, episode.episode_id)):
+        if change.action == "evidence":
+            evidence_count = int(change.before["count"])
+        elif change.action != "extract":
+            raw |= {name: value for name, value in change.before.items() if name in raw}
+    return raw, evidence_count
