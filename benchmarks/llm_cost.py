@@ -1,7 +1,7 @@
 """What the extractor with a language model would cost: ``python benchmarks/llm_cost.py CORPUS [--caps]``.
 
 CORPUS holds folders that each work as a Claude configuration folder. Nothing is sent anywhere: a stand-in for the
-server answers with one memory for every third text, counts a token for every four characters, and searches every byte
+server answers with one memory for every third text, at most eight, counts a token for every four characters, and searches every byte
 that it gets for things that redaction must have taken out. ``live`` extracts as the worker does while somebody works
 (after 5 messages, then every 15), ``import`` extracts whole sessions at once, ``reword`` asks for better words for what the
 local extractor keeps of them. ``--caps`` keeps the default caps and says how much was left to the local extractor.
@@ -27,7 +27,9 @@ from engram.extraction.budget import Budget, price_of
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.extraction.protocol import ExtractionContext
+from engram.extraction.openai_provider import OpenAIProvider
+from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.request import MAX_MEMORIES
 from engram.extraction.rewording import Rewriter
 from engram.ingest.service import ingest_all
 from engram.models.episodes import Episode, new_episode_id
@@ -40,7 +42,7 @@ from engram.transcripts.record import Turn
 
 CHARACTERS_A_TOKEN = 4
 MODELS = ("gpt-4.1-nano", "gpt-4.1-mini", "gpt-4o-mini", "gpt-5-nano", "gpt-5-mini")
-_ENTRY = re.compile(r"^\[(e\d+)\] (?:user|assistant): (.*)$", re.MULTILINE)
+_ENTRY = re.compile(r"^\[(e\d+)\] (?:user|assistant)(?: [\d-]+ [\d:]+)?: (.*)$", re.MULTILINE)
 _LINE = re.compile(r"^\[(m\d+)\] .*the line now: (.*)$", re.MULTILINE)
 _SECRET = re.compile(
     rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|AKIA[A-Z0-9]{16}|sk-[A-Za-z0-9]{40,}|-----BEGIN [A-Z ]*PRIVATE KEY)"
@@ -60,7 +62,7 @@ class StandIn:
             answer = json.dumps({"memories": [_wording(*one) for one in lines]})
         else:
             entries = _ENTRY.findall(asked["input"][1]["content"])
-            memories = [_memory(*one) for one in entries[::3]][:20]
+            memories = [_memory(*one) for one in entries[::3]][:MAX_MEMORIES]
             answer = json.dumps({"memories": memories, "rolling_summary": text[-480:]})
         used = len(text) // CHARACTERS_A_TOKEN, len(answer) // CHARACTERS_A_TOKEN
         self.calls += 1
@@ -74,8 +76,9 @@ class StandIn:
 def _memory(short: str, text: str) -> dict[str, Any]:
     words = text.split()
     return {
-        "kind": "fact", "summary": " ".join(words[:24]) or "-", "content": " ".join(words[:60]), "entities": words[:4],
-        "importance": "normal", "scope": "project", "evidence": [short],
+        "action": "new", "target": None, "kind": "fact", "summary": " ".join(words[:30]) or "-",
+        "passages": [" ".join(words[:60])], "entities": words[:6], "importance": "normal", "scope": "project",
+        "evidence": [short],
     }  # fmt: skip
 
 
@@ -126,6 +129,7 @@ def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
             context = dataclasses.replace(
                 context, rolling_summary=extractor.rolling_summary,
                 known=(*context.known, *(one.summary for one in found))[-20:],
+                own=(*context.own, *(NearMemory(one.summary) for one in found))[-20:],
             )  # fmt: skip
             kept += len(found)
             local += sum(bool(one.extractor) for one in found)
@@ -151,9 +155,8 @@ def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
 def reword(store: Store, settings: Settings) -> dict[str, Any]:
     """Ask for better words for every memory of the local extractor that is good enough; nothing is stored."""
     server = StandIn()
-    model = LanguageModel(
-        settings, Budget(store, settings), api_key="none", transport=httpx2.MockTransport(server)
-    )  # fmt: skip
+    provider = OpenAIProvider(settings, api_key="none", transport=httpx2.MockTransport(server))
+    model = LanguageModel(provider, Budget(store, settings))
     rewriter, reworded = Rewriter(model), 0
     kept = [one for session in list_sessions(store) for one in _local_memories(store, session)]
     good = [one for one in kept if one.quality >= LEAST_QUALITY]

@@ -89,27 +89,48 @@ def longmemeval(
               help="Prompts, JSON lines: then --run gets what would be injected for them (default: none).")  # fmt: skip
 @click.option("--memories", type=_FILE, metavar="FILE", default=None,
               help="Gold memories, JSON lines, to say how many prompts were served (default: none).")  # fmt: skip
+@click.option("--answers", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", default=None,
+              help="Make the memories by a language model's recorded answers; missing ones are written here to be "
+              "answered (default: by the local extractor).")  # fmt: skip
+@click.option("--kept", type=click.Path(path_type=Path), metavar="FILE", default=None,
+              help="With --answers: write every memory here, a JSON line each (default: not written).")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1, 200), default=40, show_default=True, metavar="N",
               help="Most hits for a question.")  # fmt: skip
 @click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: not).")
 @_common
 @pass_workspace
 def code(
-    workspace: Workspace, corpus: Path, questions: Path, prompts: Path | None, memories: Path | None, limit: int,
-    ablation: bool, as_json: bool, run_file: Path | None, no_model: bool, keep: Path | None,
+    workspace: Workspace, corpus: Path, questions: Path, prompts: Path | None, memories: Path | None,
+    answers: Path | None, kept: Path | None, limit: int, ablation: bool, as_json: bool, run_file: Path | None,
+    no_model: bool, keep: Path | None,
 ) -> None:  # fmt: skip
-    """Questions over coding sessions, by `engram search`; with --prompts what the hook would inject.
+    """Questions over coding sessions, by `engram search`; with --prompts what the hook would inject; with --answers
+    what a language model's recorded answers make of the sessions.
 
     Example: engram bench code --corpus corpus --questions questions.jsonl --run run.jsonl
     """
     from engram.cli import bench_runs
     from engram.cli.bench_report import report, write_lines
 
+    if answers is not None:
+        from engram.cli.bench_answers import run_answers
+
+        lines, memory_lines, figures = run_answers(
+            workspace, corpus, questions, answers, prompts=prompts, no_model=no_model, keep=keep
+        )
+        if kept is not None:
+            write_lines(kept, memory_lines)
+        if prompts is not None:
+            figures |= bench_runs.count_prompts(lines, prompts, memories)
+            if run_file is not None:
+                write_lines(run_file, lines)
+        _report_figures("Code answers", figures, as_json)
+        return
     if prompts is not None:
         lines = bench_runs.run_prompts(workspace, corpus, prompts, no_model=no_model, keep=keep)
         if run_file is not None:
             write_lines(run_file, lines)
-        _report_prompts(bench_runs.count_prompts(lines, prompts, memories), as_json)
+        _report_figures("Code prompts", bench_runs.count_prompts(lines, prompts, memories), as_json)
         return
     runs = bench_runs.run_code(
         workspace, corpus, questions, no_model=no_model, keep=keep, limit=limit, ablation=ablation
@@ -145,10 +166,10 @@ def _flat(found: dict[str, Any]) -> list[tuple[str, object]]:
     return rows
 
 
-def _report_prompts(figures: dict[str, Any], as_json: bool) -> None:
+def _report_figures(name: str, figures: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print_json({"bench": "Code prompts", **figures})
+        print_json({"bench": name, **figures})
         return
     printer: Callable[[str], None] = click.echo
-    for name, value in figures.items():
-        printer(f"{name}: {value}")
+    for label, value in figures.items():
+        printer(f"{label}: {value}")

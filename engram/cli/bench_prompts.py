@@ -17,6 +17,7 @@ from engram.models.joining import join_projects
 from engram.models.sessions import list_sessions
 from engram.models.store import Store
 from engram.recollection.service import RecollectionService
+from engram.search.service import Searcher
 from engram.settings import Settings
 
 
@@ -36,18 +37,27 @@ def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[s
     """A line a prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
     lines: list[dict[str, Any]] = []
     for project, some in prompts.items():
-        with homes.memory(f"{project}-prompts", _as_one_project(corpus / project)) as (store, searcher):
+        with homes.memory(f"{project}-prompts", as_one_project(corpus / project)) as (store, searcher):
             extract_all(store, homes.settings, homes.embedder)
             searcher.refresh()
-            service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
-            folder = _usual_folder(store)
-            for number, one in enumerate(some):
-                bites = list(_bites(store, service, one["prompt"], f"bench-{secrets.token_hex(4)}-{number}", folder))
-                lines.append({"id": one["id"], "bites": bites})
+            lines += inject_for(homes, store, searcher, some)
     return lines
 
 
-def _as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
+def inject_for(
+    homes: Homes, store: Store, searcher: Searcher, prompts: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """A line a prompt of one project, over the memories that are there."""
+    lines = []
+    service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
+    folder = _usual_folder(store)
+    for number, one in enumerate(prompts):
+        bites = list(_bites(store, service, one["prompt"], f"bench-{secrets.token_hex(4)}-{number}", folder))
+        lines.append({"id": one["id"], "bites": bites})
+    return lines
+
+
+def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
     """Fills a memory with the sessions of several people in one repository: one project, as for its questions."""
     read = read_transcripts(folder)
 

@@ -55,15 +55,17 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
 def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
     from engram.cli.asking import load_model
     from engram.search.pairs import similar_pairs
-    from engram.tasks.runtime import find_rewording
+    from engram.tasks.runtime import find_model_steps
 
     embedder, _ = load_model(workspace)
+    rewording, reconciling = find_model_steps(workspace.settings, store)
     report = run_consolidation(
         store,
         workspace.settings,
         similar=None if embedder is None else partial(similar_pairs, store, embedder.model_id),
         duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
-        rewording=find_rewording(workspace.settings, store),
+        rewording=rewording,
+        reconciling=reconciling,
         is_dry=dry_run,
         is_forced=True,
     )

@@ -16,6 +16,7 @@ from engram.models.unjoined import held_back_rows
 from engram.settings import Settings
 
 if TYPE_CHECKING:
+    from engram.consolidation.reconcile import Reconciling
     from engram.consolidation.rewording import Rewording
 
 #: Notes are read up to this many bytes, so that a user's larger file is left alone.
@@ -43,6 +44,8 @@ class Context:
     duplicate_cosine: float = 0.92
     #: None where no language model is chosen.
     rewording: Rewording | None = None
+    #: None where no language model is chosen.
+    reconciling: Reconciling | None = None
     #: Row ids of memories that came or changed since the last complete run; None to look at all.
     changed: Collection[int] | None = None
     is_dry: bool = False

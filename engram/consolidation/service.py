@@ -12,6 +12,7 @@ from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
 from engram.consolidation.purge import check_unpurged
+from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.truth import supersede_outdated
@@ -49,7 +50,8 @@ class Report:
 
 def consolidate(
     store: Store, settings: Settings, *, similar: Similar | None = None, duplicate_cosine: float = 0.92,
-    rewording: Rewording | None = None, is_dry: bool = False, is_forced: bool = False,
+    rewording: Rewording | None = None, reconciling: Reconciling | None = None, is_dry: bool = False,
+    is_forced: bool = False,
 ) -> Report:  # fmt: skip
     """Tidy up: duplicates, outdated decisions, what was confirmed or went stale, age, packing, MEMORY.md, daily log.
 
@@ -59,12 +61,13 @@ def consolidate(
         similar: pairs of memories whose vectors agree; without it only exact duplicates are found.
         duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
         rewording: finds better words for what was extracted without a language model; None where none is chosen.
+        reconciling: says which memories end or repeat others; None where no language model is chosen.
         is_dry: change nothing, say what would be done.
         is_forced: run also where the last run is younger than the interval, and look at everything: a run that is
             not forced compares only what came or changed since the last complete one.
     """
     if is_dry:
-        context = Context(store, settings, None, similar, duplicate_cosine, rewording, is_dry=True)
+        context = Context(store, settings, None, similar, duplicate_cosine, rewording, reconciling, is_dry=True)
         for _, step in _steps(context, 0):
             step()
         return Report(0, tuple(context.told))
@@ -76,7 +79,7 @@ def consolidate(
     has_finished = False
     try:
         begun = runs.begin_run(store)
-        context = Context(store, settings, begun.id, similar, duplicate_cosine, rewording)
+        context = Context(store, settings, begun.id, similar, duplicate_cosine, rewording, reconciling)
         report = _run(context, begun, since, is_full=is_forced)
         has_finished = report.is_complete
         return report
@@ -121,6 +124,7 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
         ("duplicates", lambda: steps.archive_exact_duplicates(context)),
         ("merge", lambda: steps.merge_near_duplicates(context)),
         ("supersede", lambda: supersede_outdated(context)),
+        ("reconcile", lambda: reconcile(context)),
         ("confirm", lambda: confirm_recent(context, since_ms)),
         ("stale", lambda: mark_stale(context)),
         ("age", lambda: steps.age(context)),

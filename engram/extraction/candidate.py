@@ -13,6 +13,8 @@ SUMMARY_CHARS = 400
 CONTENT_CHARS = 4_000
 #: Most facts a candidate lists.
 MAX_FACTS = 5
+#: Actions of a candidate that put their target out of force.
+ENDING_ACTIONS = ("corrects", "supersedes", "resolves", "retracts")
 
 
 class Kind(StrEnum):
@@ -87,3 +89,11 @@ class Candidate:
     quality: float = 0.0
     #: The extractor that proposed it, where another one stood in; "" for the one that was asked.
     extractor: str = ""
+    #: What it does to ``target``: new (nothing), same, corrects, supersedes, resolves or retracts.
+    action: str = "new"
+    #: Id of the memory that the action is about; "" for a new one.
+    target: str = ""
+    #: Whether the user said, typed or chose any of what it rests on.
+    rests_on_user: bool = False
+    #: When the latest of it was said; 0 where that is not known.
+    said_at_ms: int = 0

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 #: The tag around every text that Engram injects; a message that holds it repeats Engram and is never learned from.
 INJECTION_MARKER = "engram-memories"
+#: Letters by which two forms of one word are the same.
+BEGINNING_LETTERS = 6
 #: Share of the shorter bite's words that the other holds, from which both say the same.
 SAME_SHARE = 0.6
 
@@ -38,6 +40,11 @@ def is_log(text: str) -> bool:
 def content_words(text: str) -> frozenset[str]:
     """Words that carry content, for telling repetitions."""
     return frozenset(w for w in map(str.lower, _WORD.findall(text)) if w not in _STOP and len(w) > 1)
+
+
+def beginnings(words: Iterable[str]) -> frozenset[str]:
+    """Words by their first letters, so that "validates" is found where "validation" was said."""
+    return frozenset(word[:BEGINNING_LETTERS] for word in words)
 
 
 def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:

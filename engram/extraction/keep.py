@@ -45,6 +45,8 @@ class Kept:
     left_out: int = 0
     #: Place of a candidate → row id of the episode that it made or changed.
     row_ids: dict[int, int] = field(default_factory=dict)
+    #: Place of a candidate → its slot, for those that are kept.
+    slots: dict[int, str] = field(default_factory=dict)
 
 
 class Keeper:
@@ -71,12 +73,15 @@ class Keeper:
         kept = Kept()
         slots = set()
         for place, candidate in enumerate(candidates):
+            if candidate.action in ("same", "retracts"):
+                continue
             slot = slot_of(candidate.turn_keys[0], candidate.kind.value, candidate.summary)
             if slot in slots or is_slot_gone(self._store, slot) or self._rests_on_barred(candidate):
                 kept.left_out += 1
                 continue
             slots.add(slot)
             self._keep_one(place, candidate, slot, kept)
+            kept.slots[place] = slot
         for turn in self._turns.values():
             kept.archived += self._archive_others(turn, slots)
         if self._run_id is not None:
@@ -94,8 +99,13 @@ class Keeper:
         queued = [key for key in candidate.turn_keys if is_queued_key(key)]
         return bool(barred_entries(self._store, [*candidate.evidence, *queued]))
 
+    def stored(self, kept: Kept, place: int) -> Episode | None:
+        """The memory that the candidate of a place became, or was already; None where it was left out."""
+        slot = kept.slots.get(place)
+        return None if slot is None else episode_by_slot(self._store, slot)
+
     def _keep_one(self, place: int, candidate: Candidate, slot: str, kept: Kept) -> None:
-        evidence = self._evidence(candidate)
+        evidence = self.evidence(candidate)
         known = episode_by_slot(self._store, slot)
         if known is None:
             made = self._episode(candidate, slot)
@@ -175,7 +185,8 @@ class Keeper:
         evidence = evidence_of(self._store, episode.id)
         return evidence[0].turn_id if evidence else None
 
-    def _evidence(self, candidate: Candidate) -> list[Evidence]:
+    def evidence(self, candidate: Candidate) -> list[Evidence]:
+        """The entries that a candidate rests on."""
         lead = self._turns.get(candidate.turn_keys[0])
         lead_id = lead.id if lead else None
         found = [

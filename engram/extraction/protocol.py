@@ -9,6 +9,25 @@ from typing import Protocol
 from engram.extraction.candidate import Candidate
 from engram.transcripts.record import Turn
 
+#: Begins the reference of a proposal of an earlier part of the same extraction.
+PROPOSAL = "proposal "
+
+
+@dataclass(frozen=True, slots=True)
+class NearMemory:
+    """A memory that is kept already, as an extractor is shown it."""
+
+    summary: str
+    #: Its id; of a proposal that is not stored yet, ``PROPOSAL`` and its number.
+    reference: str = ""
+    kind: str = "fact"
+    #: in force, or in force but not confirmed.
+    state: str = "in force"
+    #: When it was said.
+    at_ms: int = 0
+    #: Pinned or saved by hand: no extractor changes it.
+    is_fixed: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class ExtractionContext:
@@ -28,6 +47,10 @@ class ExtractionContext:
     rolling_summary: str = ""
     #: Row id of the project; None where there is none.
     project_id: int | None = None
+    #: Memories of the session's other turns, oldest first: the answer may refer to them.
+    own: tuple[NearMemory, ...] = ()
+    #: Memories of the project that are near to the turns, the nearest first.
+    near: tuple[NearMemory, ...] = ()
     #: The session's turns before these; only a repeatable extractor is given them.
     before: tuple[Turn, ...] = ()
     #: The session's next turn after these; None where there is none yet.

@@ -10,9 +10,10 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engram.errors import BudgetReached
-from engram.extraction.answer import GROUNDED_SHARE, cleaned, read_object
+from engram.extraction.answer import cleaned, read_object
 from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
 from engram.extraction.gate import content_words, is_own
+from engram.extraction.grounding import GROUNDED_SHARE
 from engram.extraction.labels import MAX_ENTITIES
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
@@ -76,7 +77,7 @@ def read_wordings(text: str) -> WordingAnswer:
     return WordingAnswer(memories=[one for raw in read_object(text) if (one := _proposed(raw)) is not None])
 
 
-_QUESTION = Question("reword", SYSTEM_PROMPT, WordingAnswer, read_wordings)
+_QUESTION = Question("reword", SYSTEM_PROMPT, WordingAnswer.model_json_schema(), read_wordings)
 
 
 class Rewriter:
@@ -89,7 +90,7 @@ class Rewriter:
     @property
     def model_name(self) -> str:
         """The model's name."""
-        return self._model.settings.llm_model
+        return self._model.provider.model
 
     def reword(self, memories: Sequence[Episode]) -> Mapping[str, Wording]:
         """Better words by the memory's id, for those that there are some for. One call.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from engram.embedding.embedder import Embedder
 from engram.errors import Moved
+from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
 from engram.extraction.keep import Keeper, Kept
-from engram.extraction.protocol import ExtractionContext, Extractor
+from engram.extraction.near import nearest
+from engram.extraction.protocol import ExtractionContext, Extractor, NearMemory
 from engram.failpoint import reach
 from engram.ingest.forgotten import without_entries
-from engram.models.episodes import Episode, episodes_of_session, evidence_of
+from engram.models.episodes import Episode, episodes_of_session, evidence_of, living_episodes
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
-from engram.models.sessions import SessionRow, find_session, project_by_id
+from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
 from engram.models.turns import StoredTurn, check_unmoved, mark_extracted, turns_of_session
@@ -23,6 +26,7 @@ from engram.models.work import Work, find_work, finish, note_success
 from engram.settings import Settings
 from engram.transcripts.record import Turn
 
+_IN_FORCE = ("active", "provisional")
 #: Turns of one transaction; bounds memory and how long the write lock is held.
 BATCH_TURNS = 60
 #: Stands for no cap.
@@ -66,7 +70,13 @@ class ExtractReport:
 
 
 def extract_session(
-    store: Store, session_id: str, *, extractor: Extractor, embedder: Embedder | None, settings: Settings
+    store: Store,
+    session_id: str,
+    *,
+    extractor: Extractor,
+    embedder: Embedder | None,
+    settings: Settings,
+    near_sessions: Collection[str] | None = None,
 ) -> ExtractReport:
     """Extract what a session has grown by; a turn that was extracted before updates its own episodes.
 
@@ -75,6 +85,7 @@ def extract_session(
 
     Args:
         embedder: None leaves vectors to the task that embeds what has none.
+        near_sessions: sessions whose memories may be shown to the extractor; None for all of the project.
 
     Raises:
         ExtractionError: the extractor failed; the turns stay due.
@@ -85,7 +96,7 @@ def extract_session(
     tries = 0
     while True:
         try:
-            step = _Step(store, session_id, extractor, embedder, settings)
+            step = _Step(store, session_id, extractor, embedder, settings, near_sessions)
             turns, kept, is_last = step.run()
             report = report.plus(turns, kept)
             tries = 0
@@ -141,6 +152,7 @@ class _Step:
     extractor: Extractor
     embedder: Embedder | None
     settings: Settings
+    near_sessions: Collection[str] | None = None
 
     def run(self) -> tuple[int, Kept, bool]:
         """Number of turns, what was kept of them, and whether nothing is left.
@@ -168,6 +180,14 @@ class _Step:
                     check_unmoved(self.store, turn.id, turn.revision)
             keeper = Keeper(self.store, session, batch.turns, self.extractor.name, self.settings)
             kept = keeper.keep(candidates)
+            applied = apply_actions(
+                self.store,
+                candidates,
+                lambda place: keeper.stored(kept, place),
+                keeper.evidence,
+                None if session.is_global else session.project_id,
+            )
+            kept.updated += applied.changed
             if self.embedder is not None:
                 rows = [("e", kept.row_ids[n], 0, vectors[n]) for n in sorted(kept.row_ids)]
                 put_vectors(self.store, self.embedder.model_id, rows)
@@ -209,14 +229,17 @@ class _Step:
     def _context(self, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._episodes_of_others(turns)
+        own = [e for e in others if e.status in _IN_FORCE]
         return ExtractionContext(
-            project=project.name if project else "",
+            project=_name(project) if project else "",
             is_global=session.is_global,
-            known=tuple(e.summary for e in others if e.status in ("active", "provisional")),
+            known=tuple(e.summary for e in own),
             kept_before=sum(e.source == "auto" for e in others),
             session_cap=self.settings.session_memories,
             rolling_summary=session.rolling_summary,
             project_id=session.project_id,
+            own=tuple(map(_shown, own)),
+            near=tuple(map(_shown, self._near(session, turns))),
         )
 
     def _readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
@@ -225,6 +248,19 @@ class _Step:
         barred = barred_entries(self.store, entries | {turn.turn.key for turn in turns})
         readable = [without_entries(turn.turn, barred) for turn in turns]
         return [turn for turn in readable if turn.said or turn.actions or not barred]
+
+    def _near(self, session: SessionRow, turns: Sequence[StoredTurn]) -> list[Episode]:
+        """The memories of other sessions of the project, and those that hold everywhere, that are near to the turns."""
+        if session.project_id is None and not session.is_global:
+            return []
+        others = [
+            episode
+            for episode in living_episodes(self.store, session.project_id)
+            if episode.session_id != self.session_id
+            and not episode.suspect
+            and (self.near_sessions is None or episode.session_id in self.near_sessions)
+        ]
+        return nearest(others, [turn.turn for turn in turns])
 
     def _repeatable_context(self, session: SessionRow, batch: _Batch) -> ExtractionContext:
         """What the turns before the batch gave, word for word as it was extracted, whatever became of it since."""
@@ -278,3 +314,20 @@ class _Step:
         with self.store.writing():
             if session is None or not has_due_turns(self.store, session.id):
                 finish(self.store, work)
+
+
+def _name(project: ProjectRow) -> str:
+    """The name of a project's folder: the display name can have a number that another memory would not give it."""
+    return re.split(r"[\\/]", project.root.rstrip("\\/"))[-1] or project.name
+
+
+def _shown(episode: Episode) -> NearMemory:
+    """A memory as an extractor is shown it."""
+    return NearMemory(
+        summary=episode.summary,
+        reference=episode.episode_id,
+        kind=episode.kind,
+        state="in force",
+        at_ms=episode.valid_from_ms or episode.created_at_ms,
+        is_fixed=episode.is_pinned or episode.source == "manual",
+    )

@@ -184,6 +184,16 @@ def latest_episodes(
     return select_episodes(store, where, parameters, order="e.created_at_ms DESC, e.id DESC", limit=limit)
 
 
+def living_episodes(store: Store, project_id: int | None) -> list[Episode]:
+    """What is in force in a project: its memories and those that hold everywhere, the oldest first."""
+    return select_episodes(
+        store,
+        "e.status IN ('active', 'provisional') AND (e.project_id IS ? OR e.scope = 'global')",
+        (project_id,),
+        order="e.created_at_ms, e.summary, e.id",
+    )
+
+
 def episodes_around(store: Store, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
     """Episodes before and after a time, the oldest first; of a project and global ones, or of all."""
     where = "1"

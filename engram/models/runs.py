@@ -10,7 +10,7 @@ from typing import Any
 
 from engram.models import episode_changes, episode_history, episode_index, episodes
 from engram.models.episode_history import add_history
-from engram.models.episodes import Episode
+from engram.models.episodes import Episode, Evidence
 from engram.models.packed import pack_text
 from engram.models.store import Store, Value
 from engram.models.uuids import pack_uuid
@@ -131,6 +131,18 @@ def add_merged_evidence(store: Store, kept: Episode, merged: Episode, run_id: in
     if after > before:
         add_history(store, kept.episode_id, "evidence", f"from {merged.episode_id}", {"count": before}, {"count": after},
                     run_id=run_id)  # fmt: skip
+
+
+def add_seen_evidence(
+    store: Store, episode: Episode, evidence: Sequence[Evidence], reason: str, run_id: int | None
+) -> bool:
+    """Add entries to what a memory rests on, logged so that it can be taken back; whether any was new. Inside ``writing``."""
+    before = int(store.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (episode.id,)))
+    episode_changes.add_evidence(store, episode.id, [entry for entry in evidence if entry.uuid])
+    after = int(store.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (episode.id,)))
+    if after > before:
+        add_history(store, episode.episode_id, "evidence", reason, {"count": before}, {"count": after}, run_id=run_id)
+    return after > before
 
 
 def drop_evidence_beyond(store: Store, row_id: int, count: int) -> None:

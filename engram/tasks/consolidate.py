@@ -40,6 +40,7 @@ def tidy(runtime: Runtime) -> bool:
         similar=None if embedder is None else partial(similar_pairs, runtime.store, embedder.model_id),
         duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
         rewording=runtime.rewording,
+        reconciling=runtime.reconciling,
     )
     if report.has_run:
         note_success(runtime.store, "consolidate", seen=1, done=len(report.lines))

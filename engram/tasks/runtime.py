@@ -17,6 +17,7 @@ from engram.tasks.api_key import find_api_key
 from engram.tasks.lane import HeavyLane
 
 if TYPE_CHECKING:
+    from engram.consolidation.reconcile import Reconciling
     from engram.consolidation.rewording import Rewording
     from engram.embedding.embedder import Embedder
     from engram.extraction.protocol import Extractor
@@ -40,6 +41,8 @@ class Runtime:
     extractor: Extractor | None = None
     #: None where no language model is chosen.
     rewording: Rewording | None = None
+    #: None where no language model is chosen.
+    reconciling: Reconciling | None = None
     redact: Callable[..., str] = redact
     lane: HeavyLane = field(default_factory=HeavyLane)
     #: Steady time at which it was laid on, in seconds.
@@ -100,7 +103,7 @@ def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool =
     recollection = RecollectionService(store, searcher, settings, embedder=embedder)
     extractor = _make_extractor(settings, store)
     return Runtime(
-        settings, store, searcher, recollection, embedder, extractor, rewording_by(extractor),
+        settings, store, searcher, recollection, embedder, extractor, rewording_by(extractor), reconciling_by(extractor),
         started_seconds=store.clock.steady_seconds(),
     )  # fmt: skip
 
@@ -156,6 +159,17 @@ def rewording_by(extractor: Extractor | None) -> Rewording | None:
     return Rewriter(model)
 
 
-def find_rewording(settings: Settings, store: Store) -> Rewording | None:
-    """The same for a process that is no worker."""
-    return rewording_by(_make_extractor(settings, store)) if settings.extractor == "openai" else None
+def reconciling_by(extractor: Extractor | None) -> Reconciling | None:
+    """What says which memories end or repeat others: the language model of the extractor; None where it has none."""
+    model = getattr(extractor, "model", None)
+    if model is None:
+        return None
+    from engram.extraction.reconcile import Reconciler
+
+    return Reconciler(model)
+
+
+def find_model_steps(settings: Settings, store: Store) -> tuple[Rewording | None, Reconciling | None]:
+    """Both for a process that is no worker."""
+    extractor = None if settings.extractor in ("off", "local") else _make_extractor(settings, store)
+    return rewording_by(extractor), reconciling_by(extractor)

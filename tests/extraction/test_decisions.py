@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.answer import Answer, ProposedMemory, candidates_of
+from engram.extraction.answer import Answer, ProposedMemory
 from engram.extraction.candidate import Scope, Voice
+from engram.extraction.grounding import candidates_of
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import request_text
@@ -142,14 +144,16 @@ def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
     assert session is not None
     turns = [turn.turn for turn in turns_of_session(store, session.id)]
     text, ids = request_text(turns, ExtractionContext(project="demo"))
-    by_role = {role: [one for one, (_, said) in ids.items() if said.role is role] for role in Role}
+    by_role = {role: [one for one, (_, said) in ids.said.items() if said.role is role] for role in Role}
 
-    assert f"[{by_role[Role.CHOSEN][0]}] chosen: Where shall the ledger live? → SQLite file" in text
-    assert f"[{by_role[Role.PROPOSED][0]}] assistant: Where shall the ledger live?" in text
+    said_at = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+    chosen_line = rf"\[{by_role[Role.CHOSEN][0]}\] chosen {said_at}: Where shall the ledger live\? → SQLite file"
+    assert re.search(chosen_line, text)
+    assert re.search(rf"\[{by_role[Role.PROPOSED][0]}\] assistant {said_at}: Where shall the ledger live\?", text)
 
     def propose(*evidence: str) -> tuple[Voice, Scope]:
         memory = ProposedMemory(
-            kind="decision", summary="The ledger shall live in a SQLite file", content="", entities=[],
+            kind="decision", summary="The ledger shall live in a SQLite file", entities=[],
             importance="high", scope="global", evidence=list(evidence),
         )  # fmt: skip
         answer = Answer(memories=[memory], rolling_summary="")

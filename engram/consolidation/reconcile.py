@@ -1,0 +1,139 @@
+"""Where a language model is chosen, it says which memories of a project end or repeat others; rules decide what it may."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from engram.consolidation.context import Context
+from engram.consolidation.truth import words_of
+from engram.errors import ExtractionError
+from engram.models import episode_changes, runs
+from engram.models.contradictions import note_contradiction
+from engram.models.episodes import Episode
+
+logger = logging.getLogger(__name__)
+
+#: Telling words that two memories share at least, for one to say anything of the other.
+MIN_SHARED_WORDS = 2
+_REASONS = {"corrects": "corrects it", "supersedes": "says how it is now", "resolves": "says how it was resolved"}
+
+
+class Related(Protocol):
+    """What a later memory does to an earlier one."""
+
+    @property
+    def newer(self) -> Episode:
+        """The later one."""
+
+    @property
+    def action(self) -> str:
+        """same, corrects, supersedes or resolves."""
+
+    @property
+    def older(self) -> Episode:
+        """The earlier one."""
+
+
+class Reconciling(Protocol):
+    """Compares memories; what it is asked counts against the caps of the extractor."""
+
+    def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> Sequence[Related]:
+        """Which memories end or repeat others. Raises ExtractionError where nobody can be asked now."""
+
+
+def reconcile(context: Context) -> None:
+    """Ask about the memories of each project of which some came or changed since the last run.
+
+    Where the model cannot be asked, the next complete comparison tries again. Nothing is asked in a dry run.
+    """
+    if context.reconciling is None or context.is_dry:
+        return
+    projects = sorted({e.project_id for e in context.living() if e.project_id is not None})
+    for project_id in projects:
+        context.check_time()
+        memories = [e for e in context.living() if e.project_id == project_id and e.scope == "project"]
+        new = frozenset(e.id for e in memories if context.changed is None or e.id in context.changed)
+        if not new:
+            continue
+        try:
+            relations = context.reconciling.relate(memories, new)
+        except ExtractionError as error:
+            logger.info("action=reconcile failed=%s", error)
+            continue
+        for relation in relations:
+            _apply(context, relation)
+
+
+def _apply(context: Context, relation: Related) -> None:
+    older, newer = relation.older, relation.newer
+    if _said_at(newer) < _said_at(older) or not _is_about_the_same(newer, older) or older.suspect or newer.suspect:
+        return
+    if relation.action == "same":
+        _archive_repeated(context, older, newer)
+        return
+    reason = _REASONS[relation.action]
+    if older.is_pinned or older.source == "manual" or (older.voice == "user" and newer.voice != "user"):
+        with context.store.writing():
+            if context.current(older, newer) is not None:
+                note_contradiction(context.store, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
+        return
+    if context.is_undone("supersede", older):
+        return
+    with context.store.writing():
+        if (now := context.current(older, newer)) is None:
+            return
+        episode_changes.change_episode(
+            context.store,
+            now[0],
+            "supersede",
+            f"{newer.episode_id} {reason}",
+            run_id=context.run_id,
+            status="superseded",
+            superseded_by=newer.episode_id,
+            valid_to_ms=_said_at(newer),
+        )
+        context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+
+
+def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
+    """The later one stays and takes up the evidence; the earlier one was the user's own, or is a person's: both stay."""
+    is_settled = older.is_pinned or older.source == "manual" or (older.voice == "user" and newer.voice != "user")
+    if is_settled or context.is_undone("archive", older):
+        return
+    with context.store.writing():
+        if (now := context.current(older, newer)) is None:
+            return
+        older, newer = now
+        runs.add_merged_evidence(context.store, newer, older, context.run_id)
+        if older.session_id != newer.session_id:
+            episode_changes.change_episode(
+                context.store,
+                newer,
+                "confirm",
+                f"says again what {older.episode_id} said",
+                run_id=context.run_id,
+                confirmations=newer.confirmations + older.confirmations + 1,
+                status="active",
+            )
+        episode_changes.change_episode(
+            context.store,
+            older,
+            "archive",
+            f"says the same as {newer.episode_id}",
+            run_id=context.run_id,
+            status="archived",
+            superseded_by=newer.episode_id,
+        )
+        context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
+
+
+def _said_at(episode: Episode) -> int:
+    return episode.valid_from_ms or episode.created_at_ms
+
+
+def _is_about_the_same(one: Episode, other: Episode) -> bool:
+    """Whether two memories share enough words to be about one subject at all."""
+    first = words_of(" ".join((one.summary, *one.entities)))
+    return len(first & words_of(" ".join((other.summary, *other.entities)))) >= MIN_SHARED_WORDS

@@ -1,0 +1,158 @@
+"""What an extraction says of memories that are kept already is applied to them: each change logged, in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from engram.extraction.candidate import ENDING_ACTIONS, Candidate
+from engram.models.contradictions import note_contradiction
+from engram.models.episode_changes import change_episode
+from engram.models.episodes import Episode, Evidence, find_episode
+from engram.models.marks import undone
+from engram.models.runs import add_run, add_seen_evidence, close_run
+from engram.models.store import Store
+
+_IN_FORCE = ("active", "provisional")
+#: Why the older memory no longer holds, by action; the newer one's id stands before it.
+_REASONS = {
+    "supersedes": "says how it is now",
+    "corrects": "corrects it",
+    "resolves": "says how it was resolved",
+    "retracts": "taken back",
+}
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of the actions."""
+
+    #: A line a change, as ``engram consolidate --list`` shows them.
+    lines: list[str] = field(default_factory=list)
+    #: Number of memories that changed.
+    changed: int = 0
+    #: Number of contradictions that wait for a person.
+    contradictions: int = 0
+
+
+def apply_actions(
+    store: Store,
+    candidates: Sequence[Candidate],
+    stored: Callable[[int], Episode | None],
+    evidence: Callable[[Candidate], Sequence[Evidence]],
+    project_id: int | None,
+) -> Applied:
+    """Apply what candidates say of kept memories. Inside ``writing``; one run logs all of it, so that it can be undone.
+
+    Never touched: what is pinned or saved by hand (a contradiction is noted, a person decides), what is of another
+    project, what was said later than the candidate, and what a person put back once. A memory in the user's voice ends
+    only by what the user said. What is suspect ends nothing.
+
+    Args:
+        store: the open memory.
+        candidates: proposals of one session, those without a target too.
+        stored: the memory that the candidate of a place became; None where it was left out.
+        evidence: the entries of a candidate.
+        project_id: the project of the session.
+    """
+    applied = Applied()
+    if not any(candidate.target for candidate in candidates):
+        return applied
+    run_id = add_run(store, "extract")
+    put_back = undone(store)
+    for place, candidate in enumerate(candidates):
+        older = find_episode(store, candidate.target) if candidate.target else None
+        if older is None or candidate.suspect or not _is_reachable(older, candidate, project_id):
+            continue
+        if candidate.action == "same":
+            _confirm(store, older, candidate, evidence(candidate), run_id, applied)
+        elif candidate.action in ENDING_ACTIONS:
+            newer = stored(place)
+            if candidate.action == "retracts" or (newer is not None and newer.id != older.id):
+                _end(store, older, newer, candidate, put_back, run_id, applied)
+    close_run(store, run_id, applied.lines)
+    return applied
+
+
+def _is_reachable(older: Episode, candidate: Candidate, project_id: int | None) -> bool:
+    """Whether a candidate may say anything of a memory."""
+    is_ours = older.project_id == project_id or (older.scope == "global" and candidate.rests_on_user)
+    return older.status in _IN_FORCE and is_ours
+
+
+def _is_fixed(episode: Episode) -> bool:
+    return episode.is_pinned or episode.source == "manual"
+
+
+def _confirm(
+    store: Store,
+    older: Episode,
+    candidate: Candidate,
+    evidence: Sequence[Evidence],
+    run_id: int,
+    applied: Applied,
+) -> None:
+    """It was said again: its evidence grows, and where that was in another session, it is confirmed."""
+    if _is_fixed(older):
+        return
+    is_elsewhere = any(entry.session_id != older.session_id for entry in evidence)
+    has_grown = add_seen_evidence(store, older, evidence, "said again", run_id)
+    if has_grown and is_elsewhere:
+        change_episode(
+            store,
+            older,
+            "confirm",
+            "said again in another session",
+            run_id=run_id,
+            confirmations=older.confirmations + 1,
+            status="active",
+            importance="high" if candidate.importance == "high" else older.importance,
+        )
+    if has_grown:
+        applied.changed += 1
+        applied.lines.append(f"confirm {older.episode_id} (said again)")
+
+
+def _end(
+    store: Store,
+    older: Episode,
+    newer: Episode | None,
+    candidate: Candidate,
+    put_back: frozenset[tuple[str, str]],
+    run_id: int,
+    applied: Applied,
+) -> None:
+    """Put the older memory out of force, unless a person has to decide, or decided already."""
+    since = newer.valid_from_ms or newer.created_at_ms if newer is not None else candidate.said_at_ms
+    if since < (older.valid_from_ms or older.created_at_ms):
+        return
+    is_users = older.voice == "user" and not candidate.rests_on_user
+    if _is_fixed(older) or is_users:
+        if newer is not None and note_contradiction(store, older.episode_id, newer.episode_id, _why(candidate)):
+            applied.contradictions += 1
+        return
+    action = "archive" if newer is None or candidate.action == "retracts" else "supersede"
+    if (action, older.episode_id) in put_back:
+        return
+    if action == "archive":
+        change_episode(
+            store, older, action, _why(candidate), run_id=run_id, status="archived", valid_to_ms=since or None
+        )
+    elif newer is not None:
+        change_episode(
+            store,
+            older,
+            action,
+            f"{newer.episode_id} {_REASONS[candidate.action]}",
+            run_id=run_id,
+            status="superseded",
+            superseded_by=newer.episode_id,
+            valid_to_ms=since,
+        )
+    applied.changed += 1
+    by = f" by {newer.episode_id}" if newer is not None and action == "supersede" else ""
+    applied.lines.append(f"{action} {older.episode_id}{by} ({_REASONS[candidate.action]})")
+
+
+def _why(candidate: Candidate) -> str:
+    return f"{_REASONS[candidate.action]}: {candidate.summary}"

@@ -1,0 +1,44 @@
+"""Which kept memories are near to some turns: those whose telling words the turns say. Pure and the same everywhere.
+
+Words alone decide, not vectors: the same memories and turns must make the same request on every machine, so that
+recorded answers fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from engram.extraction.gate import beginnings, content_words
+from engram.extraction.request import MAX_NEAR
+from engram.models.episodes import Episode
+from engram.transcripts.record import Turn
+
+#: Least share of a memory's telling words, weighted by how rare they are, that one turn says.
+MIN_SHARE = 0.2
+
+
+def nearest(episodes: Sequence[Episode], turns: Iterable[Turn], limit: int = MAX_NEAR) -> list[Episode]:
+    """The memories that are near to one of the turns, the nearest first.
+
+    Args:
+        episodes: memories to choose from.
+        turns: what is going to be read.
+        limit: most memories.
+    """
+    words_of = [beginnings(content_words(" ".join((episode.summary, *episode.entities)))) for episode in episodes]
+    counts = Counter(word for words in words_of for word in words)
+    weight = {word: math.log(1 + len(episodes) / count) for word, count in counts.items()}
+    turn_words = [_words(turn) for turn in turns]
+    ranked = []
+    for episode, words in zip(episodes, words_of, strict=True):
+        whole = sum(sorted(weight[word] for word in words))
+        share = max((sum(sorted(weight[w] for w in words & said)) for said in turn_words), default=0.0) / (whole or 1)
+        if share >= MIN_SHARE:
+            ranked.append((-round(share, 2), -episode.created_at_ms, episode.summary, episode))
+    return [episode for *_, episode in sorted(ranked, key=lambda row: row[:3])[:limit]]
+
+
+def _words(turn: Turn) -> frozenset[str]:
+    return beginnings(content_words("\n".join(said.text for said in turn.said)))

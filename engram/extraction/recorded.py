@@ -1,0 +1,77 @@
+"""The provider that knows recorded answers only: what is missing is written down to be answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engram.atomic import write_atomic
+from engram.errors import BadRequest, ExtractionError
+from engram.extraction.budget import OWN_SERVER_PRICE, Price
+from engram.extraction.language_model import request_key
+from engram.extraction.provider import ModelReply, ModelRequest
+
+#: Digits of a request's digest that name its files.
+KEY_DIGITS = 20
+
+
+class Unanswered(ExtractionError):
+    """There is no recorded answer to this request; it was written down to be answered."""
+
+
+class RecordedProvider:
+    """Answers from a folder, by a digest of the request.
+
+    Answers stand in ``NAME.jsonl`` (``{"key", "answer", "model", "date"}`` a line) or in ``KEY.answer.json``, as a model
+    gave them. A missing one is written as ``KEY.request.txt``; what the model is told before it stands in
+    ``system.TASK.txt``.
+    """
+
+    model = "recorded"
+
+    def __init__(self, folder: Path) -> None:
+        """Read what is there. Raises BadRequest."""
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        #: Key → the answer's text.
+        self.answers = dict(_read(folder))
+        #: Keys that were asked for, in order; True where there is an answer.
+        self.asked: dict[str, bool] = {}
+
+    @property
+    def price(self) -> Price:
+        """See ``Provider.price``."""
+        return OWN_SERVER_PRICE
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """See ``Provider.complete``. Raises Unanswered."""
+        key = request_key(request)[:KEY_DIGITS]
+        self.asked[key] = key in self.answers
+        if key not in self.answers:
+            write_atomic(self.folder / f"system.{request.task}.txt", request.system.encode())
+            write_atomic(self.folder / f"{key}.request.txt", request.user.encode())
+            raise Unanswered(f"no answer is recorded for request {key}")
+        return ModelReply(text=self.answers[key], model=self.model)
+
+    def simplify(self) -> bool:
+        """See ``Provider.simplify``."""
+        return False
+
+
+def _read(folder: Path) -> Iterator[tuple[str, str]]:
+    """Key → the answer's text."""
+    try:
+        for path in sorted(folder.glob("*.jsonl")):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                record = json.loads(line)
+                yield str(record["key"])[:KEY_DIGITS], _text(record["answer"])
+        for path in sorted(folder.glob("*.answer.json")):
+            yield path.name.partition(".")[0], path.read_text(encoding="utf-8")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadRequest(f"{folder} holds an answer that cannot be read: {error!r}") from error
+
+
+def _text(answer: Any) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)

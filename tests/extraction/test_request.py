@@ -1,0 +1,169 @@
+"""What the language model is told: dated lines with ids, how commands ended, what is kept already, nothing cut needlessly."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.request import (
+    MAX_MEMORIES,
+    MAX_MEMORIES_LONG,
+    REQUEST_CHARACTERS,
+    batches,
+    request_text,
+)
+from engram.extraction.told import LEAST_CHARACTERS, MOST_CHARACTERS, fitting_length, is_acknowledgement
+from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
+
+#: 2026-02-21 14:02 UTC.
+AT_MS = 1_771_682_520_000
+
+
+def said(uuid: str, text: str, *, by: Role = Role.ASSISTANT, minutes: int = 0) -> Said:
+    return Said(uuid, by, text, at_ms=AT_MS + minutes * 60_000)
+
+
+def turn(*parts: Said | Action, branch: str = "") -> Turn:
+    return Turn(
+        key="t1",
+        session_id="s",
+        opening=Opening.PROMPT,
+        said=tuple(part for part in parts if isinstance(part, Said)),
+        actions=tuple(part for part in parts if isinstance(part, Action)),
+        entries=tuple(EntryRef(part.uuid, n * 10, 9, n + 1) for n, part in enumerate(parts)),
+        branch=branch,
+        is_closed=True,
+    )
+
+
+def ran(uuid: str, command: str, **facts: object) -> Action:
+    action = Action(tool_use_id=uuid, tool="Bash", uuid=uuid, command=command, is_error=False)
+    return dataclasses.replace(action, **facts)  # type: ignore[arg-type]
+
+
+def told(*turns: Turn, **context: object) -> str:
+    return request_text(turns, ExtractionContext(project="demo", **context))[0]  # type: ignore[arg-type]
+
+
+def test_texts_and_commands_stand_in_order_with_ids_dates_and_outcomes() -> None:
+    one = turn(
+        said("u1", "Which cache do we take?", by=Role.USER),
+        said("a1", "Redis, because the queue needs it anyway."),
+        ran("a2", "make test", is_error=True, error_line="FAIL cache_test"),
+        ran("a3", "git commit -m cache", commit="abc1234 Take Redis"),
+        ran("a4", "make lint"),
+        said("a5", "The cache is Redis now.", minutes=3),
+        branch="feat/cache",
+    )
+
+    text, ids = request_text([one], ExtractionContext(project="demo"))
+
+    assert text.splitlines()[-7:] == [
+        "branch: feat/cache",
+        "[e1] user 2026-02-21 14:02: Which cache do we take?",
+        "[e2] assistant 2026-02-21 14:02: Redis, because the queue needs it anyway.",
+        "[c1] ran: make test → failed: FAIL cache_test",
+        "[c2] ran: git commit -m cache → committed: Take Redis",
+        "[c3] ran: make lint → ok",
+        "[e3] assistant 2026-02-21 14:05: The cache is Redis now.",
+    ]
+    assert "time: 2026-02-21 14:02 to 2026-02-21 14:05" in text
+    assert ids.said["e3"][1].uuid == "a5"
+    assert ids.actions["c1"][1].uuid == "a2"
+
+
+def test_kept_memories_are_shown_with_date_kind_and_state_and_can_be_answered_by_id() -> None:
+    own = NearMemory("We take Redis", "ep_1", "decision", "in force", AT_MS)
+    near = NearMemory("Never push on Friday", "ep_2", "preference", "in force", AT_MS - 86_400_000 * 17, is_fixed=True)
+
+    text, ids = request_text([turn(said("u1", "Hello", by=Role.USER))], ExtractionContext(own=(own,), near=(near,)))
+
+    assert "[m1] 2026-02-21 decision, in force: We take Redis" in text
+    assert "[m2] 2026-02-04 preference, in force, the user's own: Never push on Friday" in text
+    assert [ids.memories[short].reference for short in ("m1", "m2")] == ["ep_1", "ep_2"]
+
+
+def test_what_the_user_typed_when_they_refused_a_call_is_the_users_line() -> None:
+    refused = ran("a1", "rm -r build", is_error=True, refusal="No, never delete the build folder", result_uuid="r1")
+
+    text, ids = request_text([turn(said("u1", "Clean up", by=Role.USER), refused)], ExtractionContext())
+
+    assert "user: No, never delete the build folder" in text
+    assert "r1" in [one.uuid for _, one in ids.said.values()]
+
+
+@pytest.mark.parametrize("text", ["Now let me run the tests:", "Good.", "I'll update the docs now.", "All tests pass."])
+def test_an_announcement_of_the_assistant_is_left_out(text: str) -> None:
+    request = told(turn(said("u1", "Go", by=Role.USER), said("a1", text), said("a2", "The cause was the lock.")))
+
+    assert text not in request
+    assert "The cause was the lock." in request
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        said("a1", "Now I see: it fails because the lock is held"),
+        said("a1", "Should I keep the old name?"),
+        said("u1", "ok", by=Role.USER),
+    ],
+)
+def test_what_says_something_and_what_the_user_says_is_no_acknowledgement(one: Said) -> None:
+    assert not is_acknowledgement(one)
+
+
+def test_the_closing_message_is_always_told() -> None:
+    assert "Done." in told(turn(said("u1", "Go", by=Role.USER), said("a1", "Done.")))
+
+
+def test_a_long_text_is_whole_where_the_budget_allows_and_loses_its_middle_where_not() -> None:
+    long = "begin " + "middle " * 800 + "end"
+    beside = [said(f"b{number}", f"{number} " + "other " * 700) for number in range(30)]
+
+    alone = told(turn(said("u1", "Go", by=Role.USER), said("a1", long)))
+    crowded = told(turn(said("u1", "Go", by=Role.USER), said("a1", long), *beside[:14]))
+
+    assert long in alone
+    assert long not in crowded
+    assert "[…]" in crowded
+    assert len(crowded) <= REQUEST_CHARACTERS
+
+
+def test_the_longest_length_that_fits_is_found() -> None:
+    assert fitting_length([100, 200], 10_000) == MOST_CHARACTERS
+    assert fitting_length([50_000] * 100, 1_000) == LEAST_CHARACTERS
+    assert sum(min(length, fitting_length([9_000] * 4, 20_000)) + 40 for length in [9_000] * 4) <= 20_000
+
+
+def test_every_text_of_a_long_session_is_in_one_request_of_bounded_size() -> None:
+    turns = [
+        dataclasses.replace(turn(said(f"u{n}", f"question {n} " + "word " * 500, by=Role.USER)), key=f"t{n}")
+        for n in range(80)
+    ]
+
+    parts = batches(turns)
+
+    texts = [request_text(part, ExtractionContext())[0] for part in parts]
+    assert len(parts) > 1
+    assert all(len(text) <= REQUEST_CHARACTERS for text in texts)
+    assert all(sum(f"question {n} " in text for text in texts) == 1 for n in range(80))
+
+
+def test_a_long_part_may_bring_more_memories() -> None:
+    short = told(turn(said("u1", "Go", by=Role.USER)))
+    middle = told(*[turn(said("u1", "word " * 600, by=Role.USER))] * 12)
+    long = told(*[turn(said("u1", "word " * 1_000, by=Role.USER))] * 13)
+
+    assert f"memories: at most {MAX_MEMORIES}\n" in short
+    assert "memories: at most 12\n" in middle
+    (limit,) = re.findall(r"^memories: at most (\d+)$", long, re.MULTILINE)
+    assert 15 <= int(limit) <= MAX_MEMORIES_LONG
+
+
+def test_the_same_turns_make_the_same_request() -> None:
+    one = turn(said("u1", "Go", by=Role.USER), ran("a1", "make test"), said("a2", "Done."))
+
+    assert told(one) == told(dataclasses.replace(one, cwd="/elsewhere", start_offset=77))
