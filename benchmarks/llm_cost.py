@@ -27,6 +27,7 @@ from engram.extraction.budget import Budget, price_of
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.extraction.openai_provider import OpenAIProvider
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.rewording import Rewriter
 from engram.ingest.service import ingest_all
@@ -151,9 +152,8 @@ def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
 def reword(store: Store, settings: Settings) -> dict[str, Any]:
     """Ask for better words for every memory of the local extractor that is good enough; nothing is stored."""
     server = StandIn()
-    model = LanguageModel(
-        settings, Budget(store, settings), api_key="none", transport=httpx2.MockTransport(server)
-    )  # fmt: skip
+    provider = OpenAIProvider(settings, api_key="none", transport=httpx2.MockTransport(server))
+    model = LanguageModel(provider, Budget(store, settings))
     rewriter, reworded = Rewriter(model), 0
     kept = [one for session in list_sessions(store) for one in _local_memories(store, session)]
     good = [one for one in kept if one.quality >= LEAST_QUALITY]

@@ -76,10 +76,13 @@ class Usage:
 
     input_tokens: int
     output_tokens: int
+    #: What the call cost, where the provider says so; None computes it from the price.
+    dollars: float | None = None
 
     def was_free(self) -> None:
         """The call was refused before any work was done: it costs nothing, though it counts as a call."""
         self.input_tokens = self.output_tokens = 0
+        self.dollars = None
 
 
 @dataclass(slots=True)
@@ -90,19 +93,36 @@ class Budget:
     settings: Settings
 
     @contextmanager
-    def call(self, task: str, text: str, max_output_tokens: int, project_id: int | None = None) -> Iterator[Usage]:
+    def call(
+        self,
+        task: str,
+        text: str,
+        max_output_tokens: int,
+        project_id: int | None = None,
+        *,
+        model: str = "",
+        price: Price | None = None,
+    ) -> Iterator[Usage]:
         """Reserve the most that a call with ``text`` can cost, run the block, settle what it took.
 
         No token is shorter than a byte, so the reservation is never too small. Where the process dies in the block
         the reservation goes on counting in full: it may have been paid for.
 
+        Args:
+            task: what ``engram cost`` names the call.
+            text: everything that is sent.
+            max_output_tokens: most tokens of the answer.
+            project_id: whose cap it counts against.
+            model: the model's name; that of the settings where it is "".
+            price: what it costs; that of the settings where it is None.
+
         Raises:
             BudgetReached: a cap would be passed; the block does not run.
         """
-        price = price_of(self.settings)
+        price = price or price_of(self.settings)
         usage = Usage(len(text.encode()) + OVERHEAD_TOKENS, max_output_tokens)
         reservation = reserve(
-            self.store, _caps(self.settings), task=task, model=self.settings.llm_model, project_id=project_id,
+            self.store, _caps(self.settings), task=task, model=model or self.settings.llm_model, project_id=project_id,
             input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
             dollars=price.dollars(usage.input_tokens, usage.output_tokens),
         )  # fmt: skip
@@ -111,7 +131,9 @@ class Budget:
         finally:
             settle(
                 self.store, reservation, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
-                dollars=price.dollars(usage.input_tokens, usage.output_tokens),
+                dollars=price.dollars(usage.input_tokens, usage.output_tokens)
+                if usage.dollars is None
+                else usage.dollars,
             )  # fmt: skip
 
     def note_answers(self, count: int) -> None:

@@ -1,104 +1,32 @@
-"""The extractor that asks a language model: bounded calls, no retries of its own, poison split and set aside."""
+"""``extractor = "openai"``: OpenAI or a compatible server."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engram.errors import BudgetReached, ExtractionError
-from engram.extraction.answer import Answer, candidates_of, read_answer, rolling_summary_of
 from engram.extraction.budget import Budget
-from engram.extraction.candidate import Candidate
-from engram.extraction.language_model import LanguageModel, Question, Unfit
-from engram.extraction.protocol import ExtractionContext, Extractor
-from engram.extraction.request import SYSTEM_PROMPT, batches, halves, request_text, without_own
+from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.openai_provider import OpenAIProvider
+from engram.extraction.protocol import Extractor
 from engram.settings import Settings
-from engram.transcripts.record import Turn
 
 if TYPE_CHECKING:
     import httpx2
 
-logger = logging.getLogger(__name__)
 
-#: Answers of one proposal that may be unreadable; then the local extractor takes the rest.
-MOST_UNREADABLE = 16
-_QUESTION = Question("extract", SYSTEM_PROMPT, Answer, read_answer)
-
-
-class OpenAIExtractor:
-    """Asks the model that the settings name; at a cap, or for what the model cannot read, the local one goes on."""
-
-    name = "openai-1"
+class OpenAIExtractor(ModelExtractor):
+    """Asks the model that the settings name."""
 
     def __init__(
-        self, settings: Settings, budget: Budget, fallback: Extractor, *, api_key: str = "",
-        transport: httpx2.BaseTransport | None = None, total_seconds: float | None = None,
-    ) -> None:  # fmt: skip
-        """Prepare; the client is made at the first call.
-
-        Args:
-            settings: model, server, time limit and caps.
-            budget: without a reservation there is no call.
-            fallback: proposes where a cap is reached or a text is poison.
-            api_key: the key; "" for servers that need none.
-            transport: carries the requests, for tests; None is the network.
-            total_seconds: longest call; by default twice the time limit of the settings, at most 60 s.
-        """
-        #: The model that is asked; for other questions too.
-        self.model = LanguageModel(settings, budget, api_key=api_key, transport=transport, total_seconds=total_seconds)
-        self._budget = budget
-        self._fallback = fallback
-        self._unreadable = 0
-        #: Why the local extractor stood in, for status.
-        self._reason = ""
-        #: What the session of the last proposal is about so far.
-        self.rolling_summary = ""
-
-    def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        """See ``Extractor.propose``.
-
-        Raises:
-            RetryLater: a passing fault of the server or the network.
-            ExtractionError: the server refuses for good; the message says why.
-        """
-        self.rolling_summary, self._reason = context.rolling_summary, ""
-        self._unreadable, answered = 0, self.model.answers
-        found: list[Candidate] = []
-        for batch in batches(without_own(turns)):
-            found += self._propose_batch(batch, context)
-        if self.model.answers > answered:
-            self._budget.note_answers(self.model.answers - answered)
-        if self._reason:
-            self._budget.note_trouble(self._reason)
-        return found[: max(0, context.session_cap - context.kept_before)]
-
-    def _propose_batch(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        text, ids = request_text(turns, context)
-        if self._unreadable >= MOST_UNREADABLE:
-            return self._propose_locally(turns, context)
-        try:
-            answer = self.model.ask(_QUESTION, text, context.project_id)
-        except BudgetReached as reached:
-            self._reason = str(reached)
-            return self._propose_locally(turns, context)
-        except ValueError as error:
-            return self._split(turns, context, error)
-        self.rolling_summary = rolling_summary_of(answer) or self.rolling_summary
-        return candidates_of(answer, ids, context)
-
-    def _split(self, turns: Sequence[Turn], context: ExtractionContext, error: ValueError) -> list[Candidate]:
-        """Halve a batch whose answer cannot be read; a single text that poisons it goes to the local extractor."""
-        self._unreadable += 1
-        parts = halves(turns)
-        if parts is not None:
-            return self._propose_batch(parts[0], context) + self._propose_batch(parts[1], context)
-        if isinstance(error, Unfit) and not self.model.answers:
-            raise self.model.leave_alone(ExtractionError(f"{error}; nothing it was sent was right"))
-        logger.warning("action=set_aside turn=%s reason=%s", turns[0].key, error)
-        self._reason = f"a text of turn {turns[0].key} was left to the local extractor: {error}"
-        return self._propose_locally(turns, context)
-
-    def _propose_locally(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        return [replace(one, extractor=self._fallback.name) for one in self._fallback.propose(turns, context)]
+        self,
+        settings: Settings,
+        budget: Budget,
+        fallback: Extractor,
+        *,
+        api_key: str = "",
+        transport: httpx2.BaseTransport | None = None,
+        total_seconds: float | None = None,
+    ) -> None:
+        """See ``OpenAIProvider`` and ``ModelExtractor``."""
+        provider = OpenAIProvider(settings, api_key=api_key, transport=transport, total_seconds=total_seconds)
+        super().__init__("openai-1", provider, budget, fallback)

@@ -76,7 +76,7 @@ def read_wordings(text: str) -> WordingAnswer:
     return WordingAnswer(memories=[one for raw in read_object(text) if (one := _proposed(raw)) is not None])
 
 
-_QUESTION = Question("reword", SYSTEM_PROMPT, WordingAnswer, read_wordings)
+_QUESTION = Question("reword", SYSTEM_PROMPT, WordingAnswer.model_json_schema(), read_wordings)
 
 
 class Rewriter:
@@ -89,7 +89,7 @@ class Rewriter:
     @property
     def model_name(self) -> str:
         """The model's name."""
-        return self._model.settings.llm_model
+        return self._model.provider.model
 
     def reword(self, memories: Sequence[Episode]) -> Mapping[str, Wording]:
         """Better words by the memory's id, for those that there are some for. One call.

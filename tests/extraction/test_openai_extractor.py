@@ -17,7 +17,8 @@ from engram.errors import ExtractionError, RetryLater
 from engram.extraction import bounded_http
 from engram.extraction.budget import Budget, price_of
 from engram.extraction.candidate import Candidate, Kind, Scope, Status, Voice
-from engram.extraction.openai_extractor import MOST_UNREADABLE, OpenAIExtractor
+from engram.extraction.model_extractor import MOST_UNREADABLE
+from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import MARKER, REQUEST_CHARACTERS
 from engram.models.store import Store, open_store

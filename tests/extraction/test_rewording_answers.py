@@ -14,6 +14,7 @@ import pytest
 from engram.errors import BudgetReached, RetryLater
 from engram.extraction.budget import Budget
 from engram.extraction.language_model import LanguageModel
+from engram.extraction.openai_provider import OpenAIProvider
 from engram.extraction.request import MARKER
 from engram.extraction.rewording import CONTENT_CHARACTERS, Rewriter, Wording
 from engram.models.episodes import Episode
@@ -46,7 +47,7 @@ class Bench:
     def make(self, **changes: Any) -> Rewriter:
         settings = Settings(home=self.store.path.parent, extractor="openai", llm_base_url=self.server.base_url)
         settings = dataclasses.replace(settings, **changes)
-        return Rewriter(LanguageModel(settings, Budget(self.store, settings), api_key="sk-test"))
+        return Rewriter(LanguageModel(OpenAIProvider(settings, api_key="sk-test"), Budget(self.store, settings)))
 
     def answer(self, *proposals: Any) -> None:
         self.server.reply = lambda body: chat({"memories": list(proposals)})

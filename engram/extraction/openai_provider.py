@@ -1,0 +1,187 @@
+"""The provider for OpenAI and every server that speaks its chat completions, Ollama included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from engram.extraction.bounded_http import LONGEST_CALL_SECONDS, ending, make_client
+from engram.extraction.breaker import HOPELESS_SECONDS
+from engram.extraction.budget import Price, price_of
+from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotServed, Unfit
+from engram.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx2
+
+_OPENAI = "https://api.openai.com/v1"
+#: States that say that the request itself cannot be served; a smaller one may be.
+_UNFIT = (400, 413, 422)
+#: States that no waiting mends: the key, the model or the address is wrong.
+_HOPELESS = (401, 402, 403, 404, 405)
+#: Ways to ask other servers for JSON; the first that the server takes is kept.
+_FORMATS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
+    lambda request: {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "memories", "schema": dict(request.schema)},
+        }
+    },
+    lambda request: {"response_format": {"type": "json_object"}},
+    lambda request: {},
+)
+
+
+class OpenAIProvider:
+    """Asks the server that the settings name. One thread at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        api_key: str = "",
+        transport: httpx2.BaseTransport | None = None,
+        total_seconds: float | None = None,
+    ) -> None:
+        """Prepare; the client is made at the first call.
+
+        Args:
+            settings: model, server and time limit.
+            api_key: the key; "" for servers that need none.
+            transport: carries the requests, for tests; None is the network.
+            total_seconds: longest call; by default twice the time limit of the settings, at most 60 s.
+        """
+        self._settings = settings
+        total = total_seconds or min(2 * settings.llm_timeout_seconds, LONGEST_CALL_SECONDS)
+        self._total_seconds = total
+        self._make_client: Callable[[], tuple[Any, httpx2.Client]] = lambda: _openai_client(
+            settings, api_key, total, transport
+        )
+        self._client: tuple[Any, httpx2.Client] | None = None
+        self._format = 0
+        self._has_answered = False
+
+    @property
+    def model(self) -> str:
+        """See ``Provider.model``."""
+        return self._settings.llm_model
+
+    @property
+    def price(self) -> Price:
+        """See ``Provider.price``."""
+        return price_of(self._settings)
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """See ``Provider.complete``."""
+        import httpx2
+        import openai
+
+        try:
+            reply = self._call(request)
+        except openai.APIStatusError as error:
+            raise _refusal(error) from error
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
+                raise NotServed("the model's server cannot be reached") from error
+            raise BrokenOff(type(error.__cause__ or error).__name__) from error
+        except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError) as error:
+            raise ValueError(f"the model gave no whole answer ({type(error).__name__})") from error
+        except (openai.OpenAIError, httpx2.HTTPError, AttributeError, TypeError, KeyError) as error:
+            raise BrokenOff(type(error).__name__) from error
+        self._has_answered = True
+        return reply
+
+    def simplify(self) -> bool:
+        """See ``Provider.simplify``: another server may know no schema, or no JSON mode."""
+        if not self._settings.llm_base_url or self._has_answered or self._format + 1 >= len(_FORMATS):
+            return False
+        self._format += 1
+        return True
+
+    def _call(self, request: ModelRequest) -> ModelReply:
+        self._client = self._client or self._make_client()
+        client, http = self._client
+        try:
+            with ending(http, self._total_seconds) as has_ended:
+                return self._chat(client, request) if self._settings.llm_base_url else self._respond(client, request)
+        finally:
+            if has_ended.is_set():
+                self._client = None
+
+    def _respond(self, client: Any, request: ModelRequest) -> ModelReply:
+        """Ask OpenAI, which holds to the schema of the answer."""
+        response = client.responses.create(
+            model=self.model,
+            input=_messages(request),
+            text={"format": {"type": "json_schema", "name": "answer", "schema": dict(request.schema), "strict": True}},
+            max_output_tokens=request.max_output_tokens,
+            store=False,
+        )
+        usage = response.usage
+        return ModelReply(
+            text=response.output_text if isinstance(response.output_text, str) else "",
+            model=self.model,
+            input_tokens=getattr(usage, "input_tokens", None),
+            output_tokens=getattr(usage, "output_tokens", None),
+        )
+
+    def _chat(self, client: Any, request: ModelRequest) -> ModelReply:
+        """Ask another server in the way that all of them know."""
+        completion = client.chat.completions.create(
+            model=self.model,
+            messages=_messages(request),
+            max_tokens=request.max_output_tokens,
+            **_FORMATS[self._format](request),
+        )
+        content = completion.choices[0].message.content if completion.choices else None
+        return ModelReply(
+            text=content if isinstance(content, str) else "",
+            model=self.model,
+            input_tokens=getattr(completion.usage, "prompt_tokens", None),
+            output_tokens=getattr(completion.usage, "completion_tokens", None),
+        )
+
+
+def _refusal(error: Any) -> Exception:
+    """What a state of the server other than 200 means."""
+    state = int(error.status_code)
+    reason = f"the model's server answered {state}"
+    if state in _UNFIT:
+        return Unfit(reason)
+    if state in _HOPELESS or 300 <= state < 400:
+        why = {401: ": the key is wrong", 404: ": it knows no such model or address"}.get(state, "")
+        return NotServed(reason + why, is_passing=False, wait_seconds=HOPELESS_SECONDS)
+    if getattr(error, "code", None) == "insufficient_quota":
+        return NotServed(f"{reason}: the account has no credit left", wait_seconds=HOPELESS_SECONDS)
+    return NotServed(reason, wait_seconds=_seconds(error.response.headers.get("retry-after")))
+
+
+def _messages(request: ModelRequest) -> list[dict[str, str]]:
+    return [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}]
+
+
+def _seconds(text: str | None) -> float:
+    """The seconds of a Retry-After header; 0 where there is none, or a date."""
+    try:
+        return min(max(0.0, float(text or 0)), 1e6)
+    except ValueError:
+        return 0.0
+
+
+def _openai_client(
+    settings: Settings, api_key: str, total_seconds: float, transport: httpx2.BaseTransport | None
+) -> tuple[Any, httpx2.Client]:
+    """openai's client: one try, time limits, nothing of the environment but proxies."""
+    import openai
+
+    http = make_client(settings.llm_timeout_seconds, total_seconds, transport)
+    client = openai.OpenAI(
+        api_key=api_key or "none",
+        base_url=settings.llm_base_url or _OPENAI,
+        organization="",
+        project="",
+        timeout=settings.llm_timeout_seconds,
+        max_retries=0,
+        http_client=http,
+    )
+    return client, http
