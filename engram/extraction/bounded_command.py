@@ -109,7 +109,9 @@ class _Exchange:
     def run(self) -> bool:
         """Exchange until the command has closed its side; False where it wrote too much."""
         process = self._process
-        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         with selectors.DefaultSelector() as selector:
             os.set_blocking(process.stdin.fileno(), False)
             selector.register(process.stdin, selectors.EVENT_WRITE)

@@ -21,6 +21,7 @@ from engram.extraction.bounded_command import Finished, run_bounded
 from engram.extraction.breaker import HOPELESS_SECONDS
 from engram.extraction.budget import Price
 from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotServed, Unfit
+from engram.redaction import one_line, redact
 from engram.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ _FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
 _UNFIT_STATES = (400, 413, 422)
 #: HTTP states that mean that the login or the model name is wrong.
 _HOPELESS_STATES = (401, 402, 403, 404)
+_STOPPING = "the worker is stopping"
 #: Characters of an error text that are shown.
 _MAX_REASON_CHARS = 160
 
@@ -101,6 +103,8 @@ class ClaudeProvider:
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """See ``Provider.complete``."""
+        if self._cancelled.is_set():
+            raise NotServed(_STOPPING)
         command = self._find_command()
         folder = self._settings.places.call_folder
         make_private_folder(folder)
@@ -112,6 +116,8 @@ class ClaudeProvider:
             seconds=self._settings.claude_timeout_seconds,
             cancelled=self._cancelled,
         )
+        if finished.has_timed_out and self._cancelled.is_set():
+            raise BrokenOff(_STOPPING)
         return _read_result(finished, self._settings)
 
     def _find_command(self) -> str:
@@ -263,8 +269,9 @@ def _reply(result: Mapping[str, Any]) -> ModelReply:
 def _dollars(result: Mapping[str, Any]) -> float | None:
     """What the call cost at list price; None where the result does not say."""
     cost = result.get("total_cost_usd")
-    is_cost = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < math.inf
-    return float(cost) if is_cost else None
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+        return None
+    return float(cost)
 
 
 def _answering_model(result: Mapping[str, Any]) -> str:
@@ -291,5 +298,5 @@ def _count(value: object) -> int:
 
 
 def _one_line(text: str) -> str:
-    """One line of an error text, without control characters and secrets."""
-    return redact(shown(" ".join(text.split())))[:_MAX_REASON_CHARS]
+    """One line of an error text, without control characters, links and secrets."""
+    return one_line(redact(text), _MAX_REASON_CHARS)

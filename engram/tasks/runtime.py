@@ -74,9 +74,9 @@ class Runtime:
         """Begin nothing any more, and end a call to a language model that is under way."""
         self.lane.close()
         self.model_lane.close()
-        close = getattr(self.extractor, "close", None)
-        if close is not None:
-            close()
+        model = getattr(self.extractor, "model", None)
+        if model is not None:
+            model.close()
 
     def index_mb(self) -> float:
         """Size of the vectors in memory, in MB."""

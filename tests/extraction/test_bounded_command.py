@@ -7,16 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from processes import WAIT_SECONDS, read_pid, wait_until_gone
 
 from engram.extraction.bounded_command import MAX_ERROR_BYTES, MAX_OUTPUT_BYTES, Finished, run_bounded
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
-#: Longest wait for a process to be gone, in seconds.
-WAIT_SECONDS = 30
 
 
 def run(
@@ -29,34 +27,6 @@ def run(
 ) -> Finished:
     command = [sys.executable, "-c", program]
     return run_bounded(command, text, folder=folder, environment=ENVIRONMENT, seconds=seconds, cancelled=cancelled)
-
-
-def is_running(pid: int) -> bool:
-    """True where the process exists and is no zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
-    return state != "Z"
-
-
-def wait_until_gone(*pids: int) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while any(map(is_running, pids)):
-        assert time.monotonic() < deadline, [pid for pid in pids if is_running(pid)]
-        time.sleep(0.02)
-
-
-def read_pid(path: Path) -> int:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not (path.exists() and path.read_text().strip()):
-        assert time.monotonic() < deadline, f"{path.name} was never written"
-        time.sleep(0.02)
-    return int(path.read_text())
 
 
 CHILD = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); open({!r}, 'w').write(str(p.pid))"
