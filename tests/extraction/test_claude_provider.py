@@ -77,7 +77,8 @@ class Bench:
     def calls(self) -> list[dict[str, Any]]:
         if not self.log.exists():
             return []
-        return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+        # The last line may be half written.
+        return [json.loads(line) for line in self.log.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()]
 
     def wait_for_call(self) -> dict[str, Any]:
         deadline = time.monotonic() + WAIT_SECONDS
