@@ -12,6 +12,7 @@
     ├── EmbeddingError          the model is missing, damaged, or answered with unusable numbers
     ├── ExtractionError         an extractor failed; the turns stay due
     │   ├── RetryLater          a passing fault: try again after a while
+    │   ├── ModelUnavailable    the language model can't be used until the user acts; the local extractor serves
     │   └── BudgetReached       a spending cap is reached: nothing was sent
     ├── NotFound                no memory, note, session or task has that name
     ├── BadRequest              an argument has a value that cannot be used
@@ -72,6 +73,10 @@ class ExtractionError(EngramError):
 
 class RetryLater(ExtractionError):
     """A passing fault: the extraction is tried again later."""
+
+
+class ModelUnavailable(ExtractionError):
+    """The language model can't be used until its settings or its login are mended."""
 
 
 class BudgetReached(ExtractionError):

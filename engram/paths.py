@@ -129,6 +129,11 @@ class Home:
         """Daily copies of memory.db, two kept."""
         return self.root / "backups"
 
+    @property
+    def call_folder(self) -> Path:
+        """Empty working folder for calls of a language model's command."""
+        return self.root / "calls"
+
     def prepare(self) -> Home:
         """Make the folders that are missing (0700) and check that nobody else can enter.
 

@@ -22,6 +22,12 @@ _CONFIG_LIMIT_BYTES = 1_000_000
 DEFAULT_LIMIT_RSS_MB = 512
 
 
+#: Values of the setting ``extractor`` that ask a language model.
+MODEL_EXTRACTORS = ("claude", "openai")
+#: All values of the setting ``extractor``.
+EXTRACTORS = ("local", *MODEL_EXTRACTORS, "off")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting. Each has a flag or ``ENGRAM_<NAME>`` or a line in config.toml; lists are separated by commas."""
@@ -48,7 +54,7 @@ class Settings:
     line_limit_bytes: int = 64_000_000
 
     # When memories are made
-    #: local or openai or off.
+    #: local, claude (the user's own Claude Code), openai (or a compatible server) or off.
     extractor: str = "local"
     #: Messages before the first extraction of a session.
     extract_first_messages: int = 5
@@ -110,6 +116,12 @@ class Settings:
     note_folders: tuple[str, ...] = ()
 
     # The language model, where one is chosen
+    #: Command of the claude extractor: a name on PATH or a path.
+    claude_command: str = "claude"
+    #: Model of the claude extractor, as `claude --model` takes it.
+    claude_model: str = "haiku"
+    #: Seconds that one call of the claude extractor may take.
+    claude_timeout_seconds: float = 180.0
     #: Model of the openai extractor.
     llm_model: str = "gpt-4.1-nano"
     #: Another server with the same interface; "" is OpenAI's.
@@ -120,6 +132,10 @@ class Settings:
     llm_dollars_per_hour: float = 0.5
     #: Dollars a day and project at most.
     llm_dollars_per_project: float = 1.0
+    #: Dollars that one call of the claude extractor may cost at list price; reserved before each call.
+    llm_dollars_per_call: float = 0.2
+    #: Tokens a day at most, read and written together.
+    llm_tokens_per_day: int = 2_000_000
     #: Calls an hour at most.
     llm_calls_per_hour: int = 60
     #: Prices in dollars per million tokens: ``model=input/output``.
@@ -160,7 +176,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse values that cannot be used, with the value in the message."""
-        _one_of("extractor", self.extractor, ("local", "openai", "off"))
+        _one_of("extractor", self.extractor, EXTRACTORS)
         _one_of("ranking", self.ranking, ("hybrid", "classic"))
         _one_of("sqlite_driver", self.sqlite_driver, ("auto", "cysqlite", "sqlite3"))
         _one_of("log_level", self.log_level, ("debug", "info", "warning", "error"))
@@ -213,7 +229,7 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     if text := environ.get("CLAUDE_MEMORY_PROJECT_ROOTS"):
         lay("project_roots", text, "environment")
     home = values.get("home") or default_home()
-    for name, value in _read_config(Home(home).config_file).items():
+    for name, value in read_config(Home(home).config_file).items():
         if name not in types:
             raise SettingsError(f"config.toml has a setting {name!r} that Engram does not know")
         if name != "home":
@@ -223,7 +239,8 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     return Loaded(Settings(**values), sources)
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
+    """Return what config.toml says, {} where there is none. Raises SettingsError where it can't be read."""
     data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
     if data is None:
         return {}
@@ -233,6 +250,11 @@ def _read_config(path: Path) -> dict[str, Any]:
         return tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
+
+
+def parse_value(name: str, text: str, source: str) -> Any:
+    """Return a setting's value from a text. Raises SettingsError where it is no value of that setting."""
+    return _as_type(name, text, typing.get_type_hints(Settings)[name], source)
 
 
 def _as_type(name: str, value: Any, wanted: Any, source: str) -> Any:

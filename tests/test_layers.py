@@ -15,7 +15,7 @@ REPO = Path(__file__).resolve().parent.parent
 FLOORS = {
     "engram.errors": 0, "engram.paths": 0, "engram.clock": 0, "engram.atomic": 0, "engram.failpoint": 0,
     "engram.socketpath": 0, "engram.causes": 0,
-    "engram.settings": 1, "engram.log": 1,
+    "engram.settings": 1, "engram.log": 1, "engram.config_file": 2,
     "engram.transcripts": 2, "engram.redaction": 2, "engram.embedding": 2,
     "engram.models": 3,
     "engram.ingest": 4, "engram.search": 4, "engram.notes": 4, "engram.reports": 4,
@@ -42,6 +42,7 @@ HOMES = {
     "onnx": {"engram.embedding"},
     "onnxruntime": {"engram.embedding"},
     "tokenizers": {"engram.embedding"},
+    "tomlkit": {"engram.config_file"},
     "numpy": {"engram.embedding", "engram.search"},
 }
 

@@ -9,6 +9,7 @@ import click
 from engram.cli import exits
 from engram.cli.checks import Check, State, check_all
 from engram.cli.claude_checks import check_claude
+from engram.cli.model_checks import check_language_model
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
@@ -30,7 +31,7 @@ def doctor(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
 
     Example: engram doctor
     """
-    checks = [*_check_memory(workspace), *check_claude(workspace.settings)]
+    checks = [*_check_memory(workspace), *check_language_model(workspace.settings), *check_claude(workspace.settings)]
     is_well = all(one.state is not State.BAD for one in checks)
     if as_json:
         print_json({"ok": is_well, "checks": [dataclasses.asdict(one) for one in checks]})

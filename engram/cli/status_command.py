@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from engram.cli.model_checks import offer_claude
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.workspace import Workspace, pass_workspace
@@ -27,6 +28,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
         health = take_health(store, workspace.settings)
         projects = counts.count_projects(store)
         paused = sorted(paused_scopes(store))
+        offer = "" if as_json else offer_claude(store, workspace.settings)
     told = ask_worker(workspace.places, {"op": "status"}, timeout_seconds=2.0) if health.worker.is_alive else None
     if as_json:
         found = status_json(health, projects, paused, workspace.settings)
@@ -38,6 +40,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("worker", _process(health.worker)),
             ("watcher", _process(health.watcher)),
             ("model", f"{told.get('model')} by {told.get('runtime')}" if told and told.get("model") else ""),
+            ("extractor", _extractor(workspace.settings)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
@@ -57,6 +60,8 @@ def status(workspace: Workspace, as_json: bool) -> None:
         ],
         empty="",
     )
+    if offer:
+        click.echo(f"\n{offer}")
 
 
 def status_json(
@@ -89,6 +94,11 @@ def status_json(
         "home_bytes": home_bytes(settings.home),
         "claude_folder": str(settings.claude_folder),
     }
+
+
+def _extractor(settings: Settings) -> str:
+    model = {"claude": settings.claude_model, "openai": settings.llm_model}.get(settings.extractor, "")
+    return f"{settings.extractor} ({model})" if model else settings.extractor
 
 
 def _process(state: ProcessState) -> str:

@@ -148,5 +148,5 @@ class Budget:
 def _caps(settings: Settings) -> Caps:
     return Caps(
         settings.llm_dollars_per_hour, settings.llm_dollars_per_day, settings.llm_dollars_per_project,
-        settings.llm_calls_per_hour,
+        settings.llm_calls_per_hour, settings.llm_tokens_per_day,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from engram.errors import ExtractionError, RetryLater
+from engram.errors import ExtractionError, ModelUnavailable, RetryLater
 from engram.extraction.breaker import HOPELESS_SECONDS, Breaker
 from engram.extraction.budget import Budget, Usage
 from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotServed, Provider, Unfit
@@ -67,7 +67,8 @@ class LanguageModel:
         Raises:
             BudgetReached: a cap would be passed; nothing was sent.
             RetryLater: a passing fault of the server or the network.
-            ExtractionError: the provider refuses for good, or was told to be left alone; the message says why.
+            ModelUnavailable: no request can be served until the user acts; the message says what to do.
+            ExtractionError: the provider was told to be left alone; the message says why.
             Unfit: the provider refuses this request.
             ValueError: the answer cannot be read.
         """
@@ -91,6 +92,10 @@ class LanguageModel:
             self._answers.popitem(last=False)
         return answer
 
+    def close(self) -> None:
+        """End a call that is under way, if that can be done, and begin none; from any thread."""
+        self.provider.close()
+
     def leave_alone(self, error: ExtractionError) -> ExtractionError:
         """Nothing that is sent is right: ask no more for a while; returns the error."""
         return self._breaker.trip(error, HOPELESS_SECONDS)
@@ -111,7 +116,7 @@ class LanguageModel:
                 raise
             except NotServed as error:
                 usage.was_free()
-                trouble = RetryLater(str(error)) if error.is_passing else ExtractionError(str(error))
+                trouble = RetryLater(str(error)) if error.is_passing else ModelUnavailable(str(error))
                 raise self._trouble(trouble, error.wait_seconds) from error
             except BrokenOff as error:
                 raise self._broke_off(key, str(error)) from error

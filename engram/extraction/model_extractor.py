@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engram.errors import BudgetReached, ExtractionError
+from engram.errors import BudgetReached, ExtractionError, ModelUnavailable
 from engram.extraction.answer import ANSWER_SCHEMA, read_answer, rolling_summary_of
 from engram.extraction.budget import Budget
 from engram.extraction.candidate import Candidate
@@ -53,7 +53,7 @@ class ModelExtractor:
 
         Raises:
             RetryLater: a passing fault of the server or the network.
-            ExtractionError: the server refuses for good; the message says why.
+            ExtractionError: nothing that it was sent was right; the message says why.
         """
         self.rolling_summary, self._reason = context.rolling_summary, ""
         self._unreadable, answered = 0, self.model.answers
@@ -72,8 +72,8 @@ class ModelExtractor:
             return self._propose_locally(turns, context)
         try:
             answer = self.model.ask(_QUESTION, text, context.project_id)
-        except BudgetReached as reached:
-            self._reason = str(reached)
+        except (BudgetReached, ModelUnavailable) as refusal:
+            self._reason = str(refusal)
             return self._propose_locally(turns, context)
         except ValueError as error:
             return self._split(turns, context, error)

@@ -98,6 +98,9 @@ class OpenAIProvider:
         self._format += 1
         return True
 
+    def close(self) -> None:
+        """See ``Provider.close``: a call ends by its own time limit."""
+
     def _call(self, request: ModelRequest) -> ModelReply:
         self._client = self._client or self._make_client()
         client, http = self._client

@@ -92,3 +92,7 @@ class Provider(Protocol):
     def simplify(self) -> bool:
         """After ``Unfit``: ask in a simpler way from now on. False where there is none."""
         ...
+
+    def close(self) -> None:
+        """End a call that is under way, if that can be done, and begin none; from any thread."""
+        ...

@@ -45,6 +45,9 @@ class RecordedProvider:
         """See ``Provider.price``."""
         return OWN_SERVER_PRICE
 
+    def close(self) -> None:
+        """See ``Provider.close``: nothing is held."""
+
     def complete(self, request: ModelRequest) -> ModelReply:
         """See ``Provider.complete``. Raises Unanswered."""
         key = request_key(request)[:KEY_DIGITS]

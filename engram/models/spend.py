@@ -22,6 +22,8 @@ class Caps:
     #: For one project in 24 hours; what has no project counts as one.
     dollars_per_project: float
     calls_per_hour: int
+    #: Tokens read and written together in 24 hours.
+    tokens_per_day: int
 
 
 def reserve(
@@ -38,21 +40,26 @@ def reserve(
     """
     with store.writing():
         ledger = _ledger_ms(store)
-        hour_calls, hour, _ = _spent(store, ledger - HOUR_MS, project_id)
-        _, day, project = _spent(store, ledger - DAY_MS, project_id)
+        last_hour = _spent(store, ledger - HOUR_MS, project_id)
+        last_day = _spent(store, ledger - DAY_MS, project_id)
         for spent, cap, name in (
-            (hour + dollars, caps.dollars_per_hour, "dollars an hour"),
-            (day + dollars, caps.dollars_per_day, "dollars a day"),
-            (project + dollars, caps.dollars_per_project, "dollars a day and project"),
-            (hour_calls + 1, caps.calls_per_hour, "calls an hour"),
+            (last_hour.dollars + dollars, caps.dollars_per_hour, "dollars an hour"),
+            (last_day.dollars + dollars, caps.dollars_per_day, "dollars a day"),
+            (last_day.project_dollars + dollars, caps.dollars_per_project, "dollars a day and project"),
+            (last_hour.calls + 1, caps.calls_per_hour, "calls an hour"),
+            (last_day.tokens + input_tokens + output_tokens, caps.tokens_per_day, "tokens a day"),
         ):
             if spent > cap + 1e-9:
-                raise BudgetReached(f"the cap of {cap:g} {name} is reached; the local extractor goes on")
+                raise BudgetReached(f"the cap of {_amount(cap)} {name} is reached; the local extractor goes on")
         return store.insert(
             "INSERT INTO spend (at_ms, ledger_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
             "VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
             (store.now_ms(), ledger, task, model, project_id, input_tokens, output_tokens, dollars),
         )
+
+
+def _amount(cap: float) -> str:
+    return f"{cap:,}" if isinstance(cap, int) else f"{cap:g}"
 
 
 def _ledger_ms(store: Store) -> int:
@@ -73,15 +80,26 @@ def _ledger_ms(store: Store) -> int:
     return int(ledger)
 
 
-def _spent(store: Store, since_ms: int, project_id: int | None) -> tuple[int, float, float]:
-    """(calls, dollars, dollars of the project) since a time of the ledger; None is what has no project."""
-    found = store.row(
-        "SELECT count(*), total(dollars), total(CASE WHEN project_id IS ? THEN dollars END) FROM spend "
-        "WHERE ledger_ms > ?",
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """What a window of the ledger holds, open reservations included."""
+
+    calls: int
+    dollars: float
+    project_dollars: float
+    tokens: int
+
+
+def _spent(store: Store, since_ms: int, project_id: int | None) -> _Spent:
+    """Return what was spent since a time of the ledger; None is what has no project."""
+    row = store.row(
+        "SELECT count(*), total(dollars), total(CASE WHEN project_id IS ? THEN dollars END), "
+        "total(input_tokens + output_tokens) FROM spend WHERE ledger_ms > ?",
         (project_id, since_ms),
     )
-    assert found is not None
-    return int(found[0]), float(found[1]), float(found[2])
+    assert row is not None
+    calls, dollars, project_dollars, tokens = row
+    return _Spent(calls=int(calls), dollars=float(dollars), project_dollars=float(project_dollars), tokens=int(tokens))
 
 
 def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: int, dollars: float) -> None:

@@ -24,7 +24,7 @@ def consolidate() -> None:
         if tidy(runtime):
             embed()
 
-    runtime.lane.run("consolidate", lambda: attempt(runtime, "consolidate", "", tidy_and_embed))
+    runtime.lane_of_extraction().run("consolidate", lambda: attempt(runtime, "consolidate", "", tidy_and_embed))
 
 
 def tidy(runtime: Runtime) -> bool:

@@ -19,7 +19,7 @@ def extract(session_id: str) -> None:
 
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
-    """Extract when no other heavy task runs."""
+    """Extract when no other heavy task runs, or, where a language model is asked, behind other extractions."""
     from engram.tasks.edge import attempt
     from engram.tasks.marker import marked
     from engram.tasks.refresh import refresh
@@ -32,7 +32,7 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
         with marked(runtime.store, "extract", session_id):
             attempt(runtime, "extract", session_id, extract_and_refresh)
 
-    runtime.lane.run(f"extract {session_id}", guarded)
+    runtime.lane_of_extraction().run(f"extract {session_id}", guarded)
 
 
 def run_join(runtime: Runtime) -> None:

@@ -87,7 +87,7 @@ class Housekeeper:
             self._backup.look()
 
     def _look_at_memory(self) -> None:
-        is_busy, used_mb = self._runtime.lane.is_busy, rss_mb()
+        is_busy, used_mb = self._runtime.is_busy, rss_mb()
         if is_busy or self._was_busy or used_mb > self._given_back_mb + GROWN_MB:
             give_back_memory()
             used_mb = self._given_back_mb = rss_mb()

@@ -39,13 +39,21 @@ class HeavyLane:
 
         ``action`` must not raise; if it does, the line goes on with the next task that comes.
         """
+        if self._join(key, action):
+            self._work()
+
+    def _join(self, key: str, action: Callable[[], object]) -> bool:
+        """Get in line; True where the caller is to work the line off."""
         with self._guard:
             if self._is_closed:
-                return
+                return False
             self._line.setdefault(key, action)
             if self._is_busy:
-                return
+                return False
             self._is_busy = True
+            return True
+
+    def _work(self) -> None:
         try:
             while (following := self._next()) is not None:
                 following()
@@ -66,3 +74,26 @@ class HeavyLane:
         with self._guard:
             self._is_closed = True
             self._line.clear()
+
+
+class BackgroundLane(HeavyLane):
+    """The same in a thread of its own, for tasks that wait long for a language model: no worker thread waits."""
+
+    def __init__(self, name: str) -> None:
+        """``name``: that of the thread, which lives while there is something in line."""
+        super().__init__()
+        self._name = name
+        self._thread: threading.Thread | None = None
+
+    def run(self, key: str, action: Callable[[], object]) -> None:
+        """Get in line and return at once."""
+        if self._join(key, action):
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the line is worked off or closed; False where the time was too short."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+        return thread is None or not thread.is_alive()

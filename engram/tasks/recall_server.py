@@ -228,8 +228,8 @@ class RecallServer:
             "runtime": runtime.embedder.runtime if runtime.embedder else "text alone",
             "reason": runtime.embedder.reason if runtime.embedder else "the embedding model is not at hand",
             "index_mb": runtime.index_mb(),
-            "is_busy": runtime.lane.is_busy,
-            "waiting": runtime.lane.length,
+            "is_busy": runtime.is_busy,
+            "waiting": runtime.waiting,
         }
 
     def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from engram.errors import EmbeddingError, EngramError
 from engram.models.store import Store
 from engram.models.work import note_failure, note_success
 from engram.redaction import redact
-from engram.settings import Settings
+from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.tasks.api_key import find_api_key
-from engram.tasks.lane import HeavyLane
+from engram.tasks.lane import BackgroundLane, HeavyLane
 
 if TYPE_CHECKING:
     from engram.consolidation.reconcile import Reconciling
@@ -45,6 +45,8 @@ class Runtime:
     reconciling: Reconciling | None = None
     redact: Callable[..., str] = redact
     lane: HeavyLane = field(default_factory=HeavyLane)
+    #: What may wait for a language model; one at a time, in a thread that nobody else waits for.
+    model_lane: BackgroundLane = field(default_factory=lambda: BackgroundLane("language-model"))
     #: Steady time at which it was laid on, in seconds.
     started_seconds: float = 0.0
     #: What ``embeddable_mark`` said when every row had its vector.
@@ -56,6 +58,28 @@ class Runtime:
     def is_stopping(self) -> bool:
         """True once the worker is to stop: a long task ends at its next step."""
         return self.lane.is_closed
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a heavy task runs or a language model is asked."""
+        return self.lane.is_busy or self.model_lane.is_busy
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks stand in line behind those that run."""
+        return self.lane.length + self.model_lane.length
+
+    def lane_of_extraction(self) -> HeavyLane:
+        """Where extractions run: in the background where a language model is asked."""
+        return self.lane if self.rewording is None else self.model_lane
+
+    def stop_lanes(self) -> None:
+        """Begin nothing any more, and end a call to a language model that is under way."""
+        self.lane.close()
+        self.model_lane.close()
+        model = getattr(self.extractor, "model", None)
+        if model is not None:
+            model.close()
 
     def index_mb(self) -> float:
         """Size of the vectors in memory, in MB."""
@@ -140,6 +164,12 @@ def _make_extractor(settings: Settings, store: Store) -> Extractor | None:
     if settings.extractor == "local":
         return local
     from engram.extraction.budget import Budget
+
+    if settings.extractor == "claude":
+        from engram.extraction.claude_provider import ClaudeProvider
+        from engram.extraction.model_extractor import ModelExtractor
+
+        return ModelExtractor("claude-1", ClaudeProvider(settings), Budget(store, settings), local)
     from engram.extraction.openai_extractor import OpenAIExtractor
 
     key = find_api_key(settings.places.env_file)
@@ -171,5 +201,5 @@ def reconciling_by(extractor: Extractor | None) -> Reconciling | None:
 
 def find_model_steps(settings: Settings, store: Store) -> tuple[Rewording | None, Reconciling | None]:
     """Both for a process that is no worker."""
-    extractor = None if settings.extractor in ("off", "local") else _make_extractor(settings, store)
+    extractor = _make_extractor(settings, store) if settings.extractor in MODEL_EXTRACTORS else None
     return rewording_by(extractor), reconciling_by(extractor)

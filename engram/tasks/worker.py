@@ -143,12 +143,13 @@ def _serve(runtime: Runtime) -> tuple[int, bool]:
     logger.info("action=start pid=%d model=%s", os.getpid(), runtime.embedder.model_id if runtime.embedder else "")
     consumer.run()
     loader.join(settings.drain_seconds)
+    has_drained = runtime.model_lane.wait(settings.drain_seconds) and consumer.has_drained
     housekeeper.close()
     has_answered = server.close()
     queue.storage.stop_listening()
     queue.storage.close()
     lay_on(None)
-    code = EXIT_AGAIN if reasons or not consumer.has_drained else 0
+    code = EXIT_AGAIN if reasons or not has_drained else 0
     logger.info("action=end exit=%d", code)
     return code, has_answered and consumer.has_drained and not loader.is_alive()
 
@@ -162,7 +163,7 @@ def _load_vectors(runtime: Runtime) -> None:
 def _close_lane_on_stop(runtime: Runtime, consumer: EngramConsumer) -> None:
     """When the consumer stops, let a long heavy task end at its next step."""
     consumer.stop_flag.wait()
-    runtime.lane.close()
+    runtime.stop_lanes()
 
 
 def bind_queue(settings: Settings) -> EngramQueue:

@@ -229,15 +229,13 @@ def test_a_refusal_or_another_shape_sets_the_text_aside_to_the_local_extractor(s
 
 
 @pytest.mark.parametrize("state", [401, 403, 404])
-def test_a_server_that_refuses_for_good_is_left_alone_and_status_says_why(
+def test_a_server_that_refuses_for_good_is_left_alone_and_the_local_extractor_serves(
     bench: Bench, clock: FixedClock, state: int
 ) -> None:
     bench.server.reply = lambda body: http('{"error": {"message": "no"}}', f"{state} No")
 
     for _ in range(5):
-        with pytest.raises(ExtractionError, match=str(state)) as caught:
-            bench.propose(turn(1))
-        assert not isinstance(caught.value, RetryLater)
+        assert [candidate.extractor for candidate in bench.propose(turn(1))] == ["local-test"]
         clock.advance(60)
 
     assert len(bench.server.received) == 1
@@ -329,8 +327,10 @@ def test_nobody_listening_costs_nothing_and_is_tried_again(bench: Bench, clock: 
 def test_a_redirect_is_not_followed(bench: Bench) -> None:
     bench.server.reply = lambda body: http("", "307 Elsewhere", Location="http://127.0.0.1:9/v1/chat/completions")
 
-    with pytest.raises(ExtractionError, match="307"):
-        bench.propose(turn(1))
+    bench.propose(turn(1))
+
+    assert len(bench.server.received) == 1
+    assert "307" in bench.trouble()
 
 
 @pytest.mark.parametrize("part", ["head", "body"])

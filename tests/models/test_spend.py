@@ -16,8 +16,12 @@ from engram.errors import BudgetReached
 from engram.models.spend import Caps, reserve, settle
 from engram.models.store import Store, open_store
 
-CAPS = Caps(dollars_per_hour=0.5, dollars_per_day=1.0, dollars_per_project=1.0, calls_per_hour=60)
-SMALL = Caps(dollars_per_hour=0.5, dollars_per_day=1.0, dollars_per_project=0.3, calls_per_hour=60)
+CAPS = Caps(
+    dollars_per_hour=0.5, dollars_per_day=1.0, dollars_per_project=1.0, calls_per_hour=60, tokens_per_day=2_000_000
+)
+SMALL = Caps(
+    dollars_per_hour=0.5, dollars_per_day=1.0, dollars_per_project=0.3, calls_per_hour=60, tokens_per_day=2_000_000
+)
 
 
 @pytest.fixture
@@ -42,7 +46,13 @@ def reserve_all(path: str, count: int) -> None:
     with open_store(Path(path)) as store:
         for _ in range(count):
             try:
-                settle(store, spend(store, 0.01, caps=Caps(9, 9, 9, 25)), input_tokens=1, output_tokens=1, dollars=0.01)
+                settle(
+                    store,
+                    spend(store, 0.01, caps=Caps(9, 9, 9, 25, 2_000_000)),
+                    input_tokens=1,
+                    output_tokens=1,
+                    dollars=0.01,
+                )
             except BudgetReached:
                 continue
 

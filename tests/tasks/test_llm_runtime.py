@@ -51,6 +51,7 @@ class Bench:
 
     def extract(self) -> None:
         run_extract(self.runtime, SESSION)
+        assert self.runtime.model_lane.wait(60)
 
     def attempts(self) -> tuple[WorkState, int]:
         work = find_work(self.store, "extract", SESSION)

@@ -1,0 +1,171 @@
+"""Run a command with a text on its standard input: time, output and leftovers are bounded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.extraction import call_guard
+
+#: Largest standard output that is read, in bytes; a command that writes more is ended.
+MAX_OUTPUT_BYTES = 8_000_000
+#: Standard error that is kept, in bytes; the rest is read and dropped.
+MAX_ERROR_BYTES = 64_000
+#: Time the guard has for itself beyond the command's, in seconds.
+_GUARD_SECONDS = 5.0
+_CHUNK_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command ended."""
+
+    #: The command's exit code; 128 + n where signal n ended it, 127 where it could not be started.
+    exit_code: int
+    #: At most ``MAX_OUTPUT_BYTES``.
+    output: bytes
+    #: At most ``MAX_ERROR_BYTES``.
+    errors: bytes
+    #: True where its time was over or it was cancelled.
+    has_timed_out: bool = False
+    #: True where it wrote more than ``MAX_OUTPUT_BYTES``.
+    has_overflowed: bool = False
+
+
+def run_bounded(
+    command: Sequence[str],
+    text: bytes,
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    seconds: float,
+    cancelled: threading.Event | None = None,
+) -> Finished:
+    """Run a command to its end, or end it together with every process of its group.
+
+    A guard process stands between: if this process is killed, the guard ends the command.
+
+    Args:
+        command: program and arguments; no shell.
+        text: what the command reads from its standard input.
+        folder: its working folder.
+        environment: its whole environment.
+        seconds: the longest it may run.
+        cancelled: once this is set, the command is ended within a fraction of a second.
+    """
+    ours, theirs = socket.socketpair()
+    guard = [sys.executable, "-I", "-S", str(Path(call_guard.__file__)), f"{seconds:.3f}", str(theirs.fileno())]
+    with ours, theirs:
+        process = subprocess.Popen(
+            [*guard, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=dict(environment),
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+        )
+        theirs.close()
+        try:
+            exchange = _Exchange(process, text, time.monotonic() + seconds + _GUARD_SECONDS, cancelled)
+            has_overflowed = not exchange.run()
+        finally:
+            code = _end(process, ours)
+    return Finished(
+        exit_code=code,
+        output=bytes(exchange.output),
+        errors=bytes(exchange.errors),
+        has_timed_out=code == call_guard.EXIT_TIMEOUT or exchange.was_cut,
+        has_overflowed=has_overflowed,
+    )
+
+
+class _Exchange:
+    """Feeds standard input and collects output and errors until all are closed."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], text: bytes, deadline: float, cancelled: threading.Event | None
+    ) -> None:
+        self.output = bytearray()
+        self.errors = bytearray()
+        #: True where the deadline passed or the caller cancelled.
+        self.was_cut = False
+        self._process = process
+        self._left = memoryview(text)
+        self._deadline = deadline
+        self._cancelled = cancelled
+
+    def run(self) -> bool:
+        """Exchange until the command has closed its side; False where it wrote too much."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with selectors.DefaultSelector() as selector:
+            os.set_blocking(process.stdin.fileno(), False)
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+            selector.register(process.stdout, selectors.EVENT_READ, self.output)
+            selector.register(process.stderr, selectors.EVENT_READ, self.errors)
+            while selector.get_map():
+                if time.monotonic() > self._deadline or (self._cancelled is not None and self._cancelled.is_set()):
+                    self.was_cut = True
+                    return True
+                for key, _ in selector.select(call_guard.POLL_SECONDS):
+                    if key.fileobj is process.stdin:
+                        self._write(selector)
+                    else:
+                        self._read(selector, key)
+                if len(self.output) > MAX_OUTPUT_BYTES:
+                    return False
+        return True
+
+    def _write(self, selector: selectors.BaseSelector) -> None:
+        stream = self._process.stdin
+        assert stream is not None
+        try:
+            written = os.write(stream.fileno(), self._left[:_CHUNK_BYTES]) if self._left else 0
+        except BlockingIOError:
+            return
+        except OSError:
+            # The command does not read; how it ends says why.
+            written = len(self._left)
+        self._left = self._left[written:]
+        if not self._left:
+            selector.unregister(stream)
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def _read(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+        data = os.read(key.fd, _CHUNK_BYTES)
+        if not data:
+            selector.unregister(key.fileobj)
+        elif key.data is self.output or len(self.errors) < MAX_ERROR_BYTES:
+            key.data.extend(data)
+
+
+def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> int:
+    """End the group and return how the command ended."""
+    ours.settimeout(call_guard.POLL_SECONDS)
+    try:
+        report = ours.recv(16)
+    except OSError:
+        report = b""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+    return int(report) if report.isdigit() else 128 + signal.SIGKILL

@@ -1,0 +1,60 @@
+"""Run one command for a limited time and leave no process of its group behind.
+
+Run as a script, by the standard library alone: ``python -I -S call_guard.py SECONDS FD COMMAND…``. The guard must lead a
+process group of its own. ``FD`` is one end of a socket pair whose other end the parent holds open. The guard ends the
+whole group, itself included, by SIGKILL: when the command has ended, when the time is over, or when the parent's end of
+the pair is closed, which the kernel does when the parent is killed. Just before, it writes how the command ended to
+``FD``: an exit code in decimal, ``EXIT_TIMEOUT`` or ``EXIT_NOT_STARTED``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+#: Exit codes of the guard itself, as ``timeout`` and the shell use them.
+EXIT_TIMEOUT, EXIT_NOT_STARTED = 124, 127
+#: Longest time between two looks at the command, in seconds.
+POLL_SECONDS = 0.1
+#: Time between SIGTERM and SIGKILL for a command whose time is over, in seconds.
+GRACE_SECONDS = 0.5
+
+
+def main(arguments: list[str]) -> None:
+    """Run the command and end its group; returns only where there is no group of its own to end."""
+    deadline = time.monotonic() + float(arguments[0])
+    parent_fd = int(arguments[1])
+    os.set_inheritable(parent_fd, False)
+    code = _run(arguments[2:], parent_fd, deadline)
+    with contextlib.suppress(OSError):
+        os.write(parent_fd, str(code).encode())
+    if os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+
+
+def _run(command: list[str], parent_fd: int, deadline: float) -> int:
+    try:
+        child = subprocess.Popen(command)
+    except OSError as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_NOT_STARTED
+    while child.poll() is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(GRACE_SECONDS)
+            return EXIT_TIMEOUT
+        is_parent_gone, _, _ = select.select([parent_fd], [], [], min(left, POLL_SECONDS))
+        if is_parent_gone:
+            return EXIT_TIMEOUT
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,111 @@
+"""The real Claude Code for tests that need it, and a server on this machine that answers in the model's place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+#: Names the binary where it is not to be installed for the tests.
+VARIABLE = "ENGRAM_TEST_CLAUDE"
+_PACKAGE = "@anthropic-ai/claude-code"
+_INSTALL_SECONDS = 150
+
+
+def find_real_claude() -> str:
+    """Return the path of a real ``claude``: a named one, or one that npm installs once outside the checkout.
+
+    Skips the test where it can't be had.
+    """
+    if named := os.environ.get(VARIABLE):
+        return named
+    folder = Path(tempfile.gettempdir()) / f"engram-test-claude-{os.getuid()}"
+    command = folder / "node_modules" / ".bin" / "claude"
+    if not command.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            pytest.skip(f"there is no npm to install Claude Code with; {VARIABLE} may name a claude")
+        try:
+            subprocess.run(
+                [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", _PACKAGE],
+                check=True,
+                capture_output=True,
+                timeout=_INSTALL_SECONDS,
+            )
+        except (subprocess.SubprocessError, OSError) as error:
+            pytest.skip(f"Claude Code can't be installed here ({error}); {VARIABLE} may name a claude")
+    return str(command)
+
+
+class StandInServer:
+    """Answers ``/v1/messages`` as a model that calls ``StructuredOutput`` with a fixed answer."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.requests: list[dict[str, Any]] = []
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+            def do_HEAD(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                self.send_response(404)
+                self.end_headers()
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                if not self.path.startswith("/v1/messages") or "count_tokens" in self.path:
+                    self.do_GET()
+                    return
+                request = json.loads(body)
+                owner.requests.append(request)
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                for name, event in _events(request, answer):
+                    self.wfile.write(f"event: {name}\ndata: {json.dumps({'type': name, **event})}\n\n".encode())
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _events(request: dict[str, Any], answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    usage = {"input_tokens": 1000, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    message = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": request["model"], "content": [],
+        "stop_reason": None, "stop_sequence": None, "usage": usage,
+    }  # fmt: skip
+    has_tool = any(tool.get("name") == "StructuredOutput" for tool in request.get("tools", []))
+    if has_tool:
+        block = {"type": "tool_use", "id": "toolu_1", "name": "StructuredOutput", "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(answer)}
+    else:
+        block = {"type": "text", "text": ""}
+        delta = {"type": "text_delta", "text": json.dumps(answer)}
+    stop = {"stop_reason": "tool_use" if has_tool else "end_turn", "stop_sequence": None}
+    return [
+        ("message_start", {"message": message}),
+        ("content_block_start", {"index": 0, "content_block": block}),
+        ("content_block_delta", {"index": 0, "delta": delta}),
+        ("content_block_stop", {"index": 0}),
+        ("message_delta", {"delta": stop, "usage": {"output_tokens": 50}}),
+        ("message_stop", {}),
+    ]

@@ -1,0 +1,125 @@
+"""`engram config set` changes one line of config.toml, checked, and nothing else in it."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from engram.cli.main import engram
+from engram.paths import Home
+from engram.settings import load
+
+
+@pytest.fixture
+def home(home: Home) -> Home:
+    """The memory folder, made."""
+    return home.prepare()
+
+
+def invoke(home: Home, *arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(engram, ["--home", str(home.root), "config", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_setting_is_written_and_read_back(home: Home) -> None:
+    assert invoke(home, "set", "extractor", "claude") == (0, "extractor = claude\n", "")
+
+    loaded = load({"home": str(home.root)}, environ={})
+    assert (loaded.settings.extractor, loaded.sources["extractor"]) == ("claude", "config.toml")
+    assert invoke(home, "extractor")[1] == "claude\n"
+    assert stat.S_IMODE(home.config_file.stat().st_mode) == 0o600
+
+
+def test_comments_order_and_formatting_stay(home: Home) -> None:
+    home.config_file.write_text("# my settings\nbites   =  2   # few\n\n# folders\nexclude = [\n  'a',  # one\n]\n")
+
+    invoke(home, "set", "bites", "1")
+    invoke(home, "set", "recall-limit", "7")
+
+    assert home.config_file.read_text() == (
+        "# my settings\nbites   =  1   # few\n\n# folders\nexclude = [\n  'a',  # one\n]\nrecall_limit = 7\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("capture", "off", False),
+        ("llm_dollars_per_day", "0.5", 0.5),
+        ("exclude", "/a/*, /b", ("/a/*", "/b")),
+        ("claude_command", "/opt/claude code/claude", "/opt/claude code/claude"),
+        ("claude_folder", "/somewhere/claude", Path("/somewhere/claude")),
+        ("log_level", "debug", "debug"),
+    ],
+)
+def test_every_type_of_value_comes_back_as_it_was_meant(home: Home, name: str, text: str, value: object) -> None:
+    assert invoke(home, "set", name, text)[0] == 0
+
+    assert getattr(load({"home": str(home.root)}, environ={}).settings, name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("colour", "red", "no setting 'colour'"),
+        ("bites", "many", "bites = 'many'"),
+        ("bites", "-1", "must not be negative"),
+        ("extractor", "gpt", "must be one of local, claude, openai, off"),
+        ("home", "/elsewhere", "ENGRAM_HOME"),
+    ],
+)
+def test_a_wrong_value_changes_nothing(home: Home, name: str, text: str, reason: str) -> None:
+    home.config_file.write_text("bites = 2\n")
+
+    code, _, errors = invoke(home, "set", "--", name, text)
+
+    assert code == 1
+    assert reason in errors
+    assert home.config_file.read_text() == "bites = 2\n"
+
+
+def test_a_broken_file_is_not_overwritten(home: Home) -> None:
+    home.config_file.write_text("bites = = 2\n")
+
+    code, _, errors = invoke(home, "set", "bites", "1")
+
+    assert code == 1
+    assert "is not valid TOML" in errors
+    assert home.config_file.read_text() == "bites = = 2\n"
+
+
+def test_unset_brings_the_default_back(home: Home) -> None:
+    home.config_file.write_text("bites = 2\nrecall_limit = 9\n")
+
+    assert invoke(home, "unset", "bites")[0] == 0
+    assert "does not stand in config.toml" in invoke(home, "unset", "bites")[1]
+
+    assert home.config_file.read_text() == "recall_limit = 9\n"
+
+
+def test_what_goes_before_the_file_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGRAM_BITES", "3")
+
+    code, _, errors = invoke(home, "set", "bites", "1")
+
+    assert code == 0
+    assert "environment sets bites too" in errors
+
+
+def test_two_writers_at_once_lose_nothing(home: Home) -> None:
+    program = (
+        "import sys; from pathlib import Path; from engram.config_file import set_value\n"
+        "for n in range(30): set_value(Path(sys.argv[1]), sys.argv[2], str(n))"
+    )
+    names = ("bites", "recall_limit", "archive_days")
+    writers = [subprocess.Popen([sys.executable, "-c", program, str(home.root), name]) for name in names]
+
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+
+    settings = load({"home": str(home.root)}, environ={}).settings
+    assert [getattr(settings, name) for name in names] == [29, 29, 29]

@@ -1,0 +1,131 @@
+"""A command runs to its end or is ended with everything that it started, whatever happens to who started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from processes import WAIT_SECONDS, read_pid, wait_until_gone
+
+from engram.extraction.bounded_command import MAX_ERROR_BYTES, MAX_OUTPUT_BYTES, Finished, run_bounded
+
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+
+
+def run(
+    program: str,
+    folder: Path,
+    *,
+    text: bytes = b"",
+    seconds: float = 60,
+    cancelled: threading.Event | None = None,
+) -> Finished:
+    command = [sys.executable, "-c", program]
+    return run_bounded(command, text, folder=folder, environment=ENVIRONMENT, seconds=seconds, cancelled=cancelled)
+
+
+CHILD = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); open({!r}, 'w').write(str(p.pid))"
+
+
+def test_a_command_gets_its_input_and_its_output_and_exit_code_come_back(tmp_path: Path) -> None:
+    text = b"line\n" * 200_000
+    program = "import sys; t = sys.stdin.read(); print(len(t)); sys.stderr.write('hm'); sys.exit(3)"
+
+    finished = run(program, tmp_path, text=text)
+
+    assert finished == Finished(exit_code=3, output=b"1000000\n", errors=b"hm")
+
+
+def test_a_command_that_never_reads_its_input_is_no_error(tmp_path: Path) -> None:
+    finished = run("print('done')", tmp_path, text=b"x" * 5_000_000)
+
+    assert (finished.exit_code, finished.output) == (0, b"done\n")
+
+
+def test_a_command_ended_by_a_signal_is_told(tmp_path: Path) -> None:
+    finished = run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
+
+    assert finished.exit_code == 128 + signal.SIGSEGV
+
+
+def test_a_command_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    finished = run_bounded(["/nowhere/claude"], b"", folder=tmp_path, environment=ENVIRONMENT, seconds=60)
+
+    assert finished.exit_code == 127
+    assert b"/nowhere/claude" in finished.errors
+
+
+@pytest.mark.parametrize("ignore", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN); "])
+def test_after_the_time_limit_the_command_and_its_children_are_gone(tmp_path: Path, ignore: str) -> None:
+    child = tmp_path / "child.pid"
+    own = tmp_path / "own.pid"
+    program = f"import os, signal, time; {ignore}open({str(own)!r}, 'w').write(str(os.getpid())); {CHILD.format(str(child))}; time.sleep(600)"
+
+    finished = run(program, tmp_path, seconds=2)
+
+    assert finished.has_timed_out
+    wait_until_gone(read_pid(own), read_pid(child))
+
+
+def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
+    child = tmp_path / "child.pid"
+
+    finished = run(CHILD.format(str(child)) + "; print('ok')", tmp_path)
+
+    assert (finished.exit_code, finished.output) == (0, b"ok\n")
+    wait_until_gone(read_pid(child))
+
+
+def test_output_without_end_is_cut_and_the_command_ended(tmp_path: Path) -> None:
+    finished = run("import sys\nwhile True: sys.stdout.write('x' * 65536)", tmp_path)
+
+    assert finished.has_overflowed
+    assert len(finished.output) <= MAX_OUTPUT_BYTES + 65_536
+
+
+def test_errors_without_end_are_read_and_dropped(tmp_path: Path) -> None:
+    finished = run("import sys\nfor _ in range(1000): sys.stderr.write('x' * 65536)", tmp_path)
+
+    assert finished.exit_code == 0
+    assert len(finished.errors) <= MAX_ERROR_BYTES + 65_536
+
+
+def test_a_cancelled_command_is_ended(tmp_path: Path) -> None:
+    own = tmp_path / "own.pid"
+    cancelled = threading.Event()
+    program = f"import os, time; open({str(own)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    finished: list[Finished] = []
+    caller = threading.Thread(
+        target=lambda: finished.append(run(program, tmp_path, seconds=600, cancelled=cancelled)), daemon=True
+    )
+    caller.start()
+    pid = read_pid(own)
+
+    cancelled.set()
+    caller.join(WAIT_SECONDS)
+
+    assert finished[0].has_timed_out
+    wait_until_gone(pid)
+
+
+def test_the_command_ends_when_its_caller_is_killed(tmp_path: Path) -> None:
+    child, own = tmp_path / "child.pid", tmp_path / "own.pid"
+    program = (
+        f"import os, time; {CHILD.format(str(child))}; open({str(own)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    )
+    caller = (
+        "import sys; from pathlib import Path; from engram.extraction.bounded_command import run_bounded; "
+        f"run_bounded([sys.executable, '-c', {program!r}], b'', folder=Path('.'), environment={{}}, seconds=600)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", caller], cwd=tmp_path)
+    pids = read_pid(own), read_pid(child)
+
+    process.kill()
+    process.wait(WAIT_SECONDS)
+
+    wait_until_gone(*pids)

@@ -1,0 +1,59 @@
+"""Wait, within bounds, for what other processes do."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+#: Longest wait, in seconds.
+WAIT_SECONDS = 30
+
+
+def is_running(pid: int) -> bool:
+    """True where the process exists and is no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    return state != "Z"
+
+
+def wait_until_gone(*pids: int) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while any(map(is_running, pids)):
+        assert time.monotonic() < deadline, [pid for pid in pids if is_running(pid)]
+        time.sleep(0.02)
+
+
+def read_pid(path: Path) -> int:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < deadline, f"{path.name} was never written"
+        time.sleep(0.02)
+    return int(path.read_text())
+
+
+def members_of_group(group: int) -> list[int]:
+    """Processes of a process group that are no zombies (Linux; [] where there is no /proc)."""
+    members = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            members.append(int(folder.name))
+    return members
+
+
+def wait_until_group_gone(group: int) -> None:
+    """Wait until no process of a group is left."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while members := members_of_group(group):
+        assert time.monotonic() < deadline, members
+        time.sleep(0.02)
