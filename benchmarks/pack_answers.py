@@ -1,6 +1,6 @@
 """Pack a model's answers into one file a project, those that a run of ``engram bench code --answers`` asks for.
 
-    python benchmarks/pack_answers.py ANSWERS CORPUS QUESTIONS OUT --model "a Claude model" --date 2026-11-22
+python benchmarks/pack_answers.py ANSWERS CORPUS QUESTIONS OUT --model "a Claude model" --date 2026-11-22
 """
 
 from __future__ import annotations
