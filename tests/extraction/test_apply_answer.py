@@ -156,6 +156,10 @@ def test_a_decision_told_in_four_sessions_is_one_memory_with_four_pieces_of_evid
     assert len({one.session_id for one in evidence}) == 4
     assert (desk.now(kept).confirmations, desk.now(kept).status) == (3, "active")
 
+    desk.store.run("UPDATE turn SET extracted_revision = 0 WHERE session_ref = 1")
+    desk.extract(session_id(1), memory(OLD, evidence=["e2"]))
+    assert {one.uuid for one in evidence_of(desk.store, kept.id)} == {one.uuid for one in evidence}
+
     for run in list_runs(desk.store):
         undo_run(desk.store, desk.settings, run.id)
     assert len(evidence_of(desk.store, kept.id)) == 1
