@@ -336,7 +336,8 @@ def test_the_second_part_of_a_session_knows_what_the_first_one_brought(desk: Des
     assert "so far: They exclude the .claude folder." in desk.scribe.requests[1].user
     days = re.findall(r"(?m)^\[m\d+\] (\S+) ", desk.scribe.requests[1].user)
     said = re.findall(r"(?m)^\[e1\].* (\d{4}-\d\d-\d\d) ", desk.scribe.requests[0].user)
-    assert days == said and len(days) == 1
+    assert len(days) == 1
+    assert days == said
     assert all_episodes(desk.store) == []
 
 
