@@ -156,6 +156,10 @@ def test_a_decision_told_in_four_sessions_is_one_memory_with_four_pieces_of_evid
     assert len({one.session_id for one in evidence}) == 4
     assert (desk.now(kept).confirmations, desk.now(kept).status) == (3, "active")
 
+    desk.store.run("UPDATE turn SET extracted_revision = 0 WHERE session_ref = 1")
+    desk.extract(session_id(1), memory(OLD, evidence=["e2"]))
+    assert {one.uuid for one in evidence_of(desk.store, kept.id)} == {one.uuid for one in evidence}
+
     for run in list_runs(desk.store):
         undo_run(desk.store, desk.settings, run.id)
     assert len(evidence_of(desk.store, kept.id)) == 1
@@ -330,6 +334,10 @@ def test_the_second_part_of_a_session_knows_what_the_first_one_brought(desk: Des
 
     assert len(desk.scribe.requests) == 2
     assert "so far: They exclude the .claude folder." in desk.scribe.requests[1].user
+    days = re.findall(r"(?m)^\[m\d+\] (\S+) ", desk.scribe.requests[1].user)
+    said = re.findall(r"(?m)^\[e1\].* (\d{4}-\d\d-\d\d) ", desk.scribe.requests[0].user)
+    assert len(days) == 1
+    assert days == said
     assert all_episodes(desk.store) == []
 
 

@@ -27,7 +27,8 @@ from engram.ingest.service import ingest_file
 from engram.log import start_logging
 from engram.models import episodes
 from engram.models.backup import make_backup
-from engram.models.store import Store, open_store, set_aside
+from engram.models.replacement import free_name
+from engram.models.store import Store, open_store
 from engram.notes.daily import log_session
 from engram.notes.index import index_notes
 from engram.notes.saved import save_note
@@ -286,4 +287,4 @@ def test_another_programs_database_that_was_set_aside_is_never_touched(settings:
     forget_episode(store, settings.places, saved.episode_id, also_source=True)
 
     assert foreign.read_bytes() == b"theirs"
-    assert set_aside(foreign, "memory.v2.db").name != "memory.v2.db"
+    assert free_name(foreign, "memory.v2.db").name != "memory.v2.db"
