@@ -138,7 +138,7 @@ class Settings:
     llm_tokens_per_day: int = 2_000_000
     #: Calls an hour at most.
     llm_calls_per_hour: int = 60
-    #: Prices in dollars per million tokens: ``model=input/output``.
+    #: Prices of the openai extractor in dollars per million tokens: ``model=input/output``.
     llm_prices: tuple[str, ...] = (
         "gpt-4.1-nano=0.10/0.40",
         "gpt-4.1-mini=0.40/1.60",
@@ -148,7 +148,7 @@ class Settings:
     )
     #: Most memories of the local extractor that one consolidation lets the model reword; 0 for none.
     llm_rewrite_limit: int = 10
-    #: Seconds one call may take.
+    #: Seconds without a byte after which a call of the openai extractor is given up.
     llm_timeout_seconds: float = 30.0
 
     # The processes
