@@ -123,8 +123,16 @@ def drop_notes(store: Store, paths: Sequence[str]) -> None:
             drop_note(store, str(source))
 
 
-def clean_runs(store: Store, is_kept: Callable[[str], bool]) -> None:
-    """Take lines out of the reports of consolidations, and out of the notes that they keep to undo. In ``writing``."""
+def clean_runs(
+    store: Store, is_kept: Callable[[str], bool], clean_note: Callable[[str, str], str] | None = None
+) -> None:
+    """Take lines out of the reports of consolidations, and out of the notes that they keep to undo. In ``writing``.
+
+    Args:
+        store: the open memory.
+        is_kept: whether a line stays.
+        clean_note: returns what stays of a note, given its name and text; by default the lines that are kept.
+    """
     for run_id, text in store.rows("SELECT id, report FROM run"):
         report = json.loads(text)
         changed = dict(report)
@@ -132,7 +140,9 @@ def clean_runs(store: Store, is_kept: Callable[[str], bool]) -> None:
             changed["lines"] = [line for line in report["lines"] if is_kept(str(line))]
         if isinstance(report.get("files_before"), dict):
             changed["files_before"] = {
-                name: "".join(line for line in str(before).splitlines(keepends=True) if is_kept(line))
+                name: clean_note(name, str(before))
+                if clean_note
+                else "".join(line for line in str(before).splitlines(keepends=True) if is_kept(line))
                 for name, before in report["files_before"].items()
             }
         if changed != report:
