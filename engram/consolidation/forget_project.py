@@ -177,7 +177,7 @@ class _Gone:
 
     def forget_in_copy(self, copy: Store) -> int:
         """Erase the same in a copy of the database, whatever the project is called there. Inside ``writing``."""
-        erased = erasing.carry_forgotten_projects(copy, self._marks)
+        erased = erasing.carry_forgotten_projects(copy, self._marks, self.clean_note)
         forgotten = Forgotten(
             episode_ids=tuple(one for one in self.episode_ids if find_episode(copy, one) is not None),
             turn_keys=self._turn_keys,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from engram.models.episode_changes import change_episode, delete_episode
 from engram.models.episodes import Episode, select_episodes
 from engram.models.erasing import begin_anew
+from engram.models.forgetting import clean_runs, drop_all_notes
 from engram.models.pauses import Span
 from engram.models.runs import drop_history
 from engram.models.sessions import ProjectRow, find_project_of_identity
@@ -110,10 +111,19 @@ def forgotten_marks(store: Store, identities: Iterable[str]) -> list[tuple[str, 
     ]
 
 
-def carry_forgotten_projects(store: Store, tombstones: Iterable[tuple[str, bytes, int]]) -> int:
+def carry_forgotten_projects(
+    store: Store,
+    tombstones: Iterable[tuple[str, bytes, int]],
+    clean_note: Callable[[str, str], str | None] = lambda name, text: None,
+) -> int:
     """Erase the projects that were forgotten elsewhere later than here; returns how much went. Inside ``writing``.
 
     What this database knows of already is left alone: it may since have been joined with another project.
+
+    Args:
+        store: the open memory.
+        tombstones: those of the other memory.
+        clean_note: returns what stays of a note that a run keeps to undo; by default the run no longer keeps it.
     """
     erased = 0
     for kind, key, until_ms in tombstones:
@@ -123,21 +133,22 @@ def carry_forgotten_projects(store: Store, tombstones: Iterable[tuple[str, bytes
         store.run("INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (kind, key, until_ms))
         project = find_project_of_identity(store, identity)
         if project is not None:
-            contents = contents_of_project(store, project, until_ms)
-            erase_contents(store, contents)
-            erased += len(contents.turn_ids) + len(contents.memories) + len(contents.released)
+            erased += _erase_project(store, contents_of_project(store, project, until_ms), clean_note)
     return erased
 
 
-# -- erasing
-
-
-def erase_contents(store: Store, contents: ProjectContents) -> None:
-    """Erase everything that belongs to a project, at once. Inside ``writing``."""
+def _erase_project(store: Store, contents: ProjectContents, clean_note: Callable[[str, str], str | None]) -> int:
+    ids = {episode.episode_id for episode in contents.memories}
+    clean_runs(store, lambda line: not any(episode_id in line for episode_id in ids), clean_note)
+    drop_all_notes(store)
     release_memories(store, contents)
     erase_turns(store, contents.turn_ids)
     erase_memories(store, contents.memories)
     clean_sessions(store, contents)
+    return len(contents.turn_ids) + len(contents.memories) + len(contents.released)
+
+
+# -- erasing
 
 
 def erase_turns(store: Store, turn_ids: Sequence[int]) -> None:

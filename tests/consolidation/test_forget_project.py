@@ -144,7 +144,7 @@ def everywhere(store: Store, home: Home, settings: Settings, memory: Episode) ->
     }
     runs.update_run(store, run, position="", state="done", report=report)
     with store.writing():
-        vectors.put_vectors(store, "m", [("e", memory.id, 0, b"zanzibarian"), ("e", other.id, 0, b"slate")])
+        vectors.put_vectors(store, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
         changed = episode_changes.change_episode(store, memory, "edit", "quokkafied", summary="The hull is quokkafied")
         episode_changes.change_episode(store, changed, "edit", "back", summary=memory.summary)
         injections.add_injections(
