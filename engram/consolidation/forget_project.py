@@ -25,6 +25,8 @@ from engram.models.backup import holding_backups
 from engram.models.episodes import Episode, find_episode
 from engram.models.notes import EVERYONE, NOBODY, Owner
 from engram.models.project_erasing import ProjectContents
+from engram.models.project_folders import identities_of_project
+from engram.models.project_names import names_of_project
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten
@@ -140,11 +142,11 @@ class _Gone:
     def __init__(self, store: Store, contents: ProjectContents) -> None:
         self.session_ids = frozenset(contents.session_ids)
         self.episode_ids = {episode.episode_id for episode in contents.memories}
-        self._names = erasing.names_of_project(store, contents.project)
+        self._names = names_of_project(store, contents.project.id)
         texts = [text for one in contents.memories for text in (one.summary, one.content, *one.facts)]
         self._told = told_lines(texts)
         self._turn_keys = tuple(forgetting.turn_keys(store, contents.turn_ids))
-        identities = erasing.project_identities(store, contents.project)
+        identities = identities_of_project(store, contents.project)
         self._marks = erasing.forgotten_marks(store, identities)
 
     def is_line_kept(self, line: str) -> bool:

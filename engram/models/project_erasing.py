@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from engram.models.episode_changes import change_episode, delete_episode
@@ -11,6 +11,7 @@ from engram.models.episodes import Episode, select_episodes
 from engram.models.erasing import begin_anew
 from engram.models.forgetting import clean_runs, drop_all_notes
 from engram.models.pauses import Span
+from engram.models.project_folders import identities_of_project
 from engram.models.runs import drop_history
 from engram.models.sessions import ProjectRow, find_project_of_identity
 from engram.models.store import Store
@@ -59,12 +60,6 @@ def contents_of_project(store: Store, project: ProjectRow, until_ms: int | None 
     )
 
 
-def project_identities(store: Store, project: ProjectRow) -> list[str]:
-    """The identities of a project's folder and of the folders that were joined to it."""
-    rows = store.rows("SELECT identity FROM project_folder WHERE project_id = ? ORDER BY identity", (project.id,))
-    return [project.identity, *(str(row[0]) for row in rows)]
-
-
 # -- the mark of a forgotten project
 
 
@@ -74,7 +69,7 @@ def note_forgotten_project(store: Store, project: ProjectRow) -> int:
     Reads of its transcripts that are under way begin anew.
     """
     until_ms = store.now_ms()
-    for identity in project_identities(store, project):
+    for identity in identities_of_project(store, project):
         store.run(
             "INSERT INTO tombstone VALUES (?, ?, ?) "
             "ON CONFLICT (kind, key) DO UPDATE SET at_ms = max(at_ms, excluded.at_ms)",
@@ -212,8 +207,3 @@ def clean_sessions(store: Store, contents: ProjectContents) -> None:
     ):
         without_branch = json.dumps(json.loads(state) | {"branch": ""}, separators=(",", ":"))
         store.run("UPDATE transcript SET reader_state = ? WHERE id = ?", (without_branch, int(transcript_id)))
-
-
-def names_of_project(store: Store, project: ProjectRow) -> Collection[str]:
-    """The names by which notes tell that a section is this project's."""
-    return {str(row[0]) for row in store.rows("SELECT name FROM project_named WHERE project_id = ?", (project.id,))}
