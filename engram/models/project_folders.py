@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engram.errors import BadRequest
 from engram.models.joining import join_projects
 from engram.models.pauses import move_pauses
-from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken, keep_former_name
+from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken, keep_name
 from engram.models.sessions import ProjectRow, paused_scopes
 from engram.models.store import Store
 
@@ -100,7 +100,7 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
         store.run("UPDATE project_folder SET project_id = ? WHERE project_id = ?", (into.id, other.id))
         store.run("UPDATE spend SET project_id = ? WHERE project_id = ?", (into.id, other.id))
         move_pauses(store, other.identity, into.identity)
-        keep_former_name(store, other.name, other.identity)
+        keep_name(store, other.id)
         link_folder(store, into, other.identity, other.root, reason)
         store.run("DELETE FROM project WHERE id = ?", (other.id,))
     return moved
@@ -120,6 +120,6 @@ def rename_project(store: Store, project: ProjectRow, name: str) -> str:
     with store.writing():
         if is_name_taken(store, name, identities_of_project(store, project)):
             raise BadRequest(f"another project is or was named {name!r}")
-        keep_former_name(store, project.name, project.identity)
+        keep_name(store, project.id)
         store.run("UPDATE project SET name = ? WHERE id = ?", (name, project.id))
     return name

@@ -15,6 +15,11 @@ def keep_former_name(store: Store, name: str, identity: str) -> None:
     store.run("INSERT OR IGNORE INTO former_name VALUES (?, ?)", (name, identity))
 
 
+def keep_name(store: Store, project_id: int) -> None:
+    """Keep the name of a project that is about to get another one, or to go. Inside ``writing``."""
+    store.run("INSERT OR IGNORE INTO former_name SELECT name, identity FROM project WHERE id = ?", (project_id,))
+
+
 def is_name_taken(store: Store, name: str, identities: Collection[str]) -> bool:
     """True where a project that is known by none of these identities has the name or had it before."""
     rows = store.rows(
