@@ -131,6 +131,18 @@ def test_a_later_session_puts_a_memory_out_of_force_and_the_run_takes_it_back(de
     assert desk.now(old).superseded_by == ""
 
 
+def test_a_memory_of_one_project_does_not_end_what_holds_everywhere(desk: Desk) -> None:
+    old = desk.keep("Where does the cache live?", OLD)
+    desk.change(old, scope="global")
+    session = desk.session("Move the cache out of Redis", NEW, folder="other")
+
+    desk.extract(session, memory(NEW, action="supersedes", target="m1"))
+
+    assert shown_id(desk.scribe.requests[-1].user, OLD) == "m1"
+    assert desk.now(old).status in ("active", "provisional")
+    assert all_episodes(desk.store)[-1].summary == NEW
+
+
 def test_what_was_taken_back_is_archived_and_nothing_takes_its_place(desk: Desk) -> None:
     old = desk.keep("Where does the cache live?", OLD)
     session = desk.session(
