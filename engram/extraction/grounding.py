@@ -164,11 +164,13 @@ def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, Sa
 def _stands_in(passage: str, text: str) -> bool:
     """Whether every part of a passage (parts are separated by ellipses) stands in a text, in order."""
     plain, at = _plain(text), 0
+    # Runs of blanks go first: the pattern would try each of them anew.
+    passage = _plain(passage)
     parts = [part for part in map(_plain, _ELLIPSIS.split(passage)) if part]
     for part in parts:
         at = plain.find(part, at)
         if at < 0:
-            return _plain(passage) in plain
+            return passage in plain
         at += len(part)
     return bool(parts)
 
