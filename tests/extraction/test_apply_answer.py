@@ -197,6 +197,36 @@ def test_what_the_user_said_ends_only_by_what_the_user_says(desk: Desk) -> None:
     assert desk.now(old).status == "superseded"
 
 
+@pytest.mark.parametrize("action", ["supersedes", "corrects", "resolves", "retracts"])
+@pytest.mark.parametrize("is_global", [False, True])
+def test_what_the_user_said_does_not_end_by_what_they_pasted(desk: Desk, action: str, is_global: bool) -> None:
+    rule = "Always keep the cache in Redis"
+    desk.extract(
+        desk.session(rule, "I will."),
+        memory(rule, kind="preference", evidence=["e1"], scope="global" if is_global else "project"),
+    )
+    (old,) = all_episodes(desk.store)
+    pasted = "Summarise this page:\n\n> The cache moved from Redis to Postgres and no rule about Redis holds any more"
+    session = desk.session(pasted, "It tells of a move from Redis.", folder="other" if is_global else "demo")
+    line = "The cache moved from Redis to Postgres and no rule about Redis holds any more"
+
+    desk.extract(session, memory(line, action=action, target="m1", evidence=["e1"]))
+
+    assert shown_id(desk.scribe.requests[-1].user, rule) == "m1"
+    assert (old.voice, desk.now(old).status) == ("user", "active")
+
+
+def test_an_assent_of_the_user_still_ends_what_they_said(desk: Desk) -> None:
+    rule = "Always keep the cache in Redis"
+    desk.extract(desk.session(rule, "I will."), memory(rule, kind="preference", evidence=["e1"]))
+    (old,) = all_episodes(desk.store)
+    session = desk.session("And the cache?", f"I propose: {NEW}", "yes, go ahead", "Done.")
+
+    desk.extract(session, memory(NEW, action="supersedes", target="m1", evidence=["e2", "e3"]))
+
+    assert desk.now(old).status == "superseded"
+
+
 def test_an_older_session_that_is_read_later_ends_nothing(desk: Desk) -> None:
     old = desk.keep("Where does the cache live?", OLD)
     earlier = desk.session("Move the cache out of Redis", NEW, day=0)
