@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from engram.atomic import drop_leftovers, read_regular, read_whole, write_atomic
+from engram.atomic import drop_leftovers
+from engram.consolidation.forget_files import (
+    clean_copies,
+    clean_exports,
+    clean_lines,
+    clean_recollections,
+    cut_daily_log,
+    told_lines,
+)
 from engram.consolidation.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
-from engram.errors import BrokenDatabase, EngramError
 from engram.models import episode_changes, forgetting, runs
-from engram.models.backup import drop_database, holding_backups
+from engram.models.backup import holding_backups
+from engram.models.episodes import Episode
 from engram.models.erasing import turn_of_source
-from engram.models.recovery import set_aside_files
 from engram.models.store import Store
-from engram.models.tombstones import Forgotten
 from engram.notes.daily import log_session, move_saved_notes
-from engram.notes.day_files import cut_sections, notes_lock, write_text
+from engram.notes.day_files import notes_lock
 from engram.paths import Home
 
 logger = logging.getLogger(__name__)
-
-#: A note or export larger than this is neither searched nor rewritten, in bytes.
-_FILE_LIMIT_BYTES = 200_000_000
-#: Shortest text that is looked for in notes, in characters: shorter ones stand there by chance.
-_LEAST_TEXT = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,8 @@ class ForgetReport:
     #: Those that could not be changed and were therefore deleted.
     dropped_backups: int = 0
 
-    def describe(self) -> str:
-        """A few lines for a person or a model: what went and what stays."""
+    def describe(self, may_tell: Callable[[Episode], bool] = lambda _: True) -> str:
+        """A few lines for a person or a model: what went and what stays; of what may not be told only that it is there."""
         gone = [_plural(len(self.episode_ids), "memory", "memories") + f" ({', '.join(self.episode_ids)})"]
         gone += [_plural(self.turns, "turn")] if self.turns else []
         gone += [f"the words of {_plural(self.entries, 'entry', 'entries')}"] if self.entries else []
@@ -62,13 +60,14 @@ class ForgetReport:
             f"“{self.summary}”: {', '.join(gone)}; {_plural(len(self.files), 'file')} changed, "
             f"{_plural(self.backups + self.dropped_backups, 'backup')} cleaned."
         ]
-        lines += [_stays(one) for one in self.needed]
+        lines += [_stays(one, may_tell) for one in self.needed]
         lines += [f"In force again, since what replaced it is gone: {episode_id}." for episode_id in self.restored]
         return "\n".join(lines)
 
 
-def _stays(needed: NeededEntry) -> str:
-    needers = "; ".join(f"{one.episode_id} “{one.summary[:120]}”" for one in needed.needed_by)
+def _stays(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
+    told = [f"{one.episode_id} “{one.summary[:120]}”" for one in needed.needed_by if may_tell(one)]
+    needers = "; ".join(told if len(told) == len(needed.needed_by) else [*told, "a memory of another project"])
     return f"Entry {needed.entry} stays, needed by {needers}."
 
 
@@ -92,14 +91,16 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
     plan = plan_forget(store, episode_id, also_source=also_source)
     forgotten = plan.forgotten(store)
     sessions = _sessions(store, plan)
-    is_kept = _line_filter(forgotten.episode_ids, _told(forgotten_texts(store, plan)))
+    is_kept = _line_filter(forgotten.episode_ids, told_lines(forgotten_texts(store, plan)))
     with holding_backups(places.backups):
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
-        backups, dropped = _clean_copies(places, store.driver, forgotten, is_kept)
-        cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, forgotten.episode_ids)]
-        notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(places, is_kept)]))
+        backups, dropped = clean_copies(
+            places, store.driver, lambda copy: forgetting.forget_in_copy(copy, forgotten, is_kept)
+        )
+        cleaned = [*clean_recollections(places, is_kept), *clean_exports(places, forgotten.episode_ids)]
+        notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
         with store.writing():
             plan = plan_forget(store, episode_id, also_source=also_source)
             _cut_host(store, plan)
@@ -151,110 +152,6 @@ def _cut_host(store: Store, plan: ForgetPlan) -> None:
         summary=plan.host_summary, content=plan.host_content,
     )  # fmt: skip
     runs.drop_history(store, plan.host.episode_id)
-
-
-def _clean_recollections(places: Home, is_kept: Callable[[str], bool]) -> list[str]:
-    """Remove recollection files that hold one of the memories; the worker makes them anew."""
-    removed = []
-    for path in _files(places.recollections, ("*",)):
-        data = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace")
-        if not is_kept(data):
-            with contextlib.suppress(OSError):
-                path.unlink()
-                removed.append(path.name)
-    return removed
-
-
-def _cut_daily_log(places: Home, sessions: Sequence[str]) -> list[Path]:
-    """Take the sections of the sessions out of the daily log; they are written anew from the turns that are left."""
-    marks = [f"<!-- session {session} -->" for session in sessions]
-    return _rewrite_notes(
-        places,
-        _files(places.daily_notes, ("*.md",)),
-        lambda text: "".join(part for part in cut_sections(text) if not any(mark in part for mark in marks)),
-    )
-
-
-def _clean_lines(places: Home, is_kept: Callable[[str], bool]) -> list[Path]:
-    """Take the lines out of notes that name one of the memories or say the same."""
-    return _rewrite_notes(places, _notes(places), lambda text: "".join(filter(is_kept, text.splitlines(keepends=True))))
-
-
-def _rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[str], str]) -> list[Path]:
-    """Change notes under the lock of their folder; bytes that are not UTF-8 stay. Returns the files that changed."""
-    changed = []
-    with notes_lock(places):
-        for path in paths:
-            text = (read_whole(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "surrogateescape")
-            after = change(text)
-            if after != text:
-                write_text(path, after)
-                changed.append(path)
-    return changed
-
-
-def _told(texts: Sequence[str]) -> list[str]:
-    """Lines of the forgotten texts that are long enough to be theirs alone."""
-    found = {line.strip() for text in texts for line in text.splitlines()}
-    return sorted(line for line in found if len(line) >= _LEAST_TEXT)
-
-
-def _clean_exports(places: Home, ids: Sequence[str]) -> list[str]:
-    """Take the memories out of exports (JSON lines) that lie in the memory folder."""
-    changed = []
-    for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
-        data = read_whole(path, _FILE_LIMIT_BYTES) or b""
-        lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
-        kept = [line for line in lines if not _is_about(line, ids)]
-        if len(kept) < len(lines):
-            write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
-            changed.append(path.name)
-    return changed
-
-
-def _is_about(line: str, ids: Sequence[str]) -> bool:
-    if not any(one in line for one in ids):
-        return False
-    with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(line)
-        return not isinstance(found, dict) or "id" not in found or str(found["id"]) in ids
-    return True
-
-
-def _notes(places: Home) -> list[Path]:
-    return _files(places.notes, ("**/*.md",))
-
-
-def _clean_copies(places: Home, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> tuple[int, int]:
-    """Delete the same rows in every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)"""
-    cleaned = dropped = 0
-    for path in [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]:
-        try:
-            cleaned += _clean_copy(path, driver, forgotten, is_kept)
-        except EngramError as error:
-            logger.warning("action=forget copy=%s reason=%s", path.name, error)
-            drop_database(path)
-            dropped += 1
-    return cleaned, dropped
-
-
-def _clean_copy(path: Path, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> bool:
-    """Delete the rows in one copy; True where there were any. Raises StoreError where the copy is damaged."""
-    copy = Store(path, driver=driver)
-    try:
-        copy.open()
-        if damage := copy.find_damage():
-            raise BrokenDatabase(damage)
-        with copy.writing():
-            found = forgetting.forget_in_copy(copy, forgotten, is_kept)
-        forgetting.wipe_free_space(copy)
-    finally:
-        copy.close()
-    return bool(found)
-
-
-def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    return sorted({p for pattern in patterns for p in folder.glob(pattern) if p.is_file() and not p.is_symlink()})
 
 
 def _plural(number: int, one: str, many: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator
@@ -137,10 +136,7 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
         ("memory_get", {"source": "MEMORY.md"}),
     ]  # fmt: skip
 
-    async def ask() -> list[str]:
-        return ["".join(part.text for part in (await server.call_tool(*call)).content) for call in calls]
-
-    answers = asyncio.run(ask())
+    answers = [server.answer(*call)[0] for call in calls]
     assert b"harbour" in b"".join(hooked)
     assert sum("harbour" in answer for answer in answers) >= 5
     assert [answer for answer in [*map(str, hooked), *answers] if secret[8:] in answer] == []
