@@ -18,6 +18,7 @@ from engram.consolidation.forget_files import (
 from engram.consolidation.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
 from engram.models import episode_changes, forgetting, runs
 from engram.models.backup import holding_backups
+from engram.models.episodes import Episode
 from engram.models.erasing import turn_of_source
 from engram.models.store import Store
 from engram.notes.daily import log_session, move_saved_notes
@@ -50,8 +51,8 @@ class ForgetReport:
     #: Those that could not be changed and were therefore deleted.
     dropped_backups: int = 0
 
-    def describe(self) -> str:
-        """A few lines for a person or a model: what went and what stays."""
+    def describe(self, may_tell: Callable[[Episode], bool] = lambda _: True) -> str:
+        """A few lines for a person or a model: what went and what stays; of what may not be told only that it is there."""
         gone = [_plural(len(self.episode_ids), "memory", "memories") + f" ({', '.join(self.episode_ids)})"]
         gone += [_plural(self.turns, "turn")] if self.turns else []
         gone += [f"the words of {_plural(self.entries, 'entry', 'entries')}"] if self.entries else []
@@ -59,13 +60,14 @@ class ForgetReport:
             f"“{self.summary}”: {', '.join(gone)}; {_plural(len(self.files), 'file')} changed, "
             f"{_plural(self.backups + self.dropped_backups, 'backup')} cleaned."
         ]
-        lines += [_stays(one) for one in self.needed]
+        lines += [_stays(one, may_tell) for one in self.needed]
         lines += [f"In force again, since what replaced it is gone: {episode_id}." for episode_id in self.restored]
         return "\n".join(lines)
 
 
-def _stays(needed: NeededEntry) -> str:
-    needers = "; ".join(f"{one.episode_id} “{one.summary[:120]}”" for one in needed.needed_by)
+def _stays(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
+    told = [f"{one.episode_id} “{one.summary[:120]}”" for one in needed.needed_by if may_tell(one)]
+    needers = "; ".join(told if len(told) == len(needed.needed_by) else [*told, "a memory of another project"])
     return f"Entry {needed.entry} stays, needed by {needers}."
 
 

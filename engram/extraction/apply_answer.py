@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.models.contradictions import note_contradiction
 from engram.models.episode_changes import change_episode
-from engram.models.episodes import Episode, Evidence, find_episode
+from engram.models.episodes import Episode, Evidence, find_episode, may_stand_for
 from engram.models.marks import undone
 from engram.models.runs import add_run, add_seen_evidence, close_run
 from engram.models.store import Store
@@ -45,7 +45,8 @@ def apply_actions(
     """Apply what candidates say of kept memories. Inside ``writing``; one run logs all of it, so that it can be undone.
 
     Never touched: what is pinned or saved by hand (a contradiction is noted, a person decides), what is of another
-    project, what was said later than the candidate, and what a person put back once. A memory in the user's voice ends
+    project, what holds everywhere and was said in another project where the candidate holds in this one alone, what was
+    said later than the candidate, and what a person put back once. A memory in the user's voice ends
     only by what the user said. What is suspect ends nothing.
 
     Args:
@@ -123,6 +124,8 @@ def _end(
     applied: Applied,
 ) -> None:
     """Put the older memory out of force, unless a person has to decide, or decided already."""
+    if newer is not None and candidate.action != "retracts" and not may_stand_for(newer, older):
+        return
     since = newer.valid_from_ms or newer.created_at_ms if newer is not None else candidate.said_at_ms
     if since < (older.valid_from_ms or older.created_at_ms):
         return

@@ -47,8 +47,9 @@ def save_memory(
         redact: takes secrets out.
         scope: ``project`` needs ``project_id``; ``global`` is for every project.
         importance: ``normal`` or ``high``.
-        supersedes: id of the memory that this one replaces. An agent replaces nothing that a person pinned or saved:
-            a contradiction is noted instead. What it replaced is logged as a run, which can be undone.
+        supersedes: id of the memory that this one replaces; wherever that one is seen, this one must be, too. An agent
+            replaces nothing that a person pinned or saved: a contradiction is noted instead. What it replaced is
+            logged as a run, which can be undone.
         voice: ``user`` or ``agent``: who saved it.
         kind: one of ``KINDS``.
 
@@ -88,6 +89,11 @@ def save_memory(
         said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
         if old is None:
             return episode_changes.add_episode(store, made, said_in, action="save")
+        if not episodes.may_stand_for(made, old):
+            raise BadRequest(
+                f"{old.episode_id} would be missed where the new memory is not seen: save it with scope global, or "
+                "without supersedes"
+            )
         made, _ = replace_memory(store, old, made, said_in, action="save", reason="replaced by hand")
         return made
 

@@ -235,6 +235,11 @@ def may_see(episode: Episode, project_id: int) -> bool:
     return episode.scope == "global" or episode.project_id == project_id
 
 
+def may_stand_for(newer: Episode, older: Episode) -> bool:
+    """True where a memory may replace another: it holds everywhere, or was made in the same project."""
+    return newer.scope == "global" or older.project_id == newer.project_id
+
+
 def may_see_context(episode: Episode, project_id: int) -> bool:
     """True where a project may also see what a memory was made from: its content, facts and evidence.
 

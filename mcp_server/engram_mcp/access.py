@@ -45,6 +45,10 @@ class View:
             return "no project is known for this folder: global memories alone"
         return f"of project {shown_name(self.project.name)}, not of this folder's" if self.is_elsewhere else ""
 
+    def is_own(self, episode: Episode) -> bool:
+        """True where a memory was made in this project, or in none."""
+        return episode.project_id in (None, self.project_id)
+
     def require(self, store: Store, episode_id: str) -> Episode:
         """The memory of an id, if this view may see it.
 

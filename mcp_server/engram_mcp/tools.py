@@ -5,6 +5,8 @@ What a single tool needs is imported in it: the first answer of the server waits
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -82,8 +84,11 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
         related = episodes.related_episodes(store, episode, view.project_id)
         if not episodes.may_see_context(episode, view.project_id):
             return answers.foreign_text(episode, related) + answers.tail(view.note)
-        uuids = [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid]
         history = episode_history.history_of(store, episode_id)
+        if not view.is_own(episode):
+            nameless = dataclasses.replace(episode, project="another one")
+            return answers.expand_text(nameless, [], related, history) + answers.tail(view.note)
+        uuids = [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid]
         return answers.expand_text(episode, places_of(store, uuids), related, history) + answers.tail(view.note)
 
 
@@ -156,10 +161,16 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
 
     with access.store() as store:
         view = access.view(store, project)
-        view.require(store, episode_id)
+        episode = view.require(store, episode_id)
+        if is_source_forgotten and not view.is_own(episode):
+            raise BadRequest(
+                "it was said in another project, whose turns stay: forget it without also_source, or name that project "
+                "with project= where the user wants its turns gone"
+            )
         report = forget_episode(store, access.settings.places, episode_id, also_source=is_source_forgotten)
+        said = report.describe(lambda one: episodes.may_see(one, view.project_id))
     access.ask({"op": "wake"})
-    return f"Forgotten for good: {fence_safe(report.describe(), keep_lines=True)}" + answers.tail(view.note)
+    return f"Forgotten for good: {fence_safe(said, keep_lines=True)}" + answers.tail(view.note)
 
 
 def correct(access: Access, episode_id: str, text: str, why: str, project: str | None = None) -> str:
@@ -208,7 +219,7 @@ def status(access: Access) -> str:
             else f"worker: {'it runs and does not answer' if vitals.worker.is_alive else NO_WORKER}",
             f"watcher: running, pid {vitals.watcher.pid}" if vitals.watcher.is_alive else f"watcher: {NO_WATCHER}",
             *(
-                f"{trouble.about}: {one_line(trouble.text, 200)}"
+                f"{trouble.about}: {one_line(_without_transcripts(access, trouble.text), 200)}"
                 for trouble in vitals.troubles()
                 if trouble.about not in ("worker", "watcher")
             ),
@@ -232,6 +243,12 @@ def _episode_lines(store: Store, view: View) -> list[str]:
         *(f"- {scope}, {importance}, {state}: {number}" for scope, importance, state, number in seen),
         f"episodes of other projects, not seen here: {elsewhere}",
     ]
+
+
+def _without_transcripts(access: Access, text: str) -> str:
+    """A cause without the folders of transcripts: each is named after a project."""
+    folder = access.settings.projects_folder
+    return re.sub(rf"{re.escape(str(folder))}/[^\n/'\"]+", f"{folder}/…", text)
 
 
 def _duration(seconds: object) -> str:

@@ -1,0 +1,159 @@
+"""The seams of the tools: what one of them does with a memory that stands in two places."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from transcript_lines import say
+
+from engram.ingest.service import ingest_file
+from engram.models import episode_changes, sessions
+from engram.models.episodes import Episode, Evidence, find_episode
+from engram.models.store import open_store
+from engram.models.work import note_failure
+from engram.notes.index import index_notes
+from engram.notes.saved import save_note
+from engram.redaction import redact
+from engram.settings import Settings
+
+#: Word and name that no other project may see.
+CANARY, NAME = "copperlantern", "harborworks"
+SHARED, OWN, SAVED = "ep_0000000000a1", "ep_0000000000a2", "ep_0000000000a3"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A project with a memory of its own and a global one that rest on the same entry, and a second project."""
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    made.places.prepare()
+    for folder in (NAME, "beta"):
+        (tmp_path / folder / ".git").mkdir(parents=True)
+        (tmp_path / folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    with open_store(made.places.memory_db) as store:
+        session, root = str(uuid.uuid4()), str(tmp_path / NAME)
+        path = made.projects_folder / "slug" / f"{session}.jsonl"
+        entry = say(path, "user", f"In all my projects use make, here for the {CANARY} script.", cwd=root)
+        say(path, "assistant", "Understood.", cwd=root)
+        ingest_file(store, path, settings=made, redact=redact, close=True)
+        found = sessions.find_session(store, session)
+        assert found is not None
+        with store.writing():
+            sessions.ensure_project(store, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+            for episode_id, scope, source, summary in (
+                (SHARED, "global", "auto", "I use make in all projects."),
+                (OWN, "project", "auto", f"The {CANARY} script is started with make."),
+                (SAVED, "global", "manual", "Tabs are four wide."),
+            ):
+                episode = Episode(
+                    episode_id=episode_id, kind="preference", summary=summary, content=summary,
+                    project_id=found.project_id, session_id=session, scope=scope, source=source, voice="user",
+                )  # fmt: skip
+                episode_changes.add_episode(store, episode, [Evidence(entry, session)] if source == "auto" else [])
+    return made
+
+
+def call(settings: Settings, folder: Path, tool: str, **arguments: object) -> str:
+    """The answer of one tool of a server that runs in a folder."""
+
+    async def run() -> str:
+        parameters = StdioServerParameters(
+            command=sys.executable, args=["-m", "engram_mcp.server"], cwd=str(folder),
+            env=os.environ | {"ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed"},
+        )  # fmt: skip
+        async with stdio_client(parameters) as (read, write), ClientSession(read, write) as client:
+            await client.initialize()
+            result = await client.call_tool(tool, arguments)
+            return "".join(getattr(part, "text", "") for part in result.content)
+
+    return asyncio.run(run())
+
+
+def leaks(text: str) -> bool:
+    return CANARY in text or NAME in text
+
+
+def test_forgetting_a_global_memory_tells_nothing_of_the_project_that_it_came_from(
+    settings: Settings, tmp_path: Path
+) -> None:
+    told = call(settings, tmp_path / "beta", "memory_forget", id=SHARED)
+
+    assert "Forgotten" in told
+    assert not leaks(told)
+    assert OWN not in told
+
+
+def test_no_project_deletes_the_turns_of_another_without_naming_it(settings: Settings, tmp_path: Path) -> None:
+    told = call(settings, tmp_path / "beta", "memory_forget", id=SHARED, also_source=True)
+
+    assert not leaks(told)
+    with open_store(settings.places.memory_db) as store:
+        assert find_episode(store, OWN) is not None
+        assert store.value("SELECT count(*) FROM turn") == 1
+    named = call(settings, tmp_path / "beta", "memory_forget", id=SHARED, also_source=True, project=NAME)
+    assert OWN in named
+
+
+def test_a_global_memory_that_was_saved_in_another_project_does_not_name_it(settings: Settings, tmp_path: Path) -> None:
+    told = call(settings, tmp_path / "beta", "memory_expand", id=SAVED)
+
+    assert "Tabs are four wide" in told
+    assert not leaks(told)
+
+
+def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings: Settings, tmp_path: Path) -> None:
+    call(
+        settings, tmp_path / "beta", "memory_save",
+        content="Here scripts are started with just.", scope="project", importance="normal", supersedes=SHARED,
+    )  # fmt: skip
+
+    with open_store(settings.places.memory_db) as store:
+        left = find_episode(store, SHARED)
+        assert left is not None
+        assert left.status == "active"
+
+
+def test_a_memory_is_not_replaced_by_one_that_its_project_does_not_see(settings: Settings, tmp_path: Path) -> None:
+    call(
+        settings, tmp_path / NAME, "memory_save", cwd=str(tmp_path / "beta"),
+        content="Scripts are started with just.", scope="project", importance="normal", supersedes=OWN,
+    )  # fmt: skip
+
+    with open_store(settings.places.memory_db) as store:
+        left = find_episode(store, OWN)
+        assert left is not None
+        assert left.status == "active"
+
+
+@pytest.mark.parametrize("text", ["~~~\n```\n~~~", "````\n```\n````", "```\n~~~\n```", "    ```", "- ```\n  ```"])
+def test_code_of_any_fence_in_a_note_does_not_hide_whose_the_next_note_is(
+    settings: Settings, tmp_path: Path, text: str
+) -> None:
+    with open_store(settings.places.memory_db) as store:
+        save_note(settings.places, f"walrus\n{text}", redact, store.now_ms(), "beta")
+        path = save_note(settings.places, f"the {CANARY} note", redact, store.now_ms(), NAME)
+        save_note(settings.places, "and otter", redact, store.now_ms(), "beta")
+        index_notes(store, settings, redact)
+
+    told = call(settings, tmp_path / "beta", "memory_get", source=path.relative_to(settings.places.notes).as_posix())
+
+    assert "walrus" in told
+    assert "otter" in told
+    assert not leaks(told)
+    assert not leaks(call(settings, tmp_path / "beta", "memory_search", query="lantern note", limit=25))
+
+
+def test_status_names_no_transcript_of_another_project(settings: Settings, tmp_path: Path) -> None:
+    with open_store(settings.places.memory_db) as store:
+        transcript = settings.projects_folder / f"-work-{NAME}" / "abc.jsonl"
+        note_failure(store, "ingest", f"abc.jsonl: [Errno 5] Input/output error: {str(transcript)!r}")
+
+    told = call(settings, tmp_path / "beta", "memory_status")
+    assert "ingest" in told
+    assert not leaks(told)
