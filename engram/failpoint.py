@@ -35,6 +35,10 @@ NAMES = (
     "restore.aside",
     "restore.swapped",
     "restore.finished",
+    "forget_project.marked",
+    "forget_project.copies",
+    "forget_project.files",
+    "forget_project.batch",
     "migrate.begin",
     "migrate.step",
 )

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
+from engram.cli.confirming import confirm, tell, yes_option
+from engram.cli.forget_project_command import forget
 from engram.cli.options import json_option
-from engram.cli.output import one_line, print_facts, print_json, print_table, safe
+from engram.cli.output import print_facts, print_json, print_table, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.consolidation.forget_project import ForgottenProject, forget_project
 from engram.errors import BadRequest
 from engram.ingest.folder import named_project
 from engram.ingest.moves import Move, find_moves
-from engram.models.project_erasing import contents_of_project
 from engram.models.project_folders import (
     ProjectCounts,
     ProjectHints,
@@ -27,8 +27,6 @@ from engram.models.project_folders import (
 )
 from engram.models.sessions import find_project_of_identity
 from engram.transcripts.project import identify_project
-
-_yes = click.option("--yes", is_flag=True, help="Do not ask (default: say what changes, and ask).")
 
 
 @click.group("projects", invoke_without_command=True)
@@ -43,6 +41,9 @@ def projects(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_projects, as_json=False)
+
+
+projects.add_command(forget)
 
 
 @projects.command("list")
@@ -93,7 +94,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
 @projects.command("link")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("name")
-@_yes
+@yes_option
 @json_option
 @pass_workspace
 def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool) -> None:
@@ -111,38 +112,41 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
             raise BadRequest(f"{folder} means {place.name} already")
         if known is not None:
             raise BadRequest(f"{folder} is the project {known.name}: engram projects merge {known.name} {place.name}")
-        _confirm(
+        confirm(
             yes, as_json, f"Sessions in {found.root} see and add to the memories of {place.name} from now on. Go on?"
         )
         with store.writing():
             link_folder(store, place, found.identity, found.root, "by hand")
-    _tell(as_json, {"project": place.name, "folder": found.root}, f"{found.root} means {place.name} now.")
+    tell(as_json, {"project": place.name, "folder": found.root}, f"{found.root} means {place.name} now.")
 
 
 @projects.command("merge")
 @click.argument("source")
 @click.argument("into")
-@_yes
+@yes_option
 @json_option
 @pass_workspace
 def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool) -> None:
     """Give everything of the project SOURCE to the project INTO; its folder means INTO from then on.
+
+    There is no undo: nothing tells afterwards which sessions and memories were SOURCE's. The only way back is a backup
+    from before (`engram restore`).
 
     Example: engram projects merge harbor-2 harbor
     """
     with workspace.store() as store:
         other, place = named_project(store, source), named_project(store, into)
         counts = count_projects(store).get(other.id, ProjectCounts())
-        _confirm(
+        confirm(
             yes,
             as_json,
             f"{counts.sessions} sessions and {counts.memories} memories of {other.name} ({other.root}) become "
-            f"{place.name}'s ({place.root}). This can't be taken apart again. Go on?",
+            f"{place.name}'s ({place.root}). There is no undo: this can't be taken apart again. Go on?",
         )
         moved = merge_projects(store, place, other, "by hand")
     wake_worker(workspace)
     sentence = f"{moved} sessions moved; {other.root} means {place.name} now."
-    _tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
+    tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
 
 
 @projects.command("rename")
@@ -157,79 +161,7 @@ def rename(workspace: Workspace, name: str, new_name: str, as_json: bool) -> Non
     """
     with workspace.store() as store:
         renamed = rename_project(store, named_project(store, name), new_name)
-    _tell(as_json, {"project": renamed}, f"{name} is named {renamed} now.")
-
-
-@projects.command("forget")
-@click.argument("name")
-@_yes
-@json_option
-@pass_workspace
-def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
-    """Delete everything of the project NAME for good: turns, memories, notes, and the same in backups.
-
-    Nothing that was said in it until now is read again. The folder stays known: what is said there from now on is read
-    as before, unless the setting `exclude` names it. Global memories that came from it stay without what
-    they rested on, and are listed. The transcripts belong to Claude Code and stay.
-
-    Example: engram projects forget harbor-2
-    """
-    with workspace.store() as store:
-        place = named_project(store, name)
-        contents = contents_of_project(store, place)
-        for episode in () if as_json else contents.released:
-            click.echo(f"stays, global: {episode.episode_id}  {one_line(episode.summary)}")
-        _confirm(
-            yes,
-            as_json,
-            f"{len(contents.session_ids)} sessions with {len(contents.turn_ids)} turns, and {len(contents.memories)} "
-            f"memories of {place.name} ({place.root}), with its notes, are deleted for good, in backups too. "
-            "This can't be undone. Go on?",
-        )
-        report = forget_project(store, workspace.places, place)
-    wake_worker(workspace)
-    _tell(as_json, _forgotten_as_json(report), _forgotten_sentence(report))
-
-
-def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
-    return {
-        "project": report.name,
-        "folder": report.folder,
-        "sessions": report.sessions,
-        "turns": report.turns,
-        "memories": report.memories,
-        "kept_global": [{"id": one.episode_id, "summary": one.summary} for one in report.kept_global],
-        "files": list(report.files),
-        "backups": report.backups,
-        "dropped_backups": report.dropped_backups,
-        "new_sessions_are_read": True,
-    }
-
-
-def _forgotten_sentence(report: ForgottenProject) -> str:
-    stays = f" {len(report.kept_global)} global memories stay; `engram forget ID` deletes one." * bool(
-        report.kept_global
-    )
-    return (
-        f"Forgotten: {report.turns} turns and {report.memories} memories of {report.name}; {len(report.files)} files "
-        f"changed, {report.backups + report.dropped_backups} backups cleaned.{stays} What was said there is never read "
-        f"again. New sessions in {report.folder} are read as before; exclude the folder if you want none."
-    )
-
-
-def _confirm(yes: bool, as_json: bool, question: str) -> None:
-    if yes:
-        return
-    if as_json:
-        raise BadRequest("--json asks nothing: add --yes")
-    click.confirm(safe(question), abort=True)
-
-
-def _tell(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
-    if as_json:
-        print_json(facts)
-    else:
-        click.echo(safe(sentence))
+    tell(as_json, {"project": renamed}, f"{name} is named {renamed} now.")
 
 
 def _as_json(one: ProjectHints, counts: dict[int, ProjectCounts]) -> dict[str, Any]:

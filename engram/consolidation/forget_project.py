@@ -19,6 +19,7 @@ from engram.consolidation.forget_files import (
     rewrite_notes,
     told_lines,
 )
+from engram.failpoint import reach
 from engram.models import forgetting
 from engram.models import project_erasing as erasing
 from engram.models.backup import holding_backups
@@ -72,7 +73,8 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
     said later is read as before. Global memories that came from it stay with their summary alone. The transcripts are
     Claude Code's and stay.
 
-    Files and copies are cleaned before the database: what was cut short can be asked for again.
+    What names a memory only by its id (files, copies, reports of runs) is cleaned before the memory goes: what was cut
+    short can be asked for again.
 
     Raises:
         StoreError: the database cannot be written; ask again.
@@ -80,6 +82,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
     with holding_backups(places.backups):
         with store.writing():
             until_ms = erasing.note_forgotten_project(store, project)
+        reach("forget_project.marked")
         contents = erasing.contents_of_project(store, project)
         gone = _Gone(store, contents)
         ids = gone.episode_ids | {episode.episode_id for episode in contents.released}
@@ -87,16 +90,19 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
         backups, dropped = clean_copies(places, store.driver, gone.forget_in_copy)
+        reach("forget_project.copies")
         cleaned = clean_recollections(places, lambda text: not ids & set(_EPISODE_ID.findall(text)), gone.session_ids)
         cleaned += clean_exports(places, ids)
         notes = gone.clean_notes(places)
+        with store.writing():
+            forgetting.clean_runs(store, gone.is_line_kept, gone.clean_note)
+        reach("forget_project.files")
         _erase(store, contents)
         # What was stored by others meanwhile: a read or an extraction that was under way when the mark was set.
         late = erasing.contents_of_project(store, project, until_ms)
         _erase(store, late)
         notes += cut_daily_log(places, sorted(gone.session_ids))
         with store.writing():
-            forgetting.clean_runs(store, gone.is_line_kept, gone.clean_note)
             forgetting.drop_notes(store, [str(path) for path in notes])
     forgetting.wipe_free_space(store)
     files = list(dict.fromkeys([*cleaned, *(path.name for path in notes)]))
@@ -134,6 +140,7 @@ def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Store, Seq
     for start in range(0, len(items), _BATCH):
         with store.writing():
             erase(store, items[start : start + _BATCH])
+        reach("forget_project.batch")
 
 
 class _Gone:

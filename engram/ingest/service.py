@@ -20,7 +20,7 @@ from engram.ingest.scope import pauses_for, project_for, why_not, why_not_projec
 from engram.ingest.write import Reading, Written, write_reading
 from engram.models.contexts import sessions_of_entries
 from engram.models.pauses import Span
-from engram.models.sessions import find_session, known_values, salt
+from engram.models.sessions import SessionRow, find_session, known_values, salt
 from engram.models.store import Store
 from engram.models.tombstones import erased_entries
 from engram.models.transcripts import (
@@ -37,13 +37,14 @@ from engram.models.transcripts import (
     transcript_of_session,
 )
 from engram.models.turns import close_turns, is_forgotten, load_turn
+from engram.models.unsettled import drop_unsettled_turns
 from engram.settings import Settings
 from engram.transcripts.agent import CLAUDE_CODE, Agent
 from engram.transcripts.discover import TranscriptFile, projects_folder
 from engram.transcripts.draft import TurnUpdate
 from engram.transcripts.entry import BadLine as Unreadable
 from engram.transcripts.entry import Entry
-from engram.transcripts.project import is_excluded
+from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.record import Turn
 from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
 from engram.transcripts.turn import is_queued_key, restarted
@@ -210,13 +211,26 @@ class _Step:
         project = project_for(self.store, cwd, self.settings) if cwd and not is_settled else None
         if project is not None:
             reason = why_not_project(self.store, cwd, project, self.settings)
+            is_cut = self._drop_what_is_not_to_be_read(session, project, reason)
             if reason:
                 return replace(result, skipped=reason), False
+            if is_cut:
+                return result, True  # the cursor was read before
         reading = self._build(before, chunk, entries, bad_lines, pauses_for(self.store, session, project))
         reading = replace(reading, cwd=cwd, project=project)
         written = write_reading(self.store, reading, self.settings)
         result = result.plus(written, chunk.position.offset - before.offset, len(bad_lines))
         return result, chunk.has_more
+
+    def _drop_what_is_not_to_be_read(self, session: SessionRow | None, project: Project, reason: str) -> bool:
+        """Delete prompts that were queued, and read, before the folder was known; True where there were any."""
+        if session is None:
+            return False
+        spans = None if reason == "excluded" else pauses_for(self.store, session, project)
+        dropped = drop_unsettled_turns(self.store, session, spans)
+        if dropped:
+            logger.info("action=drop_unsettled session=%s turns=%d", session.session_id, dropped)
+        return dropped > 0
 
     def _parse(self, chunk: Chunk) -> tuple[list[Entry], list[BadLine]]:
         bad = [BadLine(line.offset, line.length, "too long") for line in chunk.skipped]

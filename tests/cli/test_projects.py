@@ -10,6 +10,7 @@ from click.testing import Result
 
 from engram.models.sessions import list_projects
 from engram.models.store import Store
+from engram.paths import Home
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -29,7 +30,9 @@ def test_projects_are_listed_with_folder_sessions_and_memories(filled: Store, ru
 def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, run_json: RunJson) -> None:
     before = {one["name"]: one for one in run_json("projects", "list")["projects"]}
 
-    assert "can't be taken apart" in run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
+    asked = run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
+    assert "There is no undo: this can't be taken apart" in asked
+    assert "There is no undo" in run("projects", "merge", "--help").stdout
     assert len(list_projects(filled)) == 2
     run("projects", "merge", "lantern", "harbor", "--yes")
 
@@ -80,3 +83,43 @@ def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: 
     assert advice == ["if it is: engram projects merge lantern harbor"]
     assert "engram projects merge lantern harbor" in run("projects").stdout
     assert harbor.name == "harbor"
+
+
+def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stays_known(
+    filled: Store, run: Run, run_json: RunJson, home: Home
+) -> None:
+    before = {one["name"]: one for one in run_json("projects", "list")["projects"]}
+    harbor = next(one for one in list_projects(filled) if one.name == "harbor")
+    turns = filled.value("SELECT count(*) FROM turn WHERE project_id = ?", (harbor.id,))
+    kept = filled.value("SELECT count(*) FROM episode WHERE project_id = ? AND scope = 'global'", (harbor.id,))
+    lantern = "SELECT t.key, s.text FROM turn t JOIN said s ON s.turn_id = t.id WHERE t.project_id <> ? ORDER BY s.id"
+    others = filled.rows(lantern, (harbor.id,))
+    prompts = [str(row[0]) for row in filled.rows(
+        "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
+        (harbor.id,),
+    )]  # fmt: skip
+    assert prompts
+
+    asked = run("projects", "forget", "harbor", code=1, stdin="n\n").stdout
+    assert f"{before['harbor']['sessions']} sessions with {turns} turns" in asked
+    assert "can't be undone" in asked
+    assert asked.count("stays, global: ep_") == kept
+    assert run_json("projects", "show", "harbor")["memories"] == before["harbor"]["memories"]
+    assert "add --yes" in run("projects", "forget", "harbor", "--json", code=1).stderr
+    found = run_json("projects", "forget", "harbor", "--yes")
+    again = run("projects", "forget", "harbor", "--yes").stdout
+    run("ingest", "--json")
+    run("up", "--once", "--json")
+
+    assert (found["turns"], found["memories"]) == (turns, before["harbor"]["memories"] - kept)
+    assert len(found["kept_global"]) == kept
+    assert "New sessions" in again
+    assert "0 turns and 0 memories" in again
+    now = {one["name"]: one for one in run_json("projects", "list")["projects"]}
+    assert (now["harbor"]["folder"], now["harbor"]["memories"]) == (before["harbor"]["folder"], 0)
+    assert now["lantern"] == before["lantern"]
+    assert filled.rows(lantern, (harbor.id,)) == others
+    filled.checkpoint("TRUNCATE")
+    files = b"".join(path.read_bytes() for path in home.root.rglob("*") if path.is_file())
+    assert [text for text in prompts if text.encode() in files] == []
+    assert "no project" in run("projects", "forget", "castle", "--yes", code=1).stderr

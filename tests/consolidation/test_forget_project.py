@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -333,8 +337,42 @@ def test_a_project_that_joins_a_forgotten_one_later_keeps_its_past(
         assert all(word in words_in(restored) for word in OTHERS)
 
 
-def test_forgetting_that_was_cut_short_can_be_asked_for_again(store: Store, home: Home, everywhere: Episode) -> None:
-    forget_project(store, home, project(store))
-    again = forget_project(store, home, project(store))
+def forget_in_a_process(store: Store, home: Home, crash: str) -> int:
+    """Run ``engram projects forget boat`` in a process of its own; returns its exit code."""
+    arguments = [
+        "--home",
+        str(home.root),
+        "--set",
+        f"sqlite_driver={store.driver}",
+        "projects",
+        "forget",
+        "boat",
+        "--yes",
+    ]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ENGRAM_")} | {"ENGRAM_CRASH": crash}
+    code = f"from engram.cli.main import main; main({arguments!r})"
+    return subprocess.run([sys.executable, "-c", code], env=environment, check=False, timeout=120).returncode
 
-    assert (again.turns, again.memories, again.kept_global) == (0, 0, ())
+
+@pytest.mark.parametrize(
+    "point",
+    ["forget_project.marked", "forget_project.copies", "forget_project.files", "forget_project.batch:1",
+     "forget_project.batch:2"],
+)  # fmt: skip
+def test_forgetting_that_was_killed_can_be_asked_for_again(
+    store: Store, home: Home, settings: Settings, everywhere: Episode, read: Callable[[Store], None], point: str
+) -> None:
+    saved = next(home.saved_notes.iterdir())
+    saved.write_text(saved.read_text().replace("and The hull is zanzibarian in a quokkafied tone", ""))
+
+    assert forget_in_a_process(store, home, point) == -signal.SIGKILL
+    read(store)
+    for session in (BOAT_SESSION, SHED_SESSION):
+        log_session(store, home, session)
+    index_notes(store, settings, redact)
+    assert forget_in_a_process(store, home, "") == 0
+
+    store.checkpoint("TRUNCATE")
+    assert canaries_in(home) == []
+    assert episodes.find_episode(store, everywhere.episode_id) == everywhere
+    assert store.find_damage() == ""

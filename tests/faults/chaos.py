@@ -315,7 +315,7 @@ class Chaos:
         self.round("migrate.begin")
         self.round("migrate.step", self.chance.randrange(1, 30))
         for point in failpoint.NAMES:
-            if not point.startswith(("migrate.", "consolidate.", "restore.")):
+            if not point.startswith(("migrate.", "consolidate.", "restore.", "forget_project.")):
                 self._reach(point)
                 self.maybe_lose_queue()
         while self.kills[RANDOM] < kills:
