@@ -12,7 +12,7 @@ from pathlib import Path
 from engram.atomic import drop_leftovers, read_regular, read_whole, write_atomic
 from engram.consolidation.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
 from engram.errors import BrokenDatabase, EngramError
-from engram.models import episode_changes, forgetting, runs
+from engram.models import forgetting
 from engram.models.backup import drop_database, holding_backups
 from engram.models.episodes import Episode
 from engram.models.erasing import turn_of_source
@@ -22,6 +22,7 @@ from engram.models.tombstones import Forgotten
 from engram.notes.daily import log_session, move_saved_notes
 from engram.notes.day_files import cut_sections, notes_lock, write_text
 from engram.paths import Home
+from engram.redaction.display import fence_safe
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 _FILE_LIMIT_BYTES = 200_000_000
 #: Shortest text that is looked for in notes, in characters: shorter ones stand there by chance.
 _LEAST_TEXT = 24
+#: So much of a line is looked for, in characters: notes and bites hold the beginning of a long one.
+_MAX_TOLD = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +97,22 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
     plan = plan_forget(store, episode_id, also_source=also_source)
     forgotten = plan.forgotten(store)
     sessions = _sessions(store, plan)
-    is_kept = _line_filter(forgotten.episode_ids, _told(forgotten_texts(store, plan)))
+    told = _told(forgotten_texts(store, plan))
+    is_kept = _line_filter(forgotten.episode_ids, told)
     with holding_backups(places.backups):
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
         backups, dropped = _clean_copies(places, store.driver, forgotten, is_kept)
-        cleaned = [*_clean_recollections(places, is_kept), *_clean_exports(places, forgotten.episode_ids)]
+        changed = [forgotten.cut.episode_id] if forgotten.cut else []
+        cleaned = _clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
+        cleaned += _clean_exports(places, forgotten)
         notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(places, is_kept)]))
         with store.writing():
             plan = plan_forget(store, episode_id, also_source=also_source)
-            _cut_host(store, plan)
             forgetting.delete_forgotten(store, plan.forgotten(store))
             forgetting.clean_runs(store, is_kept)
+            forgetting.clean_reasons(store, is_kept)
             forgetting.drop_notes(store, [str(path) for path in notes])
     for session_id in sessions:
         log_session(store, places, session_id)
@@ -138,21 +144,10 @@ def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
 
 def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
     def is_kept(line: str) -> bool:
-        return not any(one in line for one in episode_ids) and not any(one in line for one in told)
+        words = _plain(line)
+        return not any(one in line for one in episode_ids) and not any(one in words for one in told)
 
     return is_kept
-
-
-def _cut_host(store: Store, plan: ForgetPlan) -> None:
-    """Take the words of the forgotten memory out of the one that took them up. Inside ``writing``."""
-    if plan.host is None:
-        return
-    runs.drop_evidence(store, plan.host.id, plan.erased)
-    episode_changes.change_episode(
-        store, plan.host, "erase", "what it had taken up was forgotten",
-        summary=plan.host_summary, content=plan.host_content,
-    )  # fmt: skip
-    runs.drop_history(store, plan.host.episode_id)
 
 
 def _clean_recollections(places: Home, is_kept: Callable[[str], bool]) -> list[str]:
@@ -160,7 +155,7 @@ def _clean_recollections(places: Home, is_kept: Callable[[str], bool]) -> list[s
     removed = []
     for path in _files(places.recollections, ("*",)):
         data = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace")
-        if not is_kept(data):
+        if not is_kept(data) or not all(map(is_kept, forgetting.texts_in_json(data))):
             with contextlib.suppress(OSError):
                 path.unlink()
                 removed.append(path.name)
@@ -196,31 +191,43 @@ def _rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[str], 
 
 
 def _told(texts: Sequence[str]) -> list[str]:
-    """Lines of the forgotten texts that are long enough to be theirs alone."""
-    found = {line.strip() for text in texts for line in text.splitlines()}
+    """How the lines of the forgotten texts begin, where they are long enough to be theirs alone."""
+    found = {_plain(line)[:_MAX_TOLD] for text in texts for line in text.splitlines()}
     return sorted(line for line in found if len(line) >= _LEAST_TEXT)
 
 
-def _clean_exports(places: Home, ids: Sequence[str]) -> list[str]:
+def _plain(text: str) -> str:
+    """A text as it stands in a line of a note: without breaks, and marks of the fence read as blanks."""
+    return " ".join(fence_safe(text).split())
+
+
+def _clean_exports(places: Home, forgotten: Forgotten) -> list[str]:
     """Take the memories out of exports (JSON lines) that lie in the memory folder."""
     changed = []
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
         data = read_whole(path, _FILE_LIMIT_BYTES) or b""
         lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
-        kept = [line for line in lines if not _is_about(line, ids)]
-        if len(kept) < len(lines):
+        kept = [left for line in lines if (left := _without_forgotten(line, forgotten))]
+        if kept != lines:
             write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
             changed.append(path.name)
     return changed
 
 
-def _is_about(line: str, ids: Sequence[str]) -> bool:
-    if not any(one in line for one in ids):
-        return False
+def _without_forgotten(line: str, forgotten: Forgotten) -> str:
+    """A line of an export without what was forgotten; "" where nothing is left of it."""
+    cut = forgotten.cut
+    if not any(one in line for one in [*forgotten.episode_ids, *([cut.episode_id] if cut else [])]):
+        return line
     with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(line)
-        return not isinstance(found, dict) or "id" not in found or str(found["id"]) in ids
-    return True
+        if isinstance(found, dict) and "id" in found and str(found["id"]) not in forgotten.episode_ids:
+            if cut is None or found["id"] != cut.episode_id:
+                return line
+            found |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
+            found["evidence"] = [uuid for uuid in found.get("evidence") or [] if uuid not in forgotten.erased]
+            return json.dumps(found, ensure_ascii=False) + "\n"
+    return ""
 
 
 def _notes(places: Home) -> list[Path]:
