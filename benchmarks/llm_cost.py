@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from claude_price import claude_dollars
 
 from engram.clock import FixedClock
 from engram.consolidation.rewording import LEAST_QUALITY
@@ -147,7 +148,7 @@ def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
             "dollars": {
                 model: round(a_thousand * price_of(dataclasses.replace(settings, llm_model=model)).dollars(
                     server.input_tokens, server.output_tokens), 4) for model in MODELS
-            },
+            } | claude_dollars(server.calls * a_thousand, server.input_tokens * a_thousand, server.output_tokens * a_thousand),
         },
     }  # fmt: skip
 

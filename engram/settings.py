@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import tomllib
 import typing
@@ -264,16 +265,26 @@ def _as_type(name: str, value: Any, wanted: Any, source: str) -> Any:
         if wanted is Path:
             return Path(str(value)).expanduser().absolute()
         if wanted in (int, float):
-            if isinstance(value, bool):
-                raise ValueError("a number is wanted")
-            return wanted(value)
+            return _as_number(value, wanted)
         if wanted is str:
             if not isinstance(value, str):
                 raise ValueError("a text is wanted")
             return value
         return _as_list(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise SettingsError(f"the setting {name} = {value!r} (from {source}) cannot be used: {error}") from error
+
+
+def _as_number(value: Any, wanted: type[int] | type[float]) -> int | float:
+    if isinstance(value, bool):
+        raise ValueError("a number is wanted")
+    number = wanted(value) if isinstance(value, str) else value
+    if not isinstance(number, int | float) or (isinstance(number, float) and not math.isfinite(number)):
+        # No cap is ever reached that is not a number.
+        raise ValueError("a number is wanted")
+    if wanted is int and number != int(number):
+        raise ValueError("a whole number is wanted")
+    return wanted(number)
 
 
 def _as_bool(value: Any) -> bool:

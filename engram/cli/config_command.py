@@ -65,8 +65,9 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
 @config.command("set")
 @click.argument("name")
 @click.argument("value")
+@json_option
 @pass_workspace
-def set_setting(workspace: Workspace, name: str, value: str) -> None:
+def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> None:
     """Write a setting into config.toml after checking it; a running worker or watcher takes it at its next start.
 
     Lists are separated by commas. Comments and the rest of the file stay as they are.
@@ -75,20 +76,27 @@ def set_setting(workspace: Workspace, name: str, value: str) -> None:
     """
     setting = _canonical(name)
     stored = _write(lambda: set_value(workspace.settings.home, setting, value))
-    click.echo(f"{setting} = {_shown(_plain(stored))}")
+    if as_json:
+        print_json({"setting": setting, "value": _plain(stored)})
+    else:
+        click.echo(f"{setting} = {_shown(_plain(stored))}")
     _note_override(workspace, setting)
 
 
 @config.command("unset")
 @click.argument("name")
+@json_option
 @pass_workspace
-def unset_setting(workspace: Workspace, name: str) -> None:
+def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     """Take a setting out of config.toml; its default counts again.
 
     Example: engram config unset llm_dollars_per_day
     """
     setting = _canonical(name)
-    if not _write(lambda: unset_value(workspace.settings.home, setting)):
+    was_set = _write(lambda: unset_value(workspace.settings.home, setting))
+    if as_json:
+        print_json({"setting": setting, "was_set": was_set})
+    elif not was_set:
         click.echo(f"{setting} does not stand in config.toml.")
     _note_override(workspace, setting)
 

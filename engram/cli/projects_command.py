@@ -9,11 +9,13 @@ from typing import Any
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import print_facts, print_json, print_table, safe
+from engram.cli.output import one_line, print_facts, print_json, print_table, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.consolidation.forget_project import ForgottenProject, forget_project
 from engram.errors import BadRequest
 from engram.ingest.folder import named_project
 from engram.ingest.moves import Move, find_moves
+from engram.models.project_erasing import contents_of_project
 from engram.models.project_folders import (
     ProjectCounts,
     ProjectHints,
@@ -156,6 +158,63 @@ def rename(workspace: Workspace, name: str, new_name: str, as_json: bool) -> Non
     with workspace.store() as store:
         renamed = rename_project(store, named_project(store, name), new_name)
     _tell(as_json, {"project": renamed}, f"{name} is named {renamed} now.")
+
+
+@projects.command("forget")
+@click.argument("name")
+@_yes
+@json_option
+@pass_workspace
+def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
+    """Delete everything of the project NAME for good: turns, memories, notes, and the same in backups.
+
+    Nothing that was said in it until now is read again. The folder stays known: what is said there from now on is read
+    as before, unless the setting `exclude` names it. Global memories that came from it stay without what
+    they rested on, and are listed. The transcripts belong to Claude Code and stay.
+
+    Example: engram projects forget harbor-2
+    """
+    with workspace.store() as store:
+        place = named_project(store, name)
+        contents = contents_of_project(store, place)
+        for episode in () if as_json else contents.released:
+            click.echo(f"stays, global: {episode.episode_id}  {one_line(episode.summary)}")
+        _confirm(
+            yes,
+            as_json,
+            f"{len(contents.session_ids)} sessions with {len(contents.turn_ids)} turns, and {len(contents.memories)} "
+            f"memories of {place.name} ({place.root}), with its notes, are deleted for good, in backups too. "
+            "This can't be undone. Go on?",
+        )
+        report = forget_project(store, workspace.places, place)
+    wake_worker(workspace)
+    _tell(as_json, _forgotten_as_json(report), _forgotten_sentence(report))
+
+
+def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
+    return {
+        "project": report.name,
+        "folder": report.folder,
+        "sessions": report.sessions,
+        "turns": report.turns,
+        "memories": report.memories,
+        "kept_global": [{"id": one.episode_id, "summary": one.summary} for one in report.kept_global],
+        "files": list(report.files),
+        "backups": report.backups,
+        "dropped_backups": report.dropped_backups,
+        "new_sessions_are_read": True,
+    }
+
+
+def _forgotten_sentence(report: ForgottenProject) -> str:
+    stays = f" {len(report.kept_global)} global memories stay; `engram forget ID` deletes one." * bool(
+        report.kept_global
+    )
+    return (
+        f"Forgotten: {report.turns} turns and {report.memories} memories of {report.name}; {len(report.files)} files "
+        f"changed, {report.backups + report.dropped_backups} backups cleaned.{stays} What was said there is never read "
+        f"again. New sessions in {report.folder} are read as before; exclude the folder if you want none."
+    )
 
 
 def _confirm(yes: bool, as_json: bool, question: str) -> None:

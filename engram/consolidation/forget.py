@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from engram.atomic import drop_leftovers, read_regular, read_whole, write_atomic
+from engram.atomic import drop_leftovers
+from engram.consolidation.forget_files import (
+    clean_copies,
+    clean_exports,
+    clean_lines,
+    clean_recollections,
+    cut_daily_log,
+    plain_line,
+    told_lines,
+)
 from engram.consolidation.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
-from engram.errors import BrokenDatabase, EngramError
 from engram.models import forgetting
-from engram.models.backup import drop_database, holding_backups
+from engram.models.backup import holding_backups
 from engram.models.episodes import Episode
 from engram.models.erasing import turn_of_source
-from engram.models.recovery import set_aside_files
 from engram.models.store import Store
-from engram.models.tombstones import Forgotten
 from engram.notes.daily import log_session, move_saved_notes
-from engram.notes.day_files import cut_sections, notes_lock, write_text
+from engram.notes.day_files import notes_lock
 from engram.paths import Home
-from engram.redaction.display import fence_safe
 
 logger = logging.getLogger(__name__)
-
-#: A note or export larger than this is neither searched nor rewritten, in bytes.
-_FILE_LIMIT_BYTES = 200_000_000
-#: Shortest text that is looked for in notes, in characters: shorter ones stand there by chance.
-_LEAST_TEXT = 24
-#: So much of a line is looked for, in characters: notes and bites hold the beginning of a long one.
-_MAX_TOLD = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +92,19 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
     plan = plan_forget(store, episode_id, also_source=also_source)
     forgotten = plan.forgotten(store)
     sessions = _sessions(store, plan)
-    told = _told(forgotten_texts(store, plan))
+    told = told_lines(forgotten_texts(store, plan))
     is_kept = _line_filter(forgotten.episode_ids, told)
     with holding_backups(places.backups):
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
-        backups, dropped = _clean_copies(places, store.driver, forgotten, is_kept)
+        backups, dropped = clean_copies(
+            places, store.driver, lambda copy: forgetting.forget_in_copy(copy, forgotten, is_kept)
+        )
         changed = [forgotten.cut.episode_id] if forgotten.cut else []
-        cleaned = _clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
-        cleaned += _clean_exports(places, forgotten)
-        notes = list(dict.fromkeys([*_cut_daily_log(places, sessions), *_clean_lines(places, is_kept)]))
+        cleaned = clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
+        cleaned += clean_exports(places, forgotten.episode_ids, forgotten)
+        notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
         with store.writing():
             plan = plan_forget(store, episode_id, also_source=also_source)
             forgetting.delete_forgotten(store, plan.forgotten(store))
@@ -144,126 +141,10 @@ def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
 
 def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
     def is_kept(line: str) -> bool:
-        words = _plain(line)
+        words = plain_line(line)
         return not any(one in line for one in episode_ids) and not any(one in words for one in told)
 
     return is_kept
-
-
-def _clean_recollections(places: Home, is_kept: Callable[[str], bool]) -> list[str]:
-    """Remove recollection files that hold one of the memories; the worker makes them anew."""
-    removed = []
-    for path in _files(places.recollections, ("*",)):
-        data = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace")
-        if not is_kept(data) or not all(map(is_kept, forgetting.texts_in_json(data))):
-            with contextlib.suppress(OSError):
-                path.unlink()
-                removed.append(path.name)
-    return removed
-
-
-def _cut_daily_log(places: Home, sessions: Sequence[str]) -> list[Path]:
-    """Take the sections of the sessions out of the daily log; they are written anew from the turns that are left."""
-    marks = [f"<!-- session {session} -->" for session in sessions]
-    return _rewrite_notes(
-        places,
-        _files(places.daily_notes, ("*.md",)),
-        lambda text: "".join(part for part in cut_sections(text) if not any(mark in part for mark in marks)),
-    )
-
-
-def _clean_lines(places: Home, is_kept: Callable[[str], bool]) -> list[Path]:
-    """Take the lines out of notes that name one of the memories or say the same."""
-    return _rewrite_notes(places, _notes(places), lambda text: "".join(filter(is_kept, text.splitlines(keepends=True))))
-
-
-def _rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[str], str]) -> list[Path]:
-    """Change notes under the lock of their folder; bytes that are not UTF-8 stay. Returns the files that changed."""
-    changed = []
-    with notes_lock(places):
-        for path in paths:
-            text = (read_whole(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "surrogateescape")
-            after = change(text)
-            if after != text:
-                write_text(path, after)
-                changed.append(path)
-    return changed
-
-
-def _told(texts: Sequence[str]) -> list[str]:
-    """How the lines of the forgotten texts begin, where they are long enough to be theirs alone."""
-    found = {_plain(line)[:_MAX_TOLD] for text in texts for line in text.splitlines()}
-    return sorted(line for line in found if len(line) >= _LEAST_TEXT)
-
-
-def _plain(text: str) -> str:
-    """A text as it stands in a line of a note: without breaks, and marks of the fence read as blanks."""
-    return " ".join(fence_safe(text).split())
-
-
-def _clean_exports(places: Home, forgotten: Forgotten) -> list[str]:
-    """Take the memories out of exports (JSON lines) that lie in the memory folder."""
-    changed = []
-    for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
-        data = read_whole(path, _FILE_LIMIT_BYTES) or b""
-        lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
-        kept = [left for line in lines if (left := _without_forgotten(line, forgotten))]
-        if kept != lines:
-            write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
-            changed.append(path.name)
-    return changed
-
-
-def _without_forgotten(line: str, forgotten: Forgotten) -> str:
-    """A line of an export without what was forgotten; "" where nothing is left of it."""
-    cut = forgotten.cut
-    if not any(one in line for one in [*forgotten.episode_ids, *([cut.episode_id] if cut else [])]):
-        return line
-    with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(line)
-        if isinstance(found, dict) and "id" in found and str(found["id"]) not in forgotten.episode_ids:
-            if cut is None or found["id"] != cut.episode_id:
-                return line
-            found |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
-            found["evidence"] = [uuid for uuid in found.get("evidence") or [] if uuid not in forgotten.erased]
-            return json.dumps(found, ensure_ascii=False) + "\n"
-    return ""
-
-
-def _notes(places: Home) -> list[Path]:
-    return _files(places.notes, ("**/*.md",))
-
-
-def _clean_copies(places: Home, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> tuple[int, int]:
-    """Delete the same rows in every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)"""
-    cleaned = dropped = 0
-    for path in [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]:
-        try:
-            cleaned += _clean_copy(path, driver, forgotten, is_kept)
-        except EngramError as error:
-            logger.warning("action=forget copy=%s reason=%s", path.name, error)
-            drop_database(path)
-            dropped += 1
-    return cleaned, dropped
-
-
-def _clean_copy(path: Path, driver: str, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> bool:
-    """Delete the rows in one copy; True where there were any. Raises StoreError where the copy is damaged."""
-    copy = Store(path, driver=driver)
-    try:
-        copy.open()
-        if damage := copy.find_damage():
-            raise BrokenDatabase(damage)
-        with copy.writing():
-            found = forgetting.forget_in_copy(copy, forgotten, is_kept)
-        forgetting.wipe_free_space(copy)
-    finally:
-        copy.close()
-    return bool(found)
-
-
-def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    return sorted({p for pattern in patterns for p in folder.glob(pattern) if p.is_file() and not p.is_symlink()})
 
 
 def _plural(number: int, one: str, many: str = "") -> str:

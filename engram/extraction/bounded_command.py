@@ -21,9 +21,11 @@ from engram.extraction import call_guard
 MAX_OUTPUT_BYTES = 8_000_000
 #: Standard error that is kept, in bytes; the rest is read and dropped.
 MAX_ERROR_BYTES = 64_000
-#: Time the guard has for itself beyond the command's, in seconds.
-_GUARD_SECONDS = 5.0
+#: Time the guard has for itself beyond the command's, and to end what it guards, in seconds.
+_GUARD_SECONDS, _END_SECONDS = 5.0, 3.0
 _CHUNK_BYTES = 65_536
+#: What is read of a pipe after the command has ended: more than a pipe holds.
+_MAX_LAST_CHUNKS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def run_bounded(
 ) -> Finished:
     """Run a command to its end, or end it together with every process of its group.
 
-    A guard process stands between: if this process is killed, the guard ends the command.
+    A guard process stands between: if this process is killed, the guard ends the command. What the command leaves
+    behind holds nobody up, even where it keeps the output open.
 
     Args:
         command: program and arguments; no shell.
@@ -78,10 +81,11 @@ def run_bounded(
         )
         theirs.close()
         try:
-            exchange = _Exchange(process, text, time.monotonic() + seconds + _GUARD_SECONDS, cancelled)
+            exchange = _Exchange(process, ours, text, time.monotonic() + seconds + _GUARD_SECONDS, cancelled)
             has_overflowed = not exchange.run()
         finally:
-            code = _end(process, ours)
+            _end(process, ours)
+    code = exchange.exit_code
     return Finished(
         exit_code=code,
         output=bytes(exchange.output),
@@ -92,22 +96,31 @@ def run_bounded(
 
 
 class _Exchange:
-    """Feeds standard input and collects output and errors until all are closed."""
+    """Feeds standard input and collects output and errors until the guard reports that the command has ended."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], text: bytes, deadline: float, cancelled: threading.Event | None
+        self,
+        process: subprocess.Popen[bytes],
+        guard: socket.socket,
+        text: bytes,
+        deadline: float,
+        cancelled: threading.Event | None,
     ) -> None:
         self.output = bytearray()
         self.errors = bytearray()
+        #: What the guard reported; that of a killed command where it reported nothing.
+        self.exit_code = 128 + signal.SIGKILL
+        self._guard = guard
         #: True where the deadline passed or the caller cancelled.
         self.was_cut = False
+        self._has_ended = False
         self._process = process
         self._left = memoryview(text)
         self._deadline = deadline
         self._cancelled = cancelled
 
     def run(self) -> bool:
-        """Exchange until the command has closed its side; False where it wrote too much."""
+        """Exchange until the command has ended; False where it wrote too much."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -117,13 +130,17 @@ class _Exchange:
             selector.register(process.stdin, selectors.EVENT_WRITE)
             selector.register(process.stdout, selectors.EVENT_READ, self.output)
             selector.register(process.stderr, selectors.EVENT_READ, self.errors)
-            while selector.get_map():
+            selector.register(self._guard, selectors.EVENT_READ)
+            while not self._has_ended:
                 if time.monotonic() > self._deadline or (self._cancelled is not None and self._cancelled.is_set()):
                     self.was_cut = True
                     return True
                 for key, _ in selector.select(call_guard.POLL_SECONDS):
                     if key.fileobj is process.stdin:
                         self._write(selector)
+                    elif key.fileobj is self._guard:
+                        self._take_report(selector)
+                        break
                     else:
                         self._read(selector, key)
                 if len(self.output) > MAX_OUTPUT_BYTES:
@@ -146,6 +163,19 @@ class _Exchange:
             with contextlib.suppress(OSError):
                 stream.close()
 
+    def _take_report(self, selector: selectors.BaseSelector) -> None:
+        """The command has ended: all that it wrote is in the pipes, which something may keep open."""
+        report = self._guard.recv(16)
+        if report.isdigit():
+            self.exit_code = int(report)
+        self._has_ended = True
+        for key in list(selector.get_map().values()):
+            if key.data is not None:
+                os.set_blocking(key.fd, False)
+                with contextlib.suppress(BlockingIOError, KeyError):
+                    for _ in range(_MAX_LAST_CHUNKS):
+                        self._read(selector, selector.get_key(key.fileobj))
+
     def _read(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         data = os.read(key.fd, _CHUNK_BYTES)
         if not data:
@@ -154,13 +184,16 @@ class _Exchange:
             key.data.extend(data)
 
 
-def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> int:
-    """End the group and return how the command ended."""
-    ours.settimeout(call_guard.POLL_SECONDS)
-    try:
-        report = ours.recv(16)
-    except OSError:
-        report = b""
+def _end(process: subprocess.Popen[bytes], guard: socket.socket) -> None:
+    """Let the guard end the command and itself, or end its group where it does not."""
+    deadline = time.monotonic() + _END_SECONDS
+    with contextlib.suppress(OSError):
+        guard.shutdown(socket.SHUT_WR)
+        while (left := deadline - time.monotonic()) > 0:
+            guard.settimeout(left)
+            if not guard.recv(16):
+                break
+    # The guard is not reaped yet, so that nobody else has its group's number.
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -168,4 +201,3 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> int:
         if stream is not None:
             with contextlib.suppress(OSError):
                 stream.close()
-    return int(report) if report.isdigit() else 128 + signal.SIGKILL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +50,10 @@ def price_of(settings: Settings) -> Price:
         model, _, prices = entry.partition("=")
         try:
             one, _, other = prices.partition("/")
-            table[model.strip()] = Price(float(one), float(other))
+            price = Price(float(one), float(other))
+            if not (0 <= price.input < math.inf and 0 <= price.output < math.inf):
+                raise ValueError("no price")
+            table[model.strip()] = price
         except ValueError as error:
             raise SettingsError(f"llm_prices has {entry!r}; write model=input/output in dollars a million") from error
     own = OWN_SERVER_PRICE if is_own_server(settings.llm_base_url) else UNKNOWN_PRICE

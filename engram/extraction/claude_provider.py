@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import shutil
 import threading
@@ -20,7 +19,14 @@ from engram.atomic import make_private_folder
 from engram.extraction.bounded_command import Finished, run_bounded
 from engram.extraction.breaker import HOPELESS_SECONDS
 from engram.extraction.budget import Price
-from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotServed, Unfit
+from engram.extraction.provider import (
+    MAX_CALL_DOLLARS,
+    BrokenOff,
+    ModelReply,
+    ModelRequest,
+    NotServed,
+    Unfit,
+)
 from engram.redaction import one_line, redact
 from engram.settings import Settings
 
@@ -107,15 +113,18 @@ class ClaudeProvider:
             raise NotServed(_STOPPING)
         command = self._find_command()
         folder = self._settings.places.call_folder
-        make_private_folder(folder)
-        finished = run_bounded(
-            [command, *_arguments(self._settings, request)],
-            request.user.encode("utf-8", errors="replace"),
-            folder=folder,
-            environment=self._call_environment(request),
-            seconds=self._settings.claude_timeout_seconds,
-            cancelled=self._cancelled,
-        )
+        try:
+            make_private_folder(folder)
+            finished = run_bounded(
+                [command, *_arguments(self._settings, request)],
+                request.user.encode("utf-8", errors="replace"),
+                folder=folder,
+                environment=self._call_environment(request, command),
+                seconds=self._settings.claude_timeout_seconds,
+                cancelled=self._cancelled,
+            )
+        except OSError as error:
+            raise NotServed(f"claude can't be started now: {error.strerror or error}") from error
         if finished.has_timed_out and self._cancelled.is_set():
             raise BrokenOff(_STOPPING)
         return _read_result(finished, self._settings)
@@ -131,13 +140,15 @@ class ClaudeProvider:
             )
         return command
 
-    def _call_environment(self, request: ModelRequest) -> dict[str, str]:
+    def _call_environment(self, request: ModelRequest, command: str) -> dict[str, str]:
         kept = {
             name: value
             for name, value in self._environ.items()
             if name.startswith(_KEPT_PREFIXES) or not name.startswith(("CLAUDE", "ENGRAM_"))
         }
         kept["ENGRAM_DISABLE"] = "1"
+        # A service has a short PATH; where npm installed the command, the interpreter that runs it lies beside it.
+        kept["PATH"] = os.pathsep.join([*_absolute_folders(self._environ), str(Path(command).parent)])
         kept["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
         # Thinking is paid as output and may be many times the answer.
         kept.setdefault("MAX_THINKING_TOKENS", "0")
@@ -145,10 +156,20 @@ class ClaudeProvider:
 
 
 def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) -> str | None:
-    """Return the absolute path of the command that the settings name, or None where it can't be run."""
-    path = (os.environ if environ is None else environ).get("PATH")
-    found = shutil.which(settings.claude_command, path=path)
-    return None if found is None else str(Path(found).absolute())
+    """Return the absolute path of the command that the settings name, or None where it can't be run.
+
+    Nothing is looked for relative to the current folder, which may be anybody's checkout.
+    """
+    command = os.path.expanduser(settings.claude_command)
+    if os.path.dirname(command) and not os.path.isabs(command):
+        return None
+    folders = _absolute_folders(os.environ if environ is None else environ)
+    return shutil.which(command, path=os.pathsep.join(folders) or os.devnull)
+
+
+def _absolute_folders(environ: Mapping[str, str]) -> list[str]:
+    """The folders of PATH without those that depend on the current folder."""
+    return [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
 
 
 def _arguments(settings: Settings, request: ModelRequest) -> list[str]:
@@ -172,16 +193,18 @@ def _read_result(finished: Finished, settings: Settings) -> ModelReply:
     Raises:
         Unfit, NotServed, BrokenOff, ValueError: see ``Provider.complete``.
     """
-    if finished.has_timed_out:
-        raise BrokenOff(f"claude did not answer within {settings.claude_timeout_seconds:g} s")
     if finished.has_overflowed:
         raise BrokenOff("claude wrote more than 8 MB")
+    # A command that answers and then does not end has answered, and the answer was paid for.
     result = _result_object(finished.output)
+    if result is None and finished.has_timed_out:
+        raise BrokenOff(f"claude did not answer within {settings.claude_timeout_seconds:g} s")
     if result is None:
         raise _without_result(finished)
-    if (result.get("is_error") or finished.exit_code != 0) and not _dollars(result):
+    has_failed = bool(result.get("is_error")) or (finished.exit_code != 0 and not finished.has_timed_out)
+    if has_failed and not _dollars(result):
         raise _refusal(result)
-    return _reply(result)
+    return _reply(result, settings)
 
 
 def _result_object(output: bytes) -> Mapping[str, Any] | None:
@@ -245,8 +268,11 @@ def _not_logged_in(reason: str) -> NotServed:
     )
 
 
-def _reply(result: Mapping[str, Any]) -> ModelReply:
-    """Return the answer with what it cost; an error that was paid for is a reply without text."""
+def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
+    """Return the answer with what it cost; an error that was paid for is a reply without text.
+
+    A cost that is no amount counts as the most that the call may have cost.
+    """
     answer = result.get("structured_output")
     if result.get("is_error"):
         text = ""
@@ -262,14 +288,14 @@ def _reply(result: Mapping[str, Any]) -> ModelReply:
         model=_answering_model(result),
         input_tokens=read,
         output_tokens=written,
-        dollars=_dollars(result),
+        dollars=settings.llm_dollars_per_call if (dollars := _dollars(result)) is None else dollars,
     )
 
 
 def _dollars(result: Mapping[str, Any]) -> float | None:
     """What the call cost at list price; None where the result does not say."""
     cost = result.get("total_cost_usd")
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MAX_CALL_DOLLARS:
         return None
     return float(cost)
 

@@ -141,7 +141,7 @@ def _candidate(
         quality=OTHER_CONFIDENCE,
         action=action,
         target=target.reference if target is not None and action != "new" else "",
-        rests_on_user=bool(users),
+        rests_on_user=any(_is_users_word(said, summary, target) for said in users),
         said_at_ms=max((said.at_ms or 0 for _, said in evidence.said), default=0),
     )
 
@@ -164,11 +164,13 @@ def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, Sa
 def _stands_in(passage: str, text: str) -> bool:
     """Whether every part of a passage (parts are separated by ellipses) stands in a text, in order."""
     plain, at = _plain(text), 0
+    # Runs of blanks go first: the pattern would try each of them anew.
+    passage = _plain(passage)
     parts = [part for part in map(_plain, _ELLIPSIS.split(passage)) if part]
     for part in parts:
         at = plain.find(part, at)
         if at < 0:
-            return _plain(passage) in plain
+            return passage in plain
         at += len(part)
     return bool(parts)
 
@@ -176,6 +178,15 @@ def _stands_in(passage: str, text: str) -> bool:
 def _is_typed(quote: str, said: Said) -> bool:
     """True where the quoted words were typed: nothing of them was pasted, quoted or relayed."""
     return said.role is Role.USER and _stands_in(quote, typed_text(said.text))
+
+
+def _is_users_word(said: Said, summary: str, target: NearMemory | None) -> bool:
+    """Whether a text is the user's own word on a matter: of one with pasted parts, what was typed has to be about it."""
+    typed = typed_text(said.text)
+    if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
+        return True
+    matter = content_words(f"{summary}\n{target.summary if target is not None else ''}") - _ABOUT_THE_SPEAKERS
+    return bool(beginnings(content_words(typed)) & beginnings(matter))
 
 
 def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -> bool:

@@ -118,6 +118,8 @@ class Keeper:
             history = history_of(self._store, known.episode_id)
             if _is_settled(known) or any(_is_decision(change) for change in history):
                 return
+            # What another session said again stays.
+            evidence += [e for e in evidence_of(self._store, known.id) if e.session_id != self._session.session_id]
             changes = self._changes(known, candidate, history)
             if changes or evidence_of(self._store, known.id) != evidence:
                 made = change_episode(self._store, known, "extract", WENT_ON, run_id=self._run(), **changes)

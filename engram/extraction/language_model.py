@@ -11,7 +11,16 @@ from typing import Any, Generic, TypeVar
 from engram.errors import ExtractionError, ModelUnavailable, RetryLater
 from engram.extraction.breaker import HOPELESS_SECONDS, Breaker
 from engram.extraction.budget import Budget, Usage
-from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotServed, Provider, Unfit
+from engram.extraction.provider import (
+    MAX_CALL_DOLLARS,
+    MAX_CALL_TOKENS,
+    BrokenOff,
+    ModelReply,
+    ModelRequest,
+    NotServed,
+    Provider,
+    Unfit,
+)
 
 Shape = TypeVar("Shape")
 
@@ -147,7 +156,7 @@ def request_key(request: ModelRequest) -> str:
 def _note_usage(usage: Usage, reply: ModelReply) -> None:
     """What the provider says that the call took; the estimate stands where it says nothing usable."""
     tokens = (reply.input_tokens, reply.output_tokens)
-    if all(isinstance(count, int) and count >= 0 for count in tokens):
+    if all(isinstance(count, int) and 0 <= count <= MAX_CALL_TOKENS for count in tokens):
         usage.input_tokens, usage.output_tokens = int(tokens[0] or 0), int(tokens[1] or 0)
-    if reply.dollars is not None and reply.dollars >= 0:
+    if reply.dollars is not None and 0 <= reply.dollars <= MAX_CALL_DOLLARS:
         usage.dollars = reply.dollars

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 from engram.errors import ExtractionError
 from engram.extraction.budget import Price
 
+#: A count of tokens, or a cost, of one call beyond these is no count: the estimate stands.
+MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:

@@ -171,7 +171,8 @@ def _memory_lines(context: ExtractionContext, ids: Ids) -> Iterator[str]:
 
 def _memory_line(short: str, memory: NearMemory) -> str:
     by_user = ", the user's own" if memory.is_fixed else ""
-    return redact(f"[{short}] {moment(memory.at_ms)[:10]} {memory.kind}, {memory.state}{by_user}: {memory.summary}")
+    day = f"{moment(memory.at_ms)[:10]} " if memory.at_ms else ""
+    return redact(f"[{short}] {day}{memory.kind}, {memory.state}{by_user}: {memory.summary}")
 
 
 def _turn_lines(turns: Sequence[Turn], ids: Ids) -> list[str]:

@@ -15,7 +15,7 @@ from engram.extraction.near import nearest
 from engram.extraction.protocol import ExtractionContext, Extractor, NearMemory
 from engram.failpoint import reach
 from engram.ingest.forgotten import without_entries
-from engram.models.episodes import Episode, episodes_of_session, evidence_of, living_episodes
+from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode, living_episodes
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
 from engram.models.store import Store
@@ -167,12 +167,13 @@ class _Step:
         if session is None or not batch.turns:
             self._finish(work, session)
             return 0, Kept(), True
-        batch, candidates = self._propose(session, batch)
+        batch, candidates, context = self._propose(session, batch)
         vectors = self._embed(candidates)
         reach("extract.embedded")
         due = {turn.id for turn in batch.due}
         with self.store.writing():
             reach("extract.begin")
+            self._check_still_told(context)
             for turn in batch.turns:
                 if turn.id in due:
                     mark_extracted(self.store, turn.id, turn.revision)
@@ -209,10 +210,11 @@ class _Step:
             return _batch_of(turns_of_session(self.store, session.id))
         return _Batch(tuple(turns_of_session(self.store, session.id, only_due=True, limit=BATCH_TURNS)))
 
-    def _propose(self, session: SessionRow, batch: _Batch) -> tuple[_Batch, list[Candidate]]:
-        """The candidates, and the batch that they were proposed from."""
+    def _propose(self, session: SessionRow, batch: _Batch) -> tuple[_Batch, list[Candidate], ExtractionContext]:
+        """The candidates, and the batch and the context that they were proposed from."""
         if not self._is_repeatable:
-            return batch, self._ask(batch, self._context(session, batch.turns))
+            context = self._context(session, batch.turns)
+            return batch, self._ask(batch, context), context
         context = self._repeatable_context(session, batch)
         candidates = self._ask(batch, replace(context, kept_before=0, session_cap=_NO_CAP))
         if context.kept_before + len(candidates) > context.session_cap and batch.before:
@@ -221,7 +223,16 @@ class _Step:
             context = self._repeatable_context(session, batch)
         if len(candidates) > context.session_cap - context.kept_before:
             candidates = self._ask(batch, context)
-        return batch, candidates
+        return batch, candidates, context
+
+    def _check_still_told(self, context: ExtractionContext) -> None:
+        """Raise Moved where something that the extractor was told was forgotten since. Inside ``writing``."""
+        session = find_session(self.store, self.session_id)
+        if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
+            raise Moved(f"what session {self.session_id} is about was erased or told anew")
+        for memory in (*context.own, *context.near):
+            if memory.reference and find_episode(self.store, memory.reference) is None:
+                raise Moved(f"memory {memory.reference} was forgotten meanwhile")
 
     def _ask(self, batch: _Batch, context: ExtractionContext) -> list[Candidate]:
         return self.extractor.propose(self._readable(batch.turns), context)

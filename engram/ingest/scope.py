@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engram.models.pauses import Span, pauses_of
+from engram.models.project_erasing import forgotten_span
 from engram.models.sessions import (
     SessionRow,
     find_project_of_identity,
@@ -51,11 +52,11 @@ def why_not_project(store: Store, cwd: str, project: Project, settings: Settings
 
 
 def pauses_for(store: Store, session: SessionRow | None, project: Project | None) -> list[Span]:
-    """When a session was paused: by its project, or the one it is about to get, and with everything."""
+    """When a session was paused, by its project or the one it is about to get, or its project was not yet forgotten."""
     identity = project.identity if project is not None else None
     if session is not None:
         identity = _identity(store, session) or identity
-    return pauses_of(store, identity)
+    return [*pauses_of(store, identity), *forgotten_span(store, identity)]
 
 
 def _identity(store: Store, session: SessionRow) -> str | None:

@@ -125,18 +125,35 @@ def drop_notes(store: Store, paths: Sequence[str]) -> None:
             drop_note(store, str(source))
 
 
-def clean_runs(store: Store, is_kept: Callable[[str], bool]) -> None:
-    """Take lines out of the reports of consolidations, and out of the notes that they keep to undo. In ``writing``."""
+def drop_all_notes(store: Store) -> None:
+    """Empty the index of notes; it is made anew of the files. Inside ``writing``."""
+    drop_notes(store, [str(row[0]) for row in store.rows("SELECT path FROM note")])
+
+
+def clean_runs(
+    store: Store, is_kept: Callable[[str], bool], clean_note: Callable[[str, str], str | None] | None = None
+) -> None:
+    """Take lines out of the reports of consolidations, and out of the notes that they keep to undo. In ``writing``.
+
+    Args:
+        store: the open memory.
+        is_kept: whether a line stays.
+        clean_note: returns what stays of a note, given its name and text, or None where an undo shall leave the note as
+            it is; by default the lines that are kept.
+    """
+
+    def keep_lines(_: str, text: str) -> str:
+        return "".join(line for line in text.splitlines(keepends=True) if is_kept(line))
+
+    clean = clean_note or keep_lines
     for run_id, text in store.rows("SELECT id, report FROM run"):
         report = json.loads(text)
         changed = dict(report)
         if isinstance(report.get("lines"), list):
             changed["lines"] = [line for line in report["lines"] if is_kept(str(line))]
         if isinstance(report.get("files_before"), dict):
-            changed["files_before"] = {
-                name: "".join(line for line in str(before).splitlines(keepends=True) if is_kept(line))
-                for name, before in report["files_before"].items()
-            }
+            cleaned = {name: clean(name, str(before)) for name, before in report["files_before"].items()}
+            changed["files_before"] = {name: text for name, text in cleaned.items() if text is not None}
         if changed != report:
             store.run("UPDATE run SET report = ? WHERE id = ?", (json.dumps(changed, ensure_ascii=False), run_id))
 
@@ -196,7 +213,7 @@ def forget_in_copy(store: Store, forgotten: Forgotten, is_kept: Callable[[str], 
     """
     clean_runs(store, is_kept)
     clean_reasons(store, is_kept)
-    drop_notes(store, [str(row[0]) for row in store.rows("SELECT path FROM note")])
+    drop_all_notes(store)
     return delete_forgotten(store, forgotten)
 
 

@@ -18,6 +18,7 @@ def join_projects(store: Store, into: int, others: Sequence[int]) -> int:
     marks = ",".join("?" * len(others))
     moved = 0
     with store.writing():
+        _renumber_vectors(store, "n", "note_chunk_project", others)
         for table in ("turn", "passage", "episode", "session"):
             if table in _OWNERS:
                 _renumber_vectors(store, _OWNERS[table], table, others)

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engram.models.project_names import project_id_of_name
 from engram.models.store import Store
 
 
@@ -15,7 +16,7 @@ class Owner:
 
     #: "" (everyone's), session, project, memory, or unknown.
     kind: str = ""
-    #: The session's id, the project's name, or the memory's id.
+    #: The session's id, a name that the project has or had, or the memory's id.
     key: str = ""
 
 
@@ -111,7 +112,7 @@ def is_seen_by(store: Store, owner: Owner, project_id: int) -> bool:
     if owner.kind == "session":
         found = store.value("SELECT project_id FROM session WHERE session_id = ?", (owner.key,))
     elif owner.kind == "project":
-        found = store.value("SELECT id FROM project WHERE name = ?", (owner.key,))
+        found = project_id_of_name(store, owner.key)
     elif owner.kind == "memory":
         sql = "SELECT CASE scope WHEN 'global' THEN ? ELSE project_id END FROM episode WHERE episode_id = ?"
         found = store.value(sql, (project_id, owner.key))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engram.errors import BadRequest
 from engram.models.joining import join_projects
 from engram.models.pauses import move_pauses
+from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken, keep_name
 from engram.models.sessions import ProjectRow, paused_scopes
 from engram.models.store import Store
 
@@ -42,6 +43,12 @@ def list_hints(store: Store) -> list[ProjectHints]:
         )
         for row in rows
     ]
+
+
+def identities_of_project(store: Store, project: ProjectRow) -> list[str]:
+    """The identities of a project's folder and of the folders that were joined to it."""
+    rows = store.rows("SELECT identity FROM project_folder WHERE project_id = ? ORDER BY identity", (project.id,))
+    return [project.identity, *(str(row[0]) for row in rows)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,7 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
         store.run("UPDATE project_folder SET project_id = ? WHERE project_id = ?", (into.id, other.id))
         store.run("UPDATE spend SET project_id = ? WHERE project_id = ?", (into.id, other.id))
         move_pauses(store, other.identity, into.identity)
+        keep_name(store, other.id)
         link_folder(store, into, other.identity, other.root, reason)
         store.run("DELETE FROM project WHERE id = ?", (other.id,))
     return moved
@@ -101,14 +109,17 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
 def rename_project(store: Store, project: ProjectRow, name: str) -> str:
     """Give a project another display name; returns the name as it is stored.
 
+    The name of before stays its own: notes that stand under it are still the project's.
+
     Raises:
-        BadRequest: the name is empty, too long, or another project's.
+        BadRequest: the name is empty, too long, or another project's, now or before.
     """
     name = " ".join("".join(char for char in name if char.isprintable()).split())
-    if not name or len(name) > 100 or "/" in name:
-        raise BadRequest("a project's name has 1 to 100 characters and no slash")
+    if not name or len(name) > MAX_NAME_CHARACTERS or "/" in name:
+        raise BadRequest(f"a project's name has 1 to {MAX_NAME_CHARACTERS} characters and no slash")
     with store.writing():
-        if store.row("SELECT 1 FROM project WHERE name = ? AND id <> ?", (name, project.id)):
-            raise BadRequest(f"another project is named {name!r}")
+        if is_name_taken(store, name, identities_of_project(store, project)):
+            raise BadRequest(f"another project is or was named {name!r}")
+        keep_name(store, project.id)
         store.run("UPDATE project SET name = ? WHERE id = ?", (name, project.id))
     return name

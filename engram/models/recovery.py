@@ -21,6 +21,7 @@ from engram.models import episode_changes, episodes, sessions
 from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.pauses import carry_pauses
+from engram.models.project_names import carry_names
 from engram.models.replacement import UNCLEAN_NAME, free_name, owning_database, preparing_replacement, swap_in
 from engram.models.soundness import UNREADABLE, find_all_damage
 from engram.models.store import Store, has_own_tables
@@ -103,13 +104,15 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
 
 
 def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
-    """Take over what was forgotten, and pauses; returns how many tombstones are new."""
+    """Take over what was forgotten, pauses and names of projects; returns how many tombstones are new."""
     with store.writing():
         added = carry_tombstones(store, read_tombstones(source))
     with store.writing():
         for scope, until_ms in source.rows("SELECT scope, until_ms FROM pause"):
             store.run("INSERT OR IGNORE INTO pause VALUES (?, ?)", (str(scope), int(until_ms)))
         carry_pauses(store, source, is_newer=is_newer)
+    with store.writing():
+        carry_names(store, source)
     return added
 
 

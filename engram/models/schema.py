@@ -220,7 +220,13 @@ VERSION_4: tuple[str, ...] = (
     "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
     "AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = episode.superseded_by)",
     # -- notes
-    # whose a chunk is: owner_kind '' everyone's, session, project (its name), memory; unknown until it is indexed anew
+    # names that a project had before, by the identity of its folder; they are never given to another project
+    "CREATE TABLE former_name (name TEXT PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE VIEW project_named AS SELECT name, id AS project_id FROM project
+        UNION ALL SELECT f.name, coalesce((SELECT p.id FROM project p WHERE p.identity = f.identity),
+            (SELECT l.project_id FROM project_folder l WHERE l.identity = f.identity)) FROM former_name f
+        WHERE NOT EXISTS (SELECT 1 FROM project p WHERE p.name = f.name)""",
+    # whose a chunk is: owner_kind '' everyone's, session, project (a name of it), memory; unknown until it is indexed anew
     "ALTER TABLE note_chunk ADD COLUMN owner_kind TEXT NOT NULL DEFAULT 'unknown'",
     "ALTER TABLE note_chunk ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
     "UPDATE note SET size = -1",
@@ -228,7 +234,7 @@ VERSION_4: tuple[str, ...] = (
     """CREATE VIEW note_chunk_project AS SELECT c.id AS id, CASE c.owner_kind
         WHEN '' THEN NULL
         WHEN 'session' THEN coalesce((SELECT s.project_id FROM session s WHERE s.session_id = c.owner), 0)
-        WHEN 'project' THEN coalesce((SELECT p.id FROM project p WHERE p.name = c.owner), 0)
+        WHEN 'project' THEN coalesce((SELECT n.project_id FROM project_named n WHERE n.name = c.owner), 0)
         WHEN 'memory' THEN CASE (SELECT e.scope FROM episode e WHERE e.episode_id = c.owner) WHEN 'global' THEN NULL
             ELSE coalesce((SELECT e.project_id FROM episode e WHERE e.episode_id = c.owner), 0) END
         ELSE 0 END AS project_id FROM note_chunk c""",

@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 
 from engram.models.pauses import note_end, note_pause
+from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken
 from engram.models.store import Row, Store
 
 
@@ -89,7 +90,8 @@ def list_projects(store: Store) -> list[ProjectRow]:
 def ensure_project(store: Store, identity: str, wanted_name: str, root: str = "") -> ProjectRow:
     """The project of an identity, made where it is new. Inside ``writing``.
 
-    The name is for display: one line without secrets and hidden characters; one that is taken gets a number.
+    The name is for display: one line of at most 60 characters without secrets and hidden characters; one that another
+    project has or had gets a number.
     """
     if (found := find_project_of_identity(store, identity)) is not None:
         return found
@@ -97,11 +99,11 @@ def ensure_project(store: Store, identity: str, wanted_name: str, root: str = ""
     from engram.redaction import redact
     from engram.redaction.display import visible
 
-    wanted_name = " ".join(visible(redact(wanted_name)).split()) or "project"
+    wanted_name = " ".join(visible(redact(wanted_name)).split())[:MAX_NAME_CHARACTERS].rstrip() or "project"
     name, number = wanted_name, 1
-    while store.row("SELECT 1 FROM project WHERE name = ?", (name,)):
+    while is_name_taken(store, name, {identity}):
         number += 1
-        name = f"{wanted_name}-{number}"
+        name = f"{wanted_name[: MAX_NAME_CHARACTERS - 6]}-{number}"
     row_id = store.insert(
         "INSERT INTO project (stable_id, identity, name, root, updated_at_ms) VALUES (?, ?, ?, ?, ?)",
         (secrets.token_hex(8), identity, name, root, store.now_ms()),

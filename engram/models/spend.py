@@ -49,7 +49,8 @@ def reserve(
             (last_hour.calls + 1, caps.calls_per_hour, "calls an hour"),
             (last_day.tokens + input_tokens + output_tokens, caps.tokens_per_day, "tokens a day"),
         ):
-            if spent > cap + 1e-9:
+            # Written so that what is no number reaches the cap.
+            if not spent <= cap + 1e-9:
                 raise BudgetReached(f"the cap of {_amount(cap)} {name} is reached; the local extractor goes on")
         return store.insert(
             "INSERT INTO spend (at_ms, ledger_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "

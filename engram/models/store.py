@@ -110,7 +110,14 @@ class Store:
             BrokenDatabase: it has Engram's tables, so its header is damaged.
             ForeignDatabase: it is another program's.
         """
-        if has_own_tables(self.path, self.driver):
+        try:
+            is_own = has_own_tables(self.path, self.driver)
+        except BrokenDatabase:
+            if _is_foreign_file(self.path):
+                raise
+            is_own = False
+        # Another process may have set it aside meanwhile: what lies there now is another file.
+        if is_own and _is_foreign_file(self.path):
             raise BrokenDatabase(f"{self.path} is damaged: its header lacks Engram's mark")
         raise ForeignDatabase(f"{self.path} is a database of another program")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engram.errors import BrokenDatabase
 from engram.models.forgetting import apply_tombstones, wipe_free_space
+from engram.models.project_erasing import carry_forgotten_projects
 from engram.models.store import Store
 from engram.models.tombstones import (
     barred_entries,
@@ -26,8 +27,12 @@ def read_tombstones(store: Store) -> list[Tombstone]:
 
 
 def carry_tombstones(store: Store, tombstones: Sequence[Tombstone]) -> int:
-    """Take over tombstones; returns how many are new. Inside ``writing``."""
+    """Take over tombstones; returns how many are new. Inside ``writing``.
+
+    What projects hold that were forgotten since goes at once; what other tombstones name goes by ``apply_tombstones``.
+    """
     before = int(store.value("SELECT count(*) FROM tombstone"))
+    carry_forgotten_projects(store, tombstones)
     store.run_many("INSERT OR IGNORE INTO tombstone (kind, key, at_ms) VALUES (?, ?, ?)", tombstones)
     return int(store.value("SELECT count(*) FROM tombstone")) - before
 
@@ -64,8 +69,9 @@ def clean_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
         if damage := copy.find_damage():
             raise BrokenDatabase(damage)
         with copy.writing():
+            cleaned = carry_forgotten_projects(copy, tombstones)
             carry_tombstones(copy, tombstones)
-            cleaned = apply_tombstones(copy)
+            cleaned += apply_tombstones(copy)
         if cleaned:
             wipe_free_space(copy)
     finally:

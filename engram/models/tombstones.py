@@ -27,6 +27,8 @@ class TombstoneKind(StrEnum):
     #: A purged memory, by its id, and its slot: it is not made again by itself, but its words may stay.
     PURGED = "purged"
     PURGED_SLOT = "purged-slot"
+    #: A forgotten project, by its identity: nothing that was said in it until then is stored again.
+    PROJECT = "project"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
     unmarked = NOBODY if source.startswith(OWN_FOLDERS) else EVERYONE
     owners: list[Owner] = []
     current, in_fence = unmarked, False
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
         if _FENCE.match(line):
             in_fence = not in_fence
         heading = None if in_fence else _HEADING.fullmatch(line)

@@ -69,6 +69,9 @@ def test_every_type_of_value_comes_back_as_it_was_meant(home: Home, name: str, t
         ("colour", "red", "no setting 'colour'"),
         ("bites", "many", "bites = 'many'"),
         ("bites", "-1", "must not be negative"),
+        ("llm_dollars_per_day", "nan", "a number is wanted"),
+        ("llm_dollars_per_day", "inf", "a number is wanted"),
+        ("claude_timeout_seconds", "1e999", "a number is wanted"),
         ("extractor", "gpt", "must be one of local, claude, openai, off"),
         ("home", "/elsewhere", "ENGRAM_HOME"),
     ],
@@ -81,6 +84,20 @@ def test_a_wrong_value_changes_nothing(home: Home, name: str, text: str, reason:
     assert code == 1
     assert reason in errors
     assert home.config_file.read_text() == "bites = 2\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["llm_dollars_per_day = nan", "llm_dollars_per_hour = inf", "bites = inf", "bites = 1.5", "bites = [1]",
+             "llm_dollars_per_day = 1" + "0" * 400, "bites = true"]
+)  # fmt: skip
+def test_a_number_in_the_file_that_is_none_is_refused(home: Home, line: str) -> None:
+    home.config_file.write_text(f"{line}\n")
+
+    code, _, errors = invoke(home, "bites")
+
+    assert code == 1
+    assert "number is wanted" in errors or "too large" in errors
+    assert line.partition(" ")[0] in errors
 
 
 def test_a_broken_file_is_not_overwritten(home: Home) -> None:

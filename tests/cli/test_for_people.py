@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -74,8 +75,9 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     assert f"{made} is not injected any more." in run("bad", made).stdout
     assert "Saved as ep_" in run("save", "Sails are made of linen.", "--project", "boats").stdout
     assert "Wrote" in run("export", "--output", str(folder / "all.jsonl")).stderr
-    assert "Done; `engram consolidate --undo" in run("consolidate").stdout
-    assert "is undone" in run("consolidate", "--undo", "1").stdout
+    done = re.search(r"Done; `engram consolidate --undo (\d+)`", run("consolidate").stdout)
+    assert done
+    assert "is undone" in run("consolidate", "--undo", done[1]).stdout
     assert "begins no work" in run("tasks", "pause", "--for", "2h").stdout
     assert "goes on" in run("tasks", "resume").stdout
     assert "was not paused" in run("tasks", "resume").stdout

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Stands in for the ``claude`` command: answers as Claude Code 2.1.197 did in print mode, or fails as it is told.
 
-``STAND_IN_MODE`` names the behaviour, ``STAND_IN_LOG`` a file that gets one JSON line a call.
+``STAND_IN_MODE`` names the behaviour, or is a JSON object of keys to change in a good result; ``STAND_IN_LOG`` names a
+file that gets one JSON line a call.
 """
 
 from __future__ import annotations
@@ -121,6 +122,14 @@ def main() -> int:
     elif mode == "budget":
         print(result(is_error=True, subtype="error_max_budget_usd", total_cost_usd=0.21, structured_output=None))
         return 1
+    elif mode == "lingering":
+        print(result(), flush=True)
+        time.sleep(600)
+    elif mode == "half":
+        print(result()[:200], flush=True)
+        time.sleep(600)
+    elif mode.startswith("{"):
+        print(result()[:-1] + ", " + mode[1:])
     else:
         raise SystemExit(f"unknown mode {mode}")
     return 0

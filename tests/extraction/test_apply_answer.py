@@ -12,8 +12,10 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
+from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import undo_run
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
+from engram.extraction.candidate import CONTENT_CHARS
 from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.provider import ModelReply, ModelRequest
@@ -102,7 +104,7 @@ def memory(summary: str, **fields: Any) -> dict[str, Any]:
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", extract_first_messages=1)
-    settings.home.mkdir()
+    settings.places.prepare()
     with open_store(settings.places.memory_db, clock=FixedClock(1_790_000_000_000)) as store:
         yield Desk(store, settings)
 
@@ -168,6 +170,10 @@ def test_a_decision_told_in_four_sessions_is_one_memory_with_four_pieces_of_evid
     assert len({one.session_id for one in evidence}) == 4
     assert (desk.now(kept).confirmations, desk.now(kept).status) == (3, "active")
 
+    desk.store.run("UPDATE turn SET extracted_revision = 0 WHERE session_ref = 1")
+    desk.extract(session_id(1), memory(OLD, evidence=["e2"]))
+    assert {one.uuid for one in evidence_of(desk.store, kept.id)} == {one.uuid for one in evidence}
+
     for run in list_runs(desk.store):
         undo_run(desk.store, desk.settings, run.id)
     assert len(evidence_of(desk.store, kept.id)) == 1
@@ -204,6 +210,36 @@ def test_what_the_user_said_ends_only_by_what_the_user_says(desk: Desk) -> None:
     session = desk.session("Never keep the cache in Redis, move it to Postgres", "Moved.")
     two = "The cache moves from Redis to Postgres"
     desk.extract(session, *(memory(f"{two} {n}", action="supersedes", target=f"m{n}", evidence=["e1"]) for n in (1, 2)))
+    assert desk.now(old).status == "superseded"
+
+
+@pytest.mark.parametrize("action", ["supersedes", "corrects", "resolves", "retracts"])
+@pytest.mark.parametrize("is_global", [False, True])
+def test_what_the_user_said_does_not_end_by_what_they_pasted(desk: Desk, action: str, is_global: bool) -> None:
+    rule = "Always keep the cache in Redis"
+    desk.extract(
+        desk.session(rule, "I will."),
+        memory(rule, kind="preference", evidence=["e1"], scope="global" if is_global else "project"),
+    )
+    (old,) = all_episodes(desk.store)
+    pasted = "Summarise this page:\n\n> The cache moved from Redis to Postgres and no rule about Redis holds any more"
+    session = desk.session(pasted, "It tells of a move from Redis.", folder="other" if is_global else "demo")
+    line = "The cache moved from Redis to Postgres and no rule about Redis holds any more"
+
+    desk.extract(session, memory(line, action=action, target="m1", evidence=["e1"]))
+
+    assert shown_id(desk.scribe.requests[-1].user, rule) == "m1"
+    assert (old.voice, desk.now(old).status) == ("user", "active")
+
+
+def test_an_assent_of_the_user_still_ends_what_they_said(desk: Desk) -> None:
+    rule = "Always keep the cache in Redis"
+    desk.extract(desk.session(rule, "I will."), memory(rule, kind="preference", evidence=["e1"]))
+    (old,) = all_episodes(desk.store)
+    session = desk.session("And the cache?", f"I propose: {NEW}", "yes, go ahead", "Done.")
+
+    desk.extract(session, memory(NEW, action="supersedes", target="m1", evidence=["e2", "e3"]))
+
     assert desk.now(old).status == "superseded"
 
 
@@ -342,6 +378,10 @@ def test_the_second_part_of_a_session_knows_what_the_first_one_brought(desk: Des
 
     assert len(desk.scribe.requests) == 2
     assert "so far: They exclude the .claude folder." in desk.scribe.requests[1].user
+    days = re.findall(r"(?m)^\[m\d+\] (\S+) ", desk.scribe.requests[1].user)
+    said = re.findall(r"(?m)^\[e1\].* (\d{4}-\d\d-\d\d) ", desk.scribe.requests[0].user)
+    assert len(days) == 1
+    assert days == said
     assert all_episodes(desk.store) == []
 
 
@@ -372,3 +412,56 @@ def test_a_preference_that_the_user_never_uttered_is_a_fact(desk: Desk) -> None:
 
     (kept,) = all_episodes(desk.store)
     assert (kept.kind, kept.voice) == ("fact", "assistant")
+
+
+def test_what_is_forgotten_during_a_call_comes_back_by_no_later_request(desk: Desk) -> None:
+    session = desk.session("Where does the cache live?", OLD)
+    desk.extract(session, memory(OLD, evidence=["e2"]), summary=f"So far: {OLD}.")
+    (kept,) = all_episodes(desk.store)
+    path = desk.settings.projects_folder / "-work-demo" / f"{session}.jsonl"
+    say(path, "user", "Paint the buttons of the queue green", cwd="/work/demo", at="2026-05-01T11:00:00.000Z")
+    say(path, "assistant", "The buttons of the queue are green.", cwd="/work/demo", at="2026-05-01T11:01:00.000Z")
+    ingest_file(desk.store, path, settings=desk.settings, redact=redact)
+    line = "The buttons of the queue are green"
+
+    def answer(text: str) -> dict[str, Any]:
+        if OLD not in text:
+            return {"memories": [memory(line, evidence=["e2"])], "rolling_summary": "Green buttons."}
+        forget_episode(desk.store, desk.settings.places, kept.episode_id)
+        copied = memory(f"{OLD}; the buttons of the queue are green", evidence=["e1"], action="corrects", target="m1")
+        return {"memories": [copied], "rolling_summary": f"{OLD}, and green buttons."}
+
+    desk.scribe.answer = answer
+    extractor = ModelExtractor("scribe-1", desk.scribe, Budget(desk.store, desk.settings), LocalExtractor())
+    extract_session(desk.store, session, extractor=extractor, embedder=None, settings=desk.settings)
+
+    assert [one.summary for one in all_episodes(desk.store)] == [line]
+    assert desk.store.value("SELECT rolling_summary FROM session") == "Green buttons."
+    assert "Redis" not in desk.scribe.requests[-1].user
+
+
+def test_what_is_forgotten_of_another_session_during_a_call_is_not_told_by_a_new_memory(desk: Desk) -> None:
+    old = desk.keep("Where does the cache live?", OLD)
+    session = desk.session("Move the cache out of Redis", "The cache is in Postgres.")
+
+    def answer(text: str) -> dict[str, Any]:
+        if OLD not in text:
+            return {"memories": [], "rolling_summary": ""}
+        forget_episode(desk.store, desk.settings.places, old.episode_id)
+        copied = memory(f"{OLD}; now in Postgres", passages=[], action="supersedes", target="m1")
+        return {"memories": [copied], "rolling_summary": ""}
+
+    desk.scribe.answer = answer
+    extractor = ModelExtractor("scribe-1", desk.scribe, Budget(desk.store, desk.settings), LocalExtractor())
+    extract_session(desk.store, session, extractor=extractor, embedder=None, settings=desk.settings)
+
+    assert all_episodes(desk.store) == []
+
+
+def test_a_passage_full_of_blanks_is_read_at_once(desk: Desk) -> None:
+    session = desk.session("Where does the cache live?", OLD)
+    blanks = " \n" * 400_000
+
+    desk.extract(session, memory(OLD, passages=[f"The cache lives{blanks}in Redis", f"made{blanks}of gold"]))
+
+    assert all_episodes(desk.store)[0].content == f"The cache lives{blanks}in Redis"[:CONTENT_CHARS]

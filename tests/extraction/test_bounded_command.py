@@ -81,6 +81,59 @@ def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
     wait_until_gone(read_pid(child))
 
 
+needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux tells whose descendant a process is")
+DETACHED = (
+    "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], "
+    "start_new_session={new_session}); open({path!r}, 'w').write(str(p.pid))"
+)
+
+
+@pytest.mark.parametrize("new_session", [False, pytest.param(True, marks=needs_proc)])
+def test_what_a_command_leaves_behind_with_its_output_open_holds_nobody_up(tmp_path: Path, new_session: bool) -> None:
+    child = tmp_path / "child.pid"
+    program = DETACHED.format(new_session=new_session, path=str(child)) + "; print('ok' * 30_000)"
+
+    finished = run(program, tmp_path, seconds=600)
+
+    assert (finished.exit_code, finished.output) == (0, b"ok" * 30_000 + b"\n")
+    wait_until_gone(read_pid(child))
+
+
+@needs_proc
+def test_after_the_time_limit_a_child_with_a_session_of_its_own_is_gone(tmp_path: Path) -> None:
+    child = tmp_path / "child.pid"
+    program = DETACHED.format(new_session=True, path=str(child)) + "; import time; time.sleep(600)"
+
+    finished = run(program, tmp_path, seconds=2)
+
+    assert finished.has_timed_out
+    wait_until_gone(read_pid(child))
+
+
+@needs_proc
+def test_output_without_end_ends_children_with_a_session_of_their_own(tmp_path: Path) -> None:
+    child = tmp_path / "child.pid"
+    program = DETACHED.format(new_session=True, path=str(child)) + "\nwhile True: sys.stdout.write('x' * 65536)"
+
+    finished = run(program, tmp_path)
+
+    assert finished.has_overflowed
+    wait_until_gone(read_pid(child))
+
+
+def test_a_guard_that_is_killed_leaves_no_command_behind(tmp_path: Path) -> None:
+    own = tmp_path / "own.pid"
+    program = (
+        f"import os, signal, time; open({str(own)!r}, 'w').write(str(os.getpid())); "
+        "os.kill(os.getppid(), signal.SIGKILL); time.sleep(600)"
+    )
+
+    finished = run(program, tmp_path, seconds=600)
+
+    assert finished.exit_code == 128 + signal.SIGKILL
+    wait_until_gone(read_pid(own))
+
+
 def test_output_without_end_is_cut_and_the_command_ended(tmp_path: Path) -> None:
     finished = run("import sys\nwhile True: sys.stdout.write('x' * 65536)", tmp_path)
 

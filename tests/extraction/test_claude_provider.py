@@ -20,7 +20,7 @@ from engram.clock import FixedClock
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction.budget import STAGE, Budget
 from engram.extraction.candidate import Candidate, Kind
-from engram.extraction.claude_provider import ClaudeProvider
+from engram.extraction.claude_provider import ClaudeProvider, find_claude
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.provider import BrokenOff, ModelRequest, NotServed, Unfit
@@ -213,6 +213,84 @@ def test_closing_ends_a_call_that_is_under_way_and_begins_none(bench: Bench) -> 
     assert len(bench.calls()) == 1
 
 
+def test_an_answer_counts_where_the_command_does_not_end_after_it(bench: Bench) -> None:
+    settings = Settings(home=bench.settings.home, claude_timeout_seconds=3)
+    provider = ClaudeProvider(settings, environ={**bench.environ, "STAND_IN_MODE": "lingering"})
+
+    reply = provider.complete(REQUEST)
+
+    assert (json.loads(reply.text)["rolling_summary"], reply.dollars) == ("Rounding of VAT.", 0.00425)
+    wait_until_group_gone(bench.calls()[0]["group"])
+
+
+def test_half_an_answer_at_the_time_limit_is_none(bench: Bench) -> None:
+    settings = Settings(home=bench.settings.home, claude_timeout_seconds=3)
+
+    with pytest.raises(BrokenOff, match="within 3 s"):
+        ClaudeProvider(settings, environ={**bench.environ, "STAND_IN_MODE": "half"}).complete(REQUEST)
+
+
+def test_nothing_in_the_current_folder_is_taken_for_claude(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(bench.environ["HOME"])
+    (folder / "node_modules").mkdir()
+    (folder / "node_modules" / "claude").symlink_to(folder / "claude")
+    monkeypatch.chdir(folder)
+
+    for path in (".", "", "node_modules", ":/nowhere:."):
+        assert find_claude(bench.settings, {"PATH": path}) is None
+    for command in ("./claude", "node_modules/claude"):
+        assert find_claude(Settings(home=bench.settings.home, claude_command=command), bench.environ) is None
+
+
+def test_a_command_is_found_by_its_path_by_its_home_and_through_a_link(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(bench.environ["HOME"])
+    (folder / "link").symlink_to(folder / "claude")
+    monkeypatch.setenv("HOME", str(folder))
+
+    for command in (str(folder / "link"), "~/link"):
+        settings = Settings(home=bench.settings.home, claude_command=command)
+        assert find_claude(settings, {"PATH": "/usr/bin"}) == str(folder / "link")
+
+
+def test_a_command_that_was_replaced_or_cannot_be_run_any_more_is_told(bench: Bench) -> None:
+    provider = bench.provider()
+    provider.complete(REQUEST)
+    command = Path(bench.environ["HOME"]) / "claude"
+
+    command.chmod(0o644)
+    with pytest.raises(NotServed, match="config set claude_command"):
+        bench.provider(claude_command=str(command)).complete(REQUEST)
+    command.write_text("#!/nowhere/interpreter\n")
+    command.chmod(0o755)
+    with pytest.raises(NotServed, match="can't be started") as caught:
+        provider.complete(REQUEST)
+    assert not caught.value.is_passing
+
+
+def test_the_interpreter_beside_the_command_is_found_where_the_path_is_short(bench: Bench) -> None:
+    folder = Path(bench.environ["HOME"])
+    (folder / "interpreter").symlink_to(sys.executable)
+    command = folder / "claude"
+    command.write_text("#!/usr/bin/env interpreter\n" + STAND_IN.read_text(encoding="utf-8"), encoding="utf-8")
+    settings = Settings(home=bench.settings.home, claude_command=str(command))
+
+    reply = ClaudeProvider(settings, environ={**bench.environ, "PATH": "/usr/bin:/bin"}).complete(REQUEST)
+
+    assert reply.dollars == 0.00425
+
+
+def test_a_folder_that_cannot_be_made_passes_and_costs_nothing(bench: Bench) -> None:
+    bench.settings.places.call_folder.write_text("in the way")
+
+    with pytest.raises(NotServed, match="can't be started now") as caught:
+        bench.provider().complete(REQUEST)
+
+    assert caught.value.is_passing
+    assert bench.calls() == []
+
+
 # -- behind caps, ledger, breaker and the local extractor
 
 
@@ -312,3 +390,22 @@ def test_a_call_whose_end_nobody_saw_counts_in_full(propose: Propose, store: Sto
         propose("error")
 
     assert ledger(store)[0][4] == 0.2
+
+
+@pytest.mark.parametrize("cost", ["-3", "NaN", "Infinity", '"0.01"', "true", "1e300", "1" + "0" * 400, "null"])
+def test_a_cost_that_is_no_amount_counts_as_the_most_that_a_call_may_cost(
+    propose: Propose, store: Store, cost: str
+) -> None:
+    usage = '"modelUsage": {"m": {"inputTokens": 0, "outputTokens": 0}}'
+
+    assert [candidate.extractor for candidate in propose(f'{{"total_cost_usd": {cost}, {usage}}}')] == [""]
+
+    assert ledger(store) == [("claude:haiku", "spent", 0, 0, 0.2)]
+
+
+def test_tokens_that_no_call_can_take_leave_the_estimate(propose: Propose, store: Store) -> None:
+    propose('{"modelUsage": {"m": {"inputTokens": 1' + "0" * 30 + ', "outputTokens": 5}}}')
+
+    ((_, state, read, written, dollars),) = ledger(store)
+    assert (state, written, dollars) == ("spent", 8_000, 0.00425)
+    assert read < 100_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator
@@ -27,7 +26,8 @@ from engram.ingest.service import ingest_file
 from engram.log import start_logging
 from engram.models import episodes
 from engram.models.backup import make_backup
-from engram.models.store import Store, open_store, set_aside
+from engram.models.replacement import free_name
+from engram.models.store import Store, open_store
 from engram.notes.daily import log_session
 from engram.notes.index import index_notes
 from engram.notes.saved import save_note
@@ -136,10 +136,7 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
         ("memory_get", {"source": "MEMORY.md"}),
     ]  # fmt: skip
 
-    async def ask() -> list[str]:
-        return ["".join(part.text for part in (await server.call_tool(*call)).content) for call in calls]
-
-    answers = asyncio.run(ask())
+    answers = [server.answer(*call)[0] for call in calls]
     assert b"harbour" in b"".join(hooked)
     assert sum("harbour" in answer for answer in answers) >= 5
     assert [answer for answer in [*map(str, hooked), *answers] if secret[8:] in answer] == []
@@ -286,4 +283,4 @@ def test_another_programs_database_that_was_set_aside_is_never_touched(settings:
     forget_episode(store, settings.places, saved.episode_id, also_source=True)
 
     assert foreign.read_bytes() == b"theirs"
-    assert set_aside(foreign, "memory.v2.db").name != "memory.v2.db"
+    assert free_name(foreign, "memory.v2.db").name != "memory.v2.db"

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from engram.models.database import SAFE_SQLITE, sqlite_version
+
 CROWD = Path(__file__).parent / "crowd.py"
 DRIVERS = ("cysqlite", "sqlite3")
 
@@ -53,6 +55,8 @@ def test_a_kill_in_the_middle_of_a_migration_leaves_the_old_or_the_new_version(
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_of_many_processes_that_find_a_foreign_database_one_sets_it_aside(tmp_path: Path, driver: str) -> None:
+    if driver == "sqlite3" and sqlite_version(driver) < SAFE_SQLITE:
+        pytest.skip("this SQLite may lose a write when several processes end at once; Engram does not choose it")
     found = crowd(tmp_path, "foreign", 6, 6, driver)
 
     assert found == {"codes": {"0": 36}, "problems": []}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mcp.server.mcpserver.exceptions import ToolError
 
 from engram.cli.main import engram
 from engram.cli.up_command import SAMPLES
@@ -109,17 +107,8 @@ def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp
         ("memory_context", {"project": project}),
     ]  # fmt: skip
 
-    async def ask() -> list[tuple[str, str]]:
-        answers = []
-        for tool, arguments in calls:
-            try:
-                result: Any = await server.call_tool(tool, arguments)
-                answers.append((tool, "".join(part.text for part in result.content)))
-            except ToolError as error:
-                answers.append((tool, str(error)))
-        return answers
-
-    for tool, answer in asyncio.run(ask()):
+    for tool, arguments in calls:
+        answer, _ = server.answer(tool, arguments)
         assert answer
         check(answer, tool)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from engram.clock import FixedClock
+from engram.clock import FixedClock, SystemClock
 from engram.errors import BudgetReached
 from engram.models.spend import Caps, reserve, settle
 from engram.models.store import Store, open_store
@@ -70,6 +71,53 @@ def test_two_processes_that_race_stay_under_the_cap_together(tmp_path: Path) -> 
 
     with open_store(path) as store:
         assert store.value("SELECT count(*) FROM spend") == 25
+
+
+def keep_asking(path: str, hours: list[int]) -> None:
+    """Ask as a worker whose wall clock jumps before each call; the machine's steady clock is the real one."""
+    clock = JumpingClock()
+    with open_store(Path(path), clock=clock) as store:
+        for jump in hours:
+            clock.ahead_ms = jump * 3_600_000
+            try:
+                reservation = spend(store, 0.02, caps=Caps(0.5, 9, 9, 1_000, 2_000_000))
+            except BudgetReached:
+                continue
+            settle(store, reservation, input_tokens=1, output_tokens=1, dollars=0.02)
+
+
+class JumpingClock(SystemClock):
+    """The machine's clocks, the wall clock set wrong."""
+
+    ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
+
+
+def test_two_processes_whose_clocks_jump_stay_under_the_cap_together(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    open_store(path).close()
+    context = multiprocessing.get_context("spawn")
+    jumps = ([0, 25, -25, 400, -400] * 8, [0, -1, 2, 0, 8_760] * 8)
+    workers = [context.Process(target=keep_asking, args=(str(path), hours)) for hours in jumps]
+
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    with open_store(path) as store:
+        assert store.value("SELECT count(*) FROM spend") == 25
+
+
+@pytest.mark.parametrize("dollars", [float("nan"), float("inf")])
+def test_what_is_no_amount_passes_no_cap(store: Store, dollars: float) -> None:
+    with pytest.raises(BudgetReached):
+        spend(store, dollars)
+    with pytest.raises(BudgetReached):
+        spend(store, 0.1, caps=dataclasses.replace(CAPS, dollars_per_day=float("nan")))
 
 
 def test_what_was_never_settled_goes_on_counting_in_full(store: Store) -> None:

@@ -1,0 +1,24 @@
+"""What tokens cost at the list price of Claude Haiku, asked by Claude Code in print mode."""
+
+from __future__ import annotations
+
+import json
+
+from engram.extraction.answer import ANSWER_SCHEMA
+
+CHARACTERS_A_TOKEN = 4
+#: Tokens that Claude Code adds to each call of its print mode (measured with 2.1.330), and those of the answer's schema.
+TOKENS_A_CALL = 300 + len(json.dumps(ANSWER_SCHEMA, separators=(",", ":"))) // CHARACTERS_A_TOKEN
+#: Dollars for a million tokens in and out, for prompts up to 100,000 tokens; docs/language-model.md names source and date.
+PRICES = {"claude-haiku-5-5": (0.10, 0.50), "claude-haiku-4-5": (1.00, 5.00)}
+#: Tokens that a model counts where four characters are taken for one; its vendor says about 1.3 of the newer tokenizer.
+TOKEN_FACTORS = {"claude-haiku-5-5": 1.3, "claude-haiku-4-5": 1.0}
+
+
+def claude_dollars(calls: float, input_tokens: float, output_tokens: float) -> dict[str, float]:
+    """Model → dollars for so many calls, without thinking and without cached prompts."""
+    read = input_tokens + calls * TOKENS_A_CALL
+    return {
+        model: round(TOKEN_FACTORS[model] * (read * price_in + output_tokens * price_out) / 1e6, 2)
+        for model, (price_in, price_out) in PRICES.items()
+    }

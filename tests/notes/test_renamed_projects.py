@@ -1,0 +1,117 @@
+"""A project's saved notes and its sections of MEMORY.md stay its own under every name that it has or had."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engram.errors import BadRequest
+from engram.models.fulltext import search_notes
+from engram.models.project_folders import merge_projects, rename_project
+from engram.models.recovery import restore_backup
+from engram.models.sessions import ProjectRow, ensure_project
+from engram.models.store import Store, open_store
+from engram.models.vectors import put_vectors
+from engram.notes.index import index_notes, read_lines
+from engram.notes.saved import save_note
+from engram.paths import Home
+from engram.redaction import redact
+from engram.settings import Settings
+
+SOURCES = ("saved/1970-01-01.md", "MEMORY.md")
+
+
+def made_project(store: Store, name: str, folder: str = "") -> ProjectRow:
+    with store.writing():
+        return ensure_project(store, folder or f"/gone/{name}", name, folder or f"/gone/{name}")
+
+
+@pytest.fixture
+def boat(memory: Store, home: Home) -> ProjectRow:
+    """A project with a saved note and a section of MEMORY.md about the walrus."""
+    project = made_project(memory, "boat")
+    save_note(home, "The walrus sleeps here.", redact, 0, project="boat")
+    home.memory_note.write_text("# Memory\n\n## 2026-03, boat\n- a walrus by hand\n")
+    index_notes(memory, Settings(home=home.root), redact)
+    return project
+
+
+def sees(store: Store, home: Home, project: ProjectRow) -> list[str]:
+    """What a project is shown of the walrus: by search, and by reading the two notes."""
+    settings = Settings(home=home.root)
+    shown = ["search"] * len(search_notes(store, ["walrus"], 10, project_id=project.id))
+    return [*shown, *(one for one in SOURCES if "walrus" in read_lines(
+        store, settings, redact, one, project_id=project.id))]  # fmt: skip
+
+
+SEES_ALL = ["search", "search", *SOURCES]
+
+
+def test_a_renamed_project_sees_its_notes_and_another_one_of_its_former_name_does_not(
+    memory: Store, home: Home, boat: ProjectRow
+) -> None:
+    other = made_project(memory, "shed")
+    assert sees(memory, home, boat) == SEES_ALL
+
+    rename_project(memory, boat, "ferry")
+    rename_project(memory, boat, "ship")
+    save_note(home, "The second walrus.", redact, 0, project="ship")
+    index_notes(memory, Settings(home=home.root), redact)
+    newcomer = made_project(memory, "boat", "/gone/other/boat")
+
+    assert sees(memory, home, boat) == ["search", *SEES_ALL]
+    assert newcomer.name == "boat-2"
+    assert sees(memory, home, newcomer) == sees(memory, home, other) == []
+    with pytest.raises(BadRequest, match="was named"):
+        rename_project(memory, other, "ferry")
+    assert rename_project(memory, boat, "boat") == "boat"
+    assert sees(memory, home, boat) == ["search", *SEES_ALL]
+
+
+def test_a_project_that_another_one_joined_sees_the_notes_of_both(memory: Store, home: Home, boat: ProjectRow) -> None:
+    shed = made_project(memory, "shed")
+    rename_project(memory, boat, "ship")
+    chunk = memory.value("SELECT id FROM note_chunk WHERE text LIKE '%sleeps here%'")
+    with memory.writing():
+        put_vectors(memory, "m", [("n", chunk, 0, b"walrus")])
+    seen = memory.value("SELECT max(seq) FROM vector")
+
+    merge_projects(memory, shed, boat, "by hand")
+
+    assert sees(memory, home, shed) == SEES_ALL
+    # An index in memory reads the vector again, with its new project.
+    assert memory.value("SELECT max(seq) FROM vector") > seen
+    merge_projects(memory, made_project(memory, "pier"), shed, "by hand")
+    assert sees(memory, home, made_project(memory, "pier")) == SEES_ALL
+
+
+def test_a_restored_backup_from_before_a_rename_knows_the_new_name_too(
+    memory: Store, home: Home, boat: ProjectRow, tmp_path: Path
+) -> None:
+    memory.checkpoint("TRUNCATE")
+    backup = shutil.copyfile(home.memory_db, tmp_path / "before.db")
+    rename_project(memory, boat, "ship")
+    save_note(home, "The second walrus.", redact, 0, project="ship")
+    driver = memory.driver
+    memory.close()
+
+    restore_backup(home.memory_db, backup, driver=driver)
+
+    with open_store(home.memory_db) as restored:
+        index_notes(restored, Settings(home=home.root), redact)
+        assert sees(restored, home, boat) == ["search", *SEES_ALL]
+
+
+def test_a_long_name_is_cut_to_what_a_heading_holds(memory: Store, home: Home) -> None:
+    long = made_project(memory, "x" * 200)
+    longer = made_project(memory, "x" * 201, "/gone/longer")
+    save_note(home, "The walrus sleeps here.", redact, 0, project=longer.name)
+    index_notes(memory, Settings(home=home.root), redact)
+
+    assert (len(long.name), len(longer.name)) == (60, 56)
+    assert longer.name.endswith("x-2")
+    home.memory_note.write_text("")  # an empty note has no owners
+    assert sees(memory, home, longer) == ["search", SOURCES[0]]
+    assert sees(memory, home, long) == []
