@@ -68,7 +68,8 @@ def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
 def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None:
     """Read memories as `engram export` wrote them; - reads the standard input.
 
-    A memory that is there already stays as it is, and one that you forgot does not come back. Secrets are masked.
+    A memory that is there already stays as it is, and one that you forgot does not come back. What was replaced by
+    a memory that is neither there nor imported is in force again. Secrets are masked.
 
     Example: engram import memories.jsonl
     """
@@ -80,6 +81,8 @@ def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None
             except BadRequest as error:
                 counted["bad"] += 1
                 say(f"line {number}: {error}", err=True)
+        with store.writing():
+            episode_changes.restore_orphans(store)
     wake_worker(workspace)
     if as_json:
         print_json(counted)

@@ -13,10 +13,11 @@ from engram.consolidation.forget_files import (
     clean_lines,
     clean_recollections,
     cut_daily_log,
+    plain_line,
     told_lines,
 )
 from engram.consolidation.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
-from engram.models import episode_changes, forgetting, runs
+from engram.models import forgetting
 from engram.models.backup import holding_backups
 from engram.models.episodes import Episode
 from engram.models.erasing import turn_of_source
@@ -91,7 +92,8 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
     plan = plan_forget(store, episode_id, also_source=also_source)
     forgotten = plan.forgotten(store)
     sessions = _sessions(store, plan)
-    is_kept = _line_filter(forgotten.episode_ids, told_lines(forgotten_texts(store, plan)))
+    told = told_lines(forgotten_texts(store, plan))
+    is_kept = _line_filter(forgotten.episode_ids, told)
     with holding_backups(places.backups):
         with notes_lock(places):
             drop_leftovers(places.root, 0)
@@ -99,13 +101,15 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
         backups, dropped = clean_copies(
             places, store.driver, lambda copy: forgetting.forget_in_copy(copy, forgotten, is_kept)
         )
-        cleaned = [*clean_recollections(places, is_kept), *clean_exports(places, forgotten.episode_ids)]
+        changed = [forgotten.cut.episode_id] if forgotten.cut else []
+        cleaned = clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
+        cleaned += clean_exports(places, forgotten.episode_ids, forgotten)
         notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
         with store.writing():
             plan = plan_forget(store, episode_id, also_source=also_source)
-            _cut_host(store, plan)
             forgetting.delete_forgotten(store, plan.forgotten(store))
             forgetting.clean_runs(store, is_kept)
+            forgetting.clean_reasons(store, is_kept)
             forgetting.drop_notes(store, [str(path) for path in notes])
     for session_id in sessions:
         log_session(store, places, session_id)
@@ -137,21 +141,10 @@ def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
 
 def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
     def is_kept(line: str) -> bool:
-        return not any(one in line for one in episode_ids) and not any(one in line for one in told)
+        words = plain_line(line)
+        return not any(one in line for one in episode_ids) and not any(one in words for one in told)
 
     return is_kept
-
-
-def _cut_host(store: Store, plan: ForgetPlan) -> None:
-    """Take the words of the forgotten memory out of the one that took them up. Inside ``writing``."""
-    if plan.host is None:
-        return
-    runs.drop_evidence(store, plan.host.id, plan.erased)
-    episode_changes.change_episode(
-        store, plan.host, "erase", "what it had taken up was forgotten",
-        summary=plan.host_summary, content=plan.host_content,
-    )  # fmt: skip
-    runs.drop_history(store, plan.host.episode_id)
 
 
 def _plural(number: int, one: str, many: str = "") -> str:

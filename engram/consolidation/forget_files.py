@@ -14,8 +14,10 @@ from engram.models import forgetting
 from engram.models.backup import drop_database
 from engram.models.recovery import set_aside_files
 from engram.models.store import Store
+from engram.models.tombstones import Forgotten
 from engram.notes.day_files import cut_sections, notes_lock, write_text
 from engram.paths import Home
+from engram.redaction.display import fence_safe
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +25,22 @@ logger = logging.getLogger(__name__)
 _FILE_LIMIT_BYTES = 200_000_000
 #: Shortest text that is looked for in notes, in characters: shorter ones stand there by chance.
 _LEAST_TEXT = 24
+#: So much of a line is looked for, in characters: notes and bites hold the beginning of a long one.
+_MAX_TOLD = 60
 
 
 def told_lines(texts: Sequence[str]) -> list[str]:
-    """Lines of the forgotten texts that are long enough to be theirs alone."""
-    found = {line.strip() for text in texts for line in text.splitlines()}
+    """How the lines of the forgotten texts begin, where they are long enough to be theirs alone.
+
+    Look for them in lines as ``plain_line`` gives them.
+    """
+    found = {plain_line(line)[:_MAX_TOLD] for text in texts for line in text.splitlines()}
     return sorted(line for line in found if len(line) >= _LEAST_TEXT)
+
+
+def plain_line(text: str) -> str:
+    """A text as it stands in a line of a note: without breaks and hidden characters."""
+    return " ".join(fence_safe(text).split())
 
 
 def clean_recollections(places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = ()) -> list[str]:
@@ -36,7 +48,7 @@ def clean_recollections(places: Home, is_kept: Callable[[str], bool], sessions: 
     removed = []
     for path in _files(places.recollections, ("*",)):
         data = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace")
-        if path.stem in sessions or not is_kept(data):
+        if path.stem in sessions or not all(map(is_kept, [data, *forgetting.texts_in_json(data)])):
             with contextlib.suppress(OSError):
                 path.unlink()
                 removed.append(path.name)
@@ -73,14 +85,14 @@ def rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[Path, s
     return changed
 
 
-def clean_exports(places: Home, ids: Collection[str]) -> list[str]:
-    """Take the memories out of exports (JSON lines) that lie in the memory folder."""
+def clean_exports(places: Home, ids: Collection[str], forgotten: Forgotten | None = None) -> list[str]:
+    """Take memories out of exports (JSON lines) that lie in the memory folder, and their words out of another one."""
     changed = []
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
         data = read_whole(path, _FILE_LIMIT_BYTES) or b""
         lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
-        kept = [line for line in lines if not _is_about(line, ids)]
-        if len(kept) < len(lines):
+        kept = [_cut_line(line, forgotten) for line in lines if not _is_about(line, ids)]
+        if kept != lines:
             write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
             changed.append(path.name)
     return changed
@@ -93,6 +105,20 @@ def _is_about(line: str, ids: Collection[str]) -> bool:
         found = json.loads(line)
         return not isinstance(found, dict) or "id" not in found or str(found["id"]) in ids
     return True
+
+
+def _cut_line(line: str, forgotten: Forgotten | None) -> str:
+    """The line of a memory that had taken up the words of a forgotten one, without them; any other as it is."""
+    cut = forgotten.cut if forgotten else None
+    if forgotten is None or cut is None or cut.episode_id not in line:
+        return line
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(line)
+        if isinstance(found, dict) and found.get("id") == cut.episode_id:
+            found |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
+            found["evidence"] = [uuid for uuid in found.get("evidence") or [] if uuid not in forgotten.erased]
+            return json.dumps(found, ensure_ascii=False) + "\n"
+    return line
 
 
 def all_notes(places: Home) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from engram.models.episode_changes import LIVING, predecessors_of
 from engram.models.episodes import Episode
 from engram.models.erasing import episodes_resting_on_source, source_texts, sources_of
 from engram.models.store import Store
-from engram.models.tombstones import Forgotten
+from engram.models.tombstones import CutMemory, Forgotten
 
 #: Share of the words of the shorter of two summaries from which a memory out of force is an earlier version.
 MIN_SAME_SHARE = 0.6
@@ -47,8 +48,7 @@ class ForgetPlan:
     restored: tuple[Episode, ...]
     #: The memory that took up the words of the named one, and what it says without them.
     host: Episode | None = None
-    host_summary: str = ""
-    host_content: str = ""
+    cut: CutMemory | None = None
 
     def forgotten(self, store: Store) -> Forgotten:
         """The same, named so that it holds in every copy of the database."""
@@ -57,6 +57,7 @@ class ForgetPlan:
             turn_keys=tuple(forgetting.turn_keys(store, self.turn_ids)),
             erased=self.erased,
             barred=self.barred,
+            cut=self.cut,
         )
 
 
@@ -74,9 +75,10 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
     target = episodes.find_episode(store, episode_id)
     if target is None:
         raise NotFound(f"there is no memory {episode_id[:40]!r}")
-    host, summary, content = _host_without(store, target)
+    host = _host_of(store, target)
+    cut = None if host is None else _without(host, target)
     cluster = {target.id: target}
-    if host is not None and not summary:
+    if host is not None and cut is None:
         cluster[host.id] = host
         host = None
     turn_ids: list[int] = []
@@ -97,8 +99,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
         needed=tuple(needed),
         restored=tuple(restored),
         host=host,
-        host_summary=summary,
-        host_content=content,
+        cut=cut,
     )
 
 
@@ -175,17 +176,20 @@ def _needed(
 # -- a memory that was merged into another
 
 
-def _host_without(store: Store, target: Episode) -> tuple[Episode | None, str, str]:
-    """The memory in force that took up the words of ``target``, and its summary and content without them.
-
-    An empty summary says that nothing is left of it: both said the same.
-    """
+def _host_of(store: Store, target: Episode) -> Episode | None:
+    """The memory in force that took up the words of ``target``."""
     host = episodes.find_episode(store, target.superseded_by) if target.superseded_by else None
-    if host is None or target.status != "archived" or host.status not in LIVING:
-        return None, "", ""
+    return None if host is None or target.status != "archived" or host.status not in LIVING else host
+
+
+def _without(host: Episode, target: Episode) -> CutMemory | None:
+    """What the host says without the words of ``target``; None where nothing is left, since both said the same."""
     own = [part for part in host.summary.split(SUMMARY_JOINT) if plain(part) not in plain(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
-    return host, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content)
+    left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())
+    words = f"{left.summary}\n{left.content}".lower()
+    entities = tuple(name for name in host.entities if name not in target.entities or name.lower() in words)
+    return dataclasses.replace(left, entities=entities) if left.summary else None
 
 
 def _given_to_host(store: Store, host: Episode, target: Episode) -> set[str]:

@@ -16,6 +16,7 @@ from engram.consolidation.forget_files import (
     clean_exports,
     clean_recollections,
     cut_daily_log,
+    plain_line,
     rewrite_notes,
     told_lines,
 )
@@ -174,7 +175,7 @@ class _Gone:
         if owner.kind == "memory":
             return owner.key in self.episode_ids
         assert owner in (EVERYONE, NOBODY)
-        return not self.is_line_kept(line) or any(text in line for text in self._told)
+        return not self.is_line_kept(line) or any(text in plain_line(line) for text in self._told)
 
     def clean_notes(self, places: Home) -> list[Path]:
         """Clean every note of the memory folder; returns those that changed."""

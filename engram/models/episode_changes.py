@@ -187,7 +187,7 @@ def delete_episode(store: Store, episode: Episode, *, is_purge: bool = False) ->
     store.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
     store.run("DELETE FROM evidence WHERE episode_ref = ?", (episode.id,))
     store.run("DELETE FROM episode_entity WHERE episode_ref = ?", (episode.id,))
-    store.run("DELETE FROM entity WHERE id NOT IN (SELECT entity_id FROM episode_entity)")
+    drop_loose_entities(store)
     store.run("DELETE FROM history WHERE episode_id = ?", (episode.episode_id,))
     store.run("DELETE FROM injection WHERE episode_id = ?", (episode.episode_id,))
     store.run("DELETE FROM contradiction WHERE older_id = ? OR newer_id = ?", (episode.episode_id, episode.episode_id))
@@ -196,6 +196,11 @@ def delete_episode(store: Store, episode: Episode, *, is_purge: bool = False) ->
     if episode.slot:
         slot_kind = TombstoneKind.PURGED_SLOT if is_purge else TombstoneKind.SLOT
         add_tombstones(store, slot_kind, [episode.slot.encode()])
+
+
+def drop_loose_entities(store: Store) -> None:
+    """Delete the names that no episode has any more. Inside ``writing``."""
+    store.run("DELETE FROM entity WHERE id NOT IN (SELECT entity_id FROM episode_entity)")
 
 
 def _release_predecessors(store: Store, episode: Episode) -> None:

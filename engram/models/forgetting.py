@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Sequence
 
 from engram.models.entries import entries_of_turn, turn_of_entry
-from engram.models.episode_changes import delete_episode, restore_orphans
-from engram.models.episodes import Episode, episodes_by_row, evidence_of, select_episodes
+from engram.models.episode_changes import change_episode, delete_episode, drop_loose_entities, restore_orphans
+from engram.models.episodes import Episode, episodes_by_row, evidence_of, find_episode, select_episodes
 from engram.models.erasing import begin_anew, erase_words
 from engram.models.notes import drop_note
+from engram.models.runs import drop_evidence, drop_history
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
 from engram.models.turns import delete_turn
@@ -66,6 +67,7 @@ def delete_forgotten(store: Store, forgotten: Forgotten) -> int:
             delete_episode(store, episode)
             done += 1
         _cut_from_others(store, episode_id)
+    done += _cut_host(store, forgotten)
     for key in forgotten.turn_keys:
         for (turn_id,) in store.rows("SELECT id FROM turn WHERE key = ?", (key,)):
             begin_anew(store, int(turn_id))
@@ -156,6 +158,48 @@ def clean_runs(
             store.run("UPDATE run SET report = ? WHERE id = ?", (json.dumps(changed, ensure_ascii=False), run_id))
 
 
+def clean_reasons(store: Store, is_kept: Callable[[str], bool]) -> None:
+    """Delete the steps of histories that quote what was forgotten, and the reasons of contradictions. In ``writing``."""
+    for row_id, *texts in store.rows("SELECT id, reason, before, after FROM history"):
+        if not all(is_kept(text) for text in [texts[0], *texts_in_json(texts[1]), *texts_in_json(texts[2])]):
+            store.run("DELETE FROM history WHERE id = ?", (row_id,))
+    for row_id, reason in store.rows("SELECT id, reason FROM contradiction"):
+        if not is_kept(str(reason)):
+            store.run("UPDATE contradiction SET reason = 'its words were forgotten' WHERE id = ?", (row_id,))
+
+
+def texts_in_json(text: str) -> list[str]:
+    """Every text in a JSON value, as it reads without the escapes of JSON; the text itself where it is no JSON."""
+    try:
+        todo = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return [text]
+    found: list[str] = []
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict | list):
+            todo += list(value.values() if isinstance(value, dict) else value)
+    return found
+
+
+def _cut_host(store: Store, forgotten: Forgotten) -> int:
+    """Take the words of a forgotten memory out of the one that took them up; 1 where it is there, 0 otherwise."""
+    cut = forgotten.cut
+    host = None if cut is None else find_episode(store, cut.episode_id)
+    if cut is None or host is None:
+        return 0
+    drop_evidence(store, host.id, forgotten.erased)
+    change_episode(
+        store, host, "erase", "what it had taken up was forgotten",
+        summary=cut.summary, content=cut.content, entities=cut.entities,
+    )  # fmt: skip
+    drop_history(store, cut.episode_id)
+    drop_loose_entities(store)
+    return 1
+
+
 def _cut_from_others(store: Store, episode_id: str) -> None:
     """Take a memory's words out of the history of others: a merge keeps what it merged."""
     pattern = f"%{episode_id}%"
@@ -168,6 +212,7 @@ def forget_in_copy(store: Store, forgotten: Forgotten, is_kept: Callable[[str], 
     The copy's whole index of notes goes too: it may hold lines that the files no longer have, and is made from them.
     """
     clean_runs(store, is_kept)
+    clean_reasons(store, is_kept)
     drop_all_notes(store)
     return delete_forgotten(store, forgotten)
 

@@ -32,6 +32,16 @@ class TombstoneKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CutMemory:
+    """A memory that stays and had taken up the words of a forgotten one: what it says without them."""
+
+    episode_id: str
+    summary: str
+    content: str
+    entities: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """What one forget takes away, named so that it means the same in every copy of the database."""
 
@@ -41,6 +51,8 @@ class Forgotten:
     erased: tuple[str, ...] = ()
     #: Entries that are never evidence for a new automatic memory again.
     barred: tuple[str, ...] = ()
+    #: None where no other memory had taken up the words.
+    cut: CutMemory | None = None
 
 
 def add_tombstones(store: Store, kind: TombstoneKind, keys: Iterable[bytes]) -> None:

@@ -24,6 +24,8 @@ class MostUsed:
     project_id: int | None
     scope: str
     uses: int
+    #: False for what is never shown to Claude by itself: out of force, suspect or lowered.
+    may_be_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ def _projects_with_none(store: Store, since_ms: int) -> tuple[str, ...]:
 
 def _most_used(store: Store, since_ms: int) -> MostUsed | None:
     found = store.row(
-        "SELECT e.episode_id, e.summary, coalesce(p.name, ''), e.project_id, e.scope, sum(u.uses) AS uses FROM "
+        "SELECT e.episode_id, e.summary, coalesce(p.name, ''), e.project_id, e.scope, sum(u.uses) AS uses, "
+        "e.status IN ('active', 'provisional') AND e.suspect = '' AND e.is_lowered = 0 FROM "
         "(SELECT episode_id, count(*) AS uses FROM injection WHERE state = 'shown' AND channel <> ? AND at_ms >= ? "
         "GROUP BY episode_id UNION ALL "
         "SELECT episode_id, count(*) FROM injection WHERE expanded_at_ms >= ? GROUP BY episode_id UNION ALL "
@@ -91,7 +94,17 @@ def _most_used(store: Store, since_ms: int) -> MostUsed | None:
         "GROUP BY e.id ORDER BY uses DESC, e.created_at_ms DESC LIMIT 1",
         (AT_START, since_ms, since_ms, since_ms),
     )
-    return None if found is None else MostUsed(*found)
+    if found is None:
+        return None
+    return MostUsed(
+        episode_id=found[0],
+        summary=found[1],
+        project=found[2],
+        project_id=found[3],
+        scope=found[4],
+        uses=found[5],
+        may_be_shown=bool(found[6]),
+    )
 
 
 def told_at_ms(store: Store) -> int | None:

@@ -9,10 +9,12 @@ from pathlib import PurePath
 from engram.atomic import read_regular
 from engram.clock import day_of
 from engram.models.episodes import Episode, latest_episodes, may_see_context, related_episodes
+from engram.models.notes import is_seen_by
 from engram.models.recent import count_active, pinned_episodes, recent_files
 from engram.models.sessions import project_by_id
 from engram.models.store import Store
 from engram.models.work import Stage, list_stages
+from engram.notes.owner import owners_of_lines
 from engram.recollection.gate import telling_words
 from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
@@ -85,7 +87,9 @@ def build_briefing(
     latest = latest_episodes(store, project_id=seen, limit=LOOKED_AT)
     latest = [one for one in latest if not one.is_pinned and _is_firm(one) and one.episode_id not in without]
     ranked = rank_for_briefing(latest, files, store.now_ms())
-    told = _add_episodes(store, lines, without_repeats(ranked[:RANKED]), _note_lines(settings), seen, without)
+    told = _add_episodes(
+        store, lines, without_repeats(ranked[:RANKED]), _note_lines(store, settings, seen), seen, without
+    )
     hidden = count_active(store, seen) - len(pinned) - told
     if hidden > 0 and len(lines.kept) > empty:
         lines.add(f"{hidden} more via memory_search", whatever=True)
@@ -229,11 +233,14 @@ def dead_line(store: Store, settings: Settings) -> list[str]:
     return [f"Engram {one.about} {one.text}; `engram doctor` tells the user why." for one in late[:1]]
 
 
-def _note_lines(settings: Settings) -> list[str]:
-    """The user's own last lines of MEMORY.md; lines that stand for a memory are in the ranking anyway."""
-    data = read_regular(settings.places.memory_note, NOTE_BYTES)
-    text = data.decode("utf-8", "replace") if data else ""
-    own = [line.strip() for line in text.splitlines()]
+def _note_lines(store: Store, settings: Settings, project_id: int) -> list[str]:
+    """The user's own last lines of MEMORY.md that this project may see; those of memories are in the ranking anyway."""
+    path = settings.places.memory_note
+    data = read_regular(path, NOTE_BYTES)
+    lines = data.decode("utf-8", "replace").splitlines() if data else []
+    owners = owners_of_lines(path.name, lines)
+    seen = {owner for owner in set(owners) if is_seen_by(store, owner, project_id)}
+    own = [line.strip() for line, owner in zip(lines, owners, strict=True) if owner in seen]
     own = [line.lstrip("-*> ") for line in own if line and not line.startswith(("#", "<!--")) and "ep_" not in line]
     budget = int(settings.briefing_tokens * USED_SHARE * NOTE_SHARE) * TOKEN_CHARS
     kept: list[str] = []

@@ -35,6 +35,9 @@ def weekly_line(store: Store, project_id: int) -> str:
         f"{usage.memories} memories kept, {usage.shown} shown, {usage.opened} opened"
     )
     used = usage.most_used
-    if used is not None and (used.scope == "global" or used.project_id == project_id):
-        line += f"; used most: {fence_safe(one_line(used.summary, MAX_NAME_CHARACTERS))}"
+    if used is not None and used.may_be_shown and (used.scope == "global" or used.project_id == project_id):
+        # Not above: who only counts needs no rules, and they take a while to load.
+        from engram.redaction import redact
+
+        line += f"; used most: {fence_safe(one_line(redact(used.summary), MAX_NAME_CHARACTERS))}"
     return f"{line}. `engram report` tells the user more."

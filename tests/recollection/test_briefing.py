@@ -159,6 +159,22 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
     assert not any("Graduated" in line for line in lines)
 
 
+def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Any) -> None:
+    memory.keep()
+    with memory.store.writing():
+        sessions.ensure_project(memory.store, "/dev/lab/other", "other", "/dev/lab/other")
+    memory.settings.places.memory_note.write_text(
+        "# Notes\n\n- Answer in short sentences\n\n## 2026-02, other\n- The boiler code is 1871\n"
+        "\n## 2026-02, proj\n- The parser is mine\n"
+    )
+
+    lines = brief(memory)
+
+    assert "- Answer in short sentences" in lines
+    assert "- The parser is mine" in lines
+    assert "boiler" not in "".join(lines)
+
+
 def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memory(memory: Any) -> None:
     note_failure(memory.store, "ingest", "disk full")
     assert brief(memory) == []

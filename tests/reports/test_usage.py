@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ from transcript_lines import say
 from engram.clock import FixedClock
 from engram.ingest.service import ingest_file
 from engram.models import episode_changes, injections, sessions
-from engram.models.episodes import Episode
+from engram.models.episodes import Episode, find_episode
 from engram.models.injections import Injection
 from engram.models.store import Store, open_store
 from engram.recollection.briefing import build_briefing
@@ -133,6 +134,38 @@ def test_the_line_names_the_most_used_memory_to_its_own_project(store: Store, se
     own = build_briefing(store, settings, project_id=project(store, "alpha"))
 
     assert f"{LINE}; used most: The cache lives in SQLite. `engram report`" in own
+
+
+@pytest.mark.parametrize(
+    "change", [{"is_lowered": True}, {"suspect": "an order"}, {"status": "superseded"}, {"status": "archived"}]
+)
+def test_the_line_never_names_what_is_not_shown_by_itself(
+    store: Store, settings: Settings, change: dict[str, object]
+) -> None:
+    with store.writing():
+        used = find_episode(store, USED)
+        assert used is not None
+        episode_changes.change_episode(store, used, "edit", "by hand", **change)
+        other = dataclasses.replace(
+            used, episode_id="ep_0000000000b3", summary="Tests run in a container", stable_id="", id=0
+        )
+        episode_changes.add_episode(store, other, [])
+
+    told = build_briefing(store, settings, project_id=project(store, "alpha"))
+
+    assert "Engram in the last 7 days" in told
+    assert "SQLite" not in told
+
+
+def test_the_line_holds_no_secret_that_is_older_than_its_rule(store: Store, settings: Settings) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    with store.writing():
+        store.run("UPDATE episode SET summary = ? WHERE episode_id = ?", (f"The cache needs {token}", USED))
+
+    told = build_briefing(store, settings, project_id=project(store, "alpha"))
+
+    assert "used most: The cache needs" in told
+    assert token not in told
 
 
 def test_it_waits_for_the_next_briefing_where_somebody_is_writing(
