@@ -14,6 +14,7 @@ from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value, unset_value
 from engram.errors import EngramError, NotFound
+from engram.settings import Loaded, load
 
 
 class _ConfigGroup(click.Group):
@@ -74,7 +75,7 @@ def set_setting(workspace: Workspace, name: str, value: str) -> None:
     Example: engram config set llm_dollars_per_day 0.5
     """
     setting = _canonical(name)
-    stored = _write(lambda: set_value(workspace.settings.home, setting, value))
+    stored = _write(lambda: set_value(_beside_file(workspace).settings.home, setting, value))
     click.echo(f"{setting} = {_shown(_plain(stored))}")
     _note_override(workspace, setting)
 
@@ -88,7 +89,7 @@ def unset_setting(workspace: Workspace, name: str) -> None:
     Example: engram config unset llm_dollars_per_day
     """
     setting = _canonical(name)
-    if not _write(lambda: unset_value(workspace.settings.home, setting)):
+    if not _write(lambda: unset_value(_beside_file(workspace).settings.home, setting)):
         click.echo(f"{setting} does not stand in config.toml.")
     _note_override(workspace, setting)
 
@@ -106,9 +107,14 @@ def _write(change: Callable[[], Result]) -> Result:
 
 def _note_override(workspace: Workspace, setting: str) -> None:
     """Say so where the file does not decide."""
-    source = workspace.loaded.sources[setting]
+    source = _beside_file(workspace).sources.get(setting)
     if source in ("flag", "environment"):
         click.echo(f"Note: the {source} sets {setting} too, and goes before config.toml.", err=True)
+
+
+def _beside_file(workspace: Workspace) -> Loaded:
+    """What flags and environment say: the file may hold a line that is to be mended."""
+    return load(workspace.flags, with_file=False)
 
 
 def _canonical(name: str) -> str:
