@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,14 @@ def set_value(home: Path, name: str, text: str) -> Any:
 
 
 def unset_value(home: Path, name: str) -> bool:
-    """Take a setting out of config.toml; False where it did not stand there. Raises as ``set_value``."""
-    _check_name(name)
-    return _edit(home, name, None)
+    """Take a setting out of config.toml, one that there is none of too; False where it did not stand there.
+
+    Raises as ``set_value``.
+    """
+    has_changed = _edit(home, name, None)
+    if not has_changed:
+        _check_name(name)
+    return has_changed
 
 
 def _check_name(name: str) -> None:
@@ -58,6 +64,8 @@ def _edit(home: Path, name: str, value: object) -> bool:
         # Refuses a file that can't be read before it is rewritten.
         read_config(path)
         old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
+            raise SettingsError(f"{path} is read-only; allow writing to it, or change it where it comes from")
         document = tomlkit.parse(old)
         if value is None:
             document.pop(name, None)

@@ -201,12 +201,15 @@ class Loaded:
     sources: Mapping[str, str]
 
 
-def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
+def load(
+    flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, *, with_file: bool = True
+) -> Loaded:
     """Lay the settings together: flag > ``ENGRAM_<NAME>`` > config.toml > default.
 
     Args:
         flags: values by name; None means that the flag was not given.
         environ: the environment; the process's own by default.
+        with_file: read config.toml; False for those who are about to mend it.
 
     Raises:
         SettingsError: a value cannot be used, or config.toml cannot be read.
@@ -230,7 +233,7 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     if text := environ.get("CLAUDE_MEMORY_PROJECT_ROOTS"):
         lay("project_roots", text, "environment")
     home = values.get("home") or default_home()
-    for name, value in read_config(Home(home).config_file).items():
+    for name, value in read_config(Home(home).config_file).items() if with_file else ():
         if name not in types:
             raise SettingsError(f"config.toml has a setting {name!r} that Engram does not know")
         if name != "home":
@@ -244,6 +247,9 @@ def read_config(path: Path) -> dict[str, Any]:
     """Return what config.toml says, {} where there is none. Raises SettingsError where it can't be read."""
     data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
     if data is None:
+        if os.path.lexists(path):
+            # Without it exclusions and caps would be gone without a word.
+            raise SettingsError(f"{path} can't be read: it must be a file (no link) that you may read")
         return {}
     if len(data) > _CONFIG_LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")

@@ -14,6 +14,7 @@ from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value, unset_value
 from engram.errors import EngramError, NotFound
+from engram.settings import Loaded, load
 
 
 class _ConfigGroup(click.Group):
@@ -75,7 +76,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     Example: engram config set llm_dollars_per_day 0.5
     """
     setting = _canonical(name)
-    stored = _write(lambda: set_value(workspace.settings.home, setting, value))
+    stored = _write(lambda: set_value(_beside_file(workspace).settings.home, setting, value))
     if as_json:
         print_json({"setting": setting, "value": _plain(stored)})
     else:
@@ -93,7 +94,7 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     Example: engram config unset llm_dollars_per_day
     """
     setting = _canonical(name)
-    was_set = _write(lambda: unset_value(workspace.settings.home, setting))
+    was_set = _write(lambda: unset_value(_beside_file(workspace).settings.home, setting))
     if as_json:
         print_json({"setting": setting, "was_set": was_set})
     elif not was_set:
@@ -114,9 +115,14 @@ def _write(change: Callable[[], Result]) -> Result:
 
 def _note_override(workspace: Workspace, setting: str) -> None:
     """Say so where the file does not decide."""
-    source = workspace.loaded.sources[setting]
+    source = _beside_file(workspace).sources.get(setting)
     if source in ("flag", "environment"):
         click.echo(f"Note: the {source} sets {setting} too, and goes before config.toml.", err=True)
+
+
+def _beside_file(workspace: Workspace) -> Loaded:
+    """What flags and environment say: the file may hold a line that is to be mended."""
+    return load(workspace.flags, with_file=False)
 
 
 def _canonical(name: str) -> str:

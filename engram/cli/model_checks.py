@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from engram.cli.checks import Check, State
-from engram.extraction.claude_provider import find_claude
+from engram.extraction.bounded_command import run_bounded
+from engram.extraction.claude_provider import call_environment, find_claude
 from engram.models.meta import get_meta, put_meta
 from engram.models.store import Store
 from engram.settings import Settings
@@ -51,7 +53,8 @@ def _check_claude(settings: Settings) -> Check:
             f"extractor = claude, but {settings.claude_command!r} can't be found: the local extractor serves",
             "install Claude Code, or: engram config set claude_command /path/to/claude",
         )
-    missing = [flag for flag in _NEEDED_FLAGS if flag not in _help_text(command)]
+    told = _help_text(command)
+    missing = [flag for flag in _NEEDED_FLAGS if flag not in told]
     if missing:
         return Check(
             "language model",
@@ -64,12 +67,17 @@ def _check_claude(settings: Settings) -> Check:
 
 def _help_text(command: str) -> str:
     try:
-        finished = subprocess.run(
-            [command, "--help"], capture_output=True, timeout=_HELP_SECONDS, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        with tempfile.TemporaryDirectory() as folder:
+            finished = run_bounded(
+                [command, "--help"],
+                b"",
+                folder=Path(folder),
+                environment=call_environment(command),
+                seconds=_HELP_SECONDS,
+            )
+    except OSError:
         return ""
-    return (finished.stdout + finished.stderr).decode("utf-8", errors="replace")
+    return (finished.output + finished.errors).decode("utf-8", errors="replace")
 
 
 def offer_claude(store: Store, settings: Settings) -> str:
@@ -77,5 +85,7 @@ def offer_claude(store: Store, settings: Settings) -> str:
     if settings.extractor != "local" or find_claude(settings) is None or get_meta(store, _OFFER_KEY):
         return ""
     with store.writing():
+        if get_meta(store, _OFFER_KEY):
+            return ""
         put_meta(store, _OFFER_KEY, str(store.now_ms()))
     return _OFFER

@@ -113,13 +113,17 @@ class ClaudeProvider:
             raise NotServed(_STOPPING)
         command = self._find_command()
         folder = self._settings.places.call_folder
+        environment = call_environment(command, self._environ)
+        environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
+        # Thinking is paid as output and may be many times the answer.
+        environment.setdefault("MAX_THINKING_TOKENS", "0")
         try:
             make_private_folder(folder)
             finished = run_bounded(
                 [command, *_arguments(self._settings, request)],
                 request.user.encode("utf-8", errors="replace"),
                 folder=folder,
-                environment=self._call_environment(request, command),
+                environment=environment,
                 seconds=self._settings.claude_timeout_seconds,
                 cancelled=self._cancelled,
             )
@@ -140,19 +144,19 @@ class ClaudeProvider:
             )
         return command
 
-    def _call_environment(self, request: ModelRequest, command: str) -> dict[str, str]:
-        kept = {
-            name: value
-            for name, value in self._environ.items()
-            if name.startswith(_KEPT_PREFIXES) or not name.startswith(("CLAUDE", "ENGRAM_"))
-        }
-        kept["ENGRAM_DISABLE"] = "1"
-        # A service has a short PATH; where npm installed the command, the interpreter that runs it lies beside it.
-        kept["PATH"] = os.pathsep.join([*_absolute_folders(self._environ), str(Path(command).parent)])
-        kept["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
-        # Thinking is paid as output and may be many times the answer.
-        kept.setdefault("MAX_THINKING_TOKENS", "0")
-        return kept
+
+def call_environment(command: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a call: nothing of Engram's, and nothing of a session that may have started this process."""
+    environ = os.environ if environ is None else environ
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name.startswith(_KEPT_PREFIXES) or not name.startswith(("CLAUDE", "ENGRAM_"))
+    }
+    kept["ENGRAM_DISABLE"] = "1"
+    # A service has a short PATH; where npm installed the command, the interpreter that runs it lies beside it.
+    kept["PATH"] = os.pathsep.join([*_absolute_folders(environ), str(Path(command).parent)])
+    return kept
 
 
 def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) -> str | None:

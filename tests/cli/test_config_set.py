@@ -110,6 +110,56 @@ def test_a_broken_file_is_not_overwritten(home: Home) -> None:
     assert home.config_file.read_text() == "bites = = 2\n"
 
 
+def test_a_linked_file_is_neither_passed_over_nor_replaced(home: Home, tmp_path: Path) -> None:
+    target = tmp_path / "dotfiles.toml"
+    target.write_text('exclude = ["/secret"]\n')
+    home.config_file.symlink_to(target)
+
+    for arguments in (("exclude",), ("set", "bites", "1"), ("unset", "exclude")):
+        code, _, errors = invoke(home, *arguments)
+        assert code == 1
+        assert "no link" in errors
+
+    assert home.config_file.is_symlink()
+    assert target.read_text() == 'exclude = ["/secret"]\n'
+
+
+def test_a_folder_in_the_files_place_is_told(home: Home) -> None:
+    home.config_file.mkdir()
+
+    assert "no link" in invoke(home, "set", "bites", "1")[2]
+
+
+def test_a_read_only_file_is_not_replaced(home: Home) -> None:
+    home.config_file.write_text("bites = 2\n")
+    home.config_file.chmod(0o400)
+
+    code, _, errors = invoke(home, "set", "bites", "1")
+
+    assert code == 1
+    assert "read-only" in errors
+    assert home.config_file.read_text() == "bites = 2\n"
+
+
+@pytest.mark.parametrize("line", ['bites = "many"', 'colour = "red"'])
+def test_a_file_with_a_wrong_line_can_be_mended_by_unset(home: Home, line: str) -> None:
+    home.config_file.write_text(f"{line}\nrecall_limit = 9\n")
+    name = line.partition(" ")[0]
+
+    assert invoke(home, "unset", name)[0] == 0
+
+    assert home.config_file.read_text() == "recall_limit = 9\n"
+
+
+def test_a_wrong_value_can_be_mended_by_set(home: Home) -> None:
+    home.config_file.write_text('bites = "many"\n')
+
+    code, output, _ = invoke(home, "set", "bites", "2")
+
+    assert (code, output) == (0, "bites = 2\n")
+    assert home.config_file.read_text() == "bites = 2\n"
+
+
 def test_unset_brings_the_default_back(home: Home) -> None:
     home.config_file.write_text("bites = 2\nrecall_limit = 9\n")
 

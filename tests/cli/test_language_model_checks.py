@@ -1,0 +1,145 @@
+"""What doctor and status say of the language model: asked of nobody, offered once, with what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from processes import read_pid, wait_until_gone
+
+from engram.extraction.budget import STAGE
+from engram.models.store import Store
+from engram.models.work import note_failure
+
+Run = Callable[..., Result]
+
+FLAGS = "--safe-mode --json-schema --no-session-persistence --strict-mcp-config --max-budget-usd"
+
+
+class Command:
+    """A ``claude`` that tells its flags, and writes down how it was called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "claude"
+        self.log = folder / "calls.jsonl"
+        self.child = folder / "child.pid"
+
+    def write(self, told: str = FLAGS, then: str = "") -> None:
+        self.path.write_text(
+            f"#!{sys.executable}\nimport json, os, subprocess, sys\n"
+            f"with open({str(self.log)!r}, 'a') as log:\n"
+            "    log.write(json.dumps({'argv': sys.argv[1:], 'environ': dict(os.environ), 'cwd': os.getcwd()}) + '\\n')\n"
+            f"print({told!r})\n{then}\n"
+        )
+        self.path.chmod(0o755)
+
+    def calls(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The only ``claude`` on PATH."""
+    folder = tmp_path / "claude-bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    command = Command(folder)
+    command.write()
+    return command
+
+
+def check(run: Run, *flags: str) -> dict[str, str]:
+    """What doctor says of the language model; whether the rest is well is no matter here."""
+    told = run(*flags, "doctor", "--json", code=1).stdout
+    (found,) = (one for one in json.loads(told)["checks"] if one["name"] == "language model")
+    return dict(found)
+
+
+CHOSEN = ("--set", "extractor=claude")
+
+
+def test_a_claude_that_knows_the_flags_is_well_and_is_asked_for_its_help_alone(
+    run: Run, claude: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/somewhere")
+
+    assert check(run, *CHOSEN)["state"] == "ok"
+
+    (call,) = claude.calls()
+    assert call["argv"] == ["--help"]
+    assert call["environ"]["ENGRAM_DISABLE"] == "1"
+    assert not {"CLAUDECODE", "CLAUDE_PROJECT_DIR"} & set(call["environ"])
+    assert call["cwd"] != os.getcwd()
+
+
+@pytest.mark.parametrize("new_session", [False, True])
+def test_what_the_help_leaves_behind_holds_doctor_up_no_longer(run: Run, claude: Command, new_session: bool) -> None:
+    sleep = "[sys.executable, '-c', 'import time; time.sleep(600)']"
+    claude.write(
+        then=f"p = subprocess.Popen({sleep}, start_new_session={new_session})\n"
+        f"open({str(claude.child)!r}, 'w').write(str(p.pid))"
+    )
+
+    assert check(run, *CHOSEN)["state"] == "ok"
+
+    if not new_session or Path("/proc").is_dir():
+        wait_until_gone(read_pid(claude.child))
+
+
+def test_an_old_claude_and_none_are_told_with_what_to_do(run: Run, claude: Command) -> None:
+    claude.write(told="--model --json-schema")
+    found = check(run, *CHOSEN)
+    assert found["state"] == "bad"
+    assert "--safe-mode" in found["detail"]
+    assert "--json-schema" not in found["detail"]
+    assert "claude update" in found["advice"]
+
+    claude.path.unlink()
+    found = check(run, *CHOSEN)
+    assert found["state"] == "bad"
+    assert "engram config set claude_command" in found["advice"]
+
+
+def test_a_claude_of_the_current_folder_is_not_run(
+    run: Run, claude: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude.path.rename(folder / "claude")
+    monkeypatch.setenv("PATH", ".::/usr/bin:/bin")
+
+    assert check(run, *CHOSEN)["state"] == "bad"
+    assert "engram config set extractor claude" not in run("status").stdout
+    assert claude.calls() == []
+
+
+def test_why_the_model_serves_nobody_stands_in_status_and_doctor(run: Run, claude: Command, filled: Store) -> None:
+    reason = "claude is not logged in (Not logged in): run `claude` and log in with /login"
+    note_failure(filled, STAGE, reason)
+
+    assert "log in with /login" in run(*CHOSEN, "status").stdout
+    told = json.loads(run(*CHOSEN, "doctor", "--json", code=1).stdout)["checks"]
+    assert any(one["state"] != "ok" and "log in with /login" in one["detail"] for one in told)
+
+
+def test_status_offers_claude_exactly_once(run: Run, claude: Command) -> None:
+    offer = "engram config set extractor claude"
+    assert offer not in run("status", "--json").stdout
+    assert offer not in run(*CHOSEN, "status").stdout
+
+    assert [offer in run("status").stdout for _ in range(3)] == [True, False, False]
+
+    assert claude.calls() == []
+
+
+def test_nothing_is_offered_where_there_is_no_claude(run: Run, claude: Command) -> None:
+    claude.path.chmod(0o644)
+    assert "extractor claude" not in run("status").stdout
+
+    claude.path.chmod(0o755)
+    assert "extractor claude" in run("status").stdout
