@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from engram.errors import EngramError
 from engram.models.episode_history import history_of
 from engram.models.episodes import select_episodes
-from engram.models.packed_entries import unpack_entries
 from engram.models.store import Row, Store
-from engram.models.turns import unpack_facts
+from engram.models.turns import load_turn_row
 
 #: What reading a damaged value may raise, beside errors of Engram.
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
@@ -27,27 +26,49 @@ def find_unreadable(store: Store) -> str:
     for table, sql, read in (
         ("meta", "SELECT key, value FROM meta", lambda row: str(row[1])),
         ("episode", "SELECT id FROM episode", lambda row: _read_episode(store, row[0])),
-        ("turn", "SELECT id, entries, actions, extra FROM turn", _read_turn),
+        ("turn", "SELECT id FROM turn", lambda row: load_turn_row(store, row[0])),
         ("transcript", "SELECT id, reader_state FROM transcript", lambda row: json.loads(row[1])),
         ("run", "SELECT id, report FROM run", lambda row: json.loads(row[1])),
         ("history", "SELECT DISTINCT episode_id FROM history", lambda row: history_of(store, row[0])),
     ):
-        try:
-            damage = _first_unreadable(store, table, sql, read)
-        except EngramError as error:
-            damage = str(error)
-        if damage:
+        if damage := _first_unreadable(store, table, sql, read):
             return damage
-    return ""
+    return _find_unreadable_text(store)
 
 
 def _first_unreadable(store: Store, table: str, sql: str, read: Callable[[Row], object]) -> str:
-    for row in store.rows(sql):
-        try:
-            read(row)
-        except (EngramError, *UNREADABLE) as error:
-            return f"row {row[0]!r} of {table} cannot be read: {error}"
+    try:
+        for row in store.each_row(sql):
+            try:
+                read(row)
+            except (EngramError, *UNREADABLE) as error:
+                return f"row {row[0]!r} of {table} cannot be read: {error}"
+    except EngramError as error:
+        return f"{table} cannot be read: {error}"
     return ""
+
+
+def _find_unreadable_text(store: Store) -> str:
+    """The first table with a text that is no UTF-8: SQLite keeps any bytes as a text, and no check of its own minds."""
+    try:
+        for table, columns in _text_columns(store):
+            for _ in store.each_row(f"SELECT {columns} FROM {table}"):
+                pass
+    except EngramError as error:
+        return f"a text cannot be read: {error}"
+    return ""
+
+
+def _text_columns(store: Store) -> Iterator[tuple[str, str]]:
+    """Each table and its columns of text, quoted; the text indexes keep none but for themselves."""
+    tables = store.rows(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
+        "AND name NOT LIKE '%\\_fts\\_%' ESCAPE '\\'"
+    )
+    for (table,) in tables:
+        columns = store.rows("SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'", (table,))
+        if columns:
+            yield f'"{table}"', ", ".join(f'"{name}"' for (name,) in columns)
 
 
 def _read_episode(store: Store, row_id: int) -> None:
@@ -55,9 +76,3 @@ def _read_episode(store: Store, row_id: int) -> None:
     texts = (episode.summary, episode.content, episode.kind, episode.status, *episode.facts, *episode.entities)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is no text")
-
-
-def _read_turn(row: Row) -> None:
-    unpack_entries(bytes(row[1]))
-    unpack_facts(row[2])
-    json.loads(row[3])

@@ -172,6 +172,12 @@ class Store:
         with self._mapped_errors():
             return [tuple(row) for row in self._database.execute_sql(sql, tuple(parameters)).fetchall()]
 
+    def each_row(self, sql: str) -> Iterator[Row]:
+        """The rows of a statement one after the other, for tables too large to hold at once."""
+        with self._mapped_errors():
+            for row in self._database.execute_sql(sql):
+                yield tuple(row)
+
     def rows_among(self, sql: str, values: Sequence[Value], parameters: Sequence[Value] = ()) -> Iterator[Row]:
         """All rows of a statement that ends in ``IN``, for any number of values; its other parameters stand before them."""
         for start in range(0, len(values), MOST_VALUES):

@@ -374,24 +374,25 @@ class Chaos:
         huey.storage.close()
         return store
 
-    def compare_memories(self, store: Store) -> dict[str, list[str]]:
-        """What is remembered, against a run over the same transcripts that nobody disturbs."""
-        from memories import memories_fingerprint
 
-        settings = dataclasses.replace(self.settings, home=self.settings.home.with_name("clean"))
-        settings.places.prepare()
-        with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as clean:
-            ingest_all(clean, settings.claude_folder, settings=settings, redact=redact)
-            bind_queue(settings)
-            drain(make_runtime(settings, clean), with_waiting=True)
-            huey.storage.close()
-            wanted = memories_fingerprint(clean)
-        found = memories_fingerprint(store)
-        return {
-            "missing": [memory.summary for memory in wanted.kept if memory not in set(found.kept)],
-            "different": [memory.summary for memory in found.kept if memory not in set(wanted.kept)],
-            "joined_otherwise": [memory.summary for memory in found.joined if memory not in set(wanted.joined)],
-        }
+def compare_memories(settings: Settings, store: Store) -> dict[str, list[str]]:
+    """The automatic memories of a store, against a run over the same transcripts that nobody disturbs."""
+    from memories import memories_fingerprint
+
+    settings = dataclasses.replace(settings, home=settings.home.with_name("clean"))
+    settings.places.prepare()
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as clean:
+        ingest_all(clean, settings.claude_folder, settings=settings, redact=redact)
+        bind_queue(settings)
+        drain(make_runtime(settings, clean), with_waiting=True)
+        huey.storage.close()
+        wanted = memories_fingerprint(clean)
+    found = memories_fingerprint(store)
+    return {
+        "missing": [memory.summary for memory in wanted.kept if memory not in set(found.kept)],
+        "different": [memory.summary for memory in found.kept if memory not in set(wanted.kept)],
+        "joined_otherwise": [memory.summary for memory in found.joined if memory not in set(wanted.joined)],
+    }
 
 
 def make_runtime(settings: Settings, store: Store) -> Runtime:
@@ -439,7 +440,7 @@ def main(folder: str, seed: str, kills: str, driver: str = "auto", instances: st
     started = time.monotonic()
     store = chaos.settle()
     found = {"driver": store.driver, "settled_seconds": round(time.monotonic() - started, 1)} | verdict(chaos, store)
-    found["memories"] = chaos.compare_memories(store)
+    found["memories"] = compare_memories(chaos.settings, store)
     found["consolidation"] = chaos.consolidate(store)
     print(json.dumps(found | {"kills": dict(chaos.kills), "failed": chaos.failed}))
 

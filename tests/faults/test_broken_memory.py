@@ -18,6 +18,7 @@ from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.episodes import Episode
 from engram.models.sessions import list_projects
+from engram.models.soundness import find_all_damage
 from engram.models.store import Store, open_store
 from engram.models.work import list_stages, note_failure
 from engram.redaction import redact
@@ -198,6 +199,36 @@ def test_damage_met_while_it_runs_is_told_as_such_and_the_connection_is_dropped(
 
         with pytest.raises(BrokenDatabase):
             store.rows("SELECT * FROM said")
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("said", "text"),
+        ("session", "cwd"),
+        ("project", "name"),
+        ("work", "key"),
+        ("episode", "summary"),
+        ("turn", "extra"),
+    ],
+)
+def test_a_text_that_is_no_utf8_is_found_after_damage_was_met_and_the_memory_is_made_anew(
+    settings: Settings, table: str, column: str
+) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        row_id = store.value(f"SELECT rowid FROM {table} LIMIT 1")
+        changed = store.run(f"UPDATE {table} SET {column} = CAST(x'61e28261' AS TEXT) WHERE rowid = ?", (row_id,))
+        assert changed == 1
+        note_damage(store)
+
+    store = open_or_set_aside(settings.places, settings)
+
+    assert settings.home.joinpath("memory.broken.db").exists()
+    assert find_all_damage(store) == ""
+    assert read_all(store, settings) == 40
+    assert "Saved before the backup" in {memory.summary for memory in episodes.all_episodes(store)}
+    store.close()
 
 
 def test_a_log_left_by_a_crash_is_used_also_without_its_index(settings: Settings) -> None:

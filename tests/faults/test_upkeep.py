@@ -32,10 +32,11 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     driver, seed, kills, seconds = request.param
     folder = tmp_path_factory.mktemp("upkeep")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
+    paths = os.pathsep.join([str(UPKEEP.parent), str(UPKEEP.parent.parent)])
     done = subprocess.run(
         [sys.executable, str(UPKEEP), str(folder), str(seed), str(kills), driver],
         capture_output=True, text=True, timeout=seconds, check=False,
-        env=environment | {"PYTHONPATH": str(UPKEEP.parent), "OMP_NUM_THREADS": "1", "HOME": str(folder)},
+        env=environment | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HOME": str(folder)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -57,6 +58,10 @@ def test_after_each_kill_everything_was_there_once_and_nothing_came_back(found: 
 def test_no_turn_is_lost_or_doubled(found: dict[str, Any]) -> None:
     assert found["turns"] > 0
     assert (found["turns_lost"], found["turns_doubled"]) == (0, 0)
+
+
+def test_the_automatic_memories_are_those_of_a_run_that_nobody_killed(found: dict[str, Any]) -> None:
+    assert (found["memories_missing"], found["memories_different"]) == ([], [])
 
 
 def test_no_byte_of_what_was_forgotten_is_left(found: dict[str, Any]) -> None:

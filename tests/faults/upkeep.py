@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chaos import Script, make_runtime
+from chaos import Script, compare_memories, make_runtime
 
 from engram import failpoint
 from engram.cli.main import main as run_engram
@@ -387,7 +387,7 @@ class Upkeep:
         for _ in range(2):
             self.attempt("last read", self.last_read, tries=0)
         self.look("the end")
-        found: dict[str, Any] = self.in_child(self.count_turns)
+        found: dict[str, Any] = self.in_child(self.compare)
         self.kills = kills
         left = [
             f"{path.name}: {text}" for path in self.home.root.rglob("*") if path.is_file()
@@ -406,13 +406,17 @@ class Upkeep:
             drain(make_runtime(self.settings, store), with_waiting=True)
             huey.storage.close()
 
-    def count_turns(self) -> dict[str, Any]:
+    def compare(self) -> dict[str, Any]:
+        """The turns and the automatic memories, against the transcripts and a run that nobody killed."""
         with self.store() as store:
             prompts = Counter(row[0] for row in store.rows("SELECT key FROM turn"))
+            memories = compare_memories(self.settings, store)
         return {
             "turns": len(self.script.turns),
             "turns_lost": len(set(self.script.turns) - set(prompts)),
             "turns_doubled": sum(prompts.values()) - len(prompts),
+            "memories_missing": memories["missing"],
+            "memories_different": memories["different"],
         }
 
 
