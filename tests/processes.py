@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -57,3 +58,15 @@ def wait_until_group_gone(group: int) -> None:
     while members := members_of_group(group):
         assert time.monotonic() < deadline, members
         time.sleep(0.02)
+
+
+def is_gone(group: int) -> bool:
+    """True once no process of a group is left; False where one is after a minute."""
+    wait = threading.Event()
+    for _ in range(1200):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        wait.wait(0.05)
+    return False

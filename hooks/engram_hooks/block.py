@@ -39,7 +39,7 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
             ],
             "PreToolUse": [_entry(place + pending_command(FOLDER / "pretooluse.sh"))],
             "Stop": [_entry(place + detached_command(FOLDER / "stop.py", interpreter))],
-            "SessionEnd": [_entry(place + bell_command(flush, interpreter))],
+            "SessionEnd": [_entry(place + detached_command(flush, interpreter))],
         },
         "mcpServers": _mcp_servers(home, interpreter),
     }
@@ -57,13 +57,10 @@ def relay_command(script: Path) -> str:
     return f'P="{_HOME}/python"; [ -x "$P" ] && "$P" -I -S {shlex.quote(str(script))} 2>/dev/null; exit 0'
 
 
-def bell_command(script: Path, interpreter: str) -> str:
-    """Run a flush hook by the interpreter that has Engram's packages; silence where there is none."""
-    return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && "$P" -I {shlex.quote(str(script))} 2>/dev/null; exit 0'
-
-
 def detached_command(script: Path, interpreter: str) -> str:
-    """The same in the background, with none of Claude Code's pipes but the payload's: nobody waits for it.
+    """Run a bell by the interpreter that has Engram's packages, in the background, with no pipe but the payload's.
+
+    Nobody waits for it; silence where there is no interpreter.
 
     Not by ``async``: Claude Code cancels an asynchronous hook that still runs at its end, and waits 1.5 s for it. The
     script ends by itself within seconds, whatever is broken.

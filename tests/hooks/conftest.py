@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import is_gone
 
 from engram.paths import Home
 from engram.socketpath import socket_address
@@ -58,17 +59,19 @@ class Hooks:
     environment: dict[str, str] = field(default_factory=dict)
 
     def run(self, event: str, payload: bytes | dict[str, Any] = b"", *, session: str = "", **more: str) -> HookRun:
-        """One hook with its payload on stdin."""
+        """One hook with its payload on stdin, until what it left in the background has ended too."""
         data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-        done = subprocess.run(
+        hook = subprocess.Popen(
             ["/bin/sh", "-c", self.commands[event]],
-            input=data,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=self.environment | ({"CLAUDE_CODE_SESSION_ID": session} if session else {}) | more,
-            timeout=LONGEST_SECONDS,
-            check=False,
+            start_new_session=True,
         )
-        return HookRun(done.returncode, done.stdout, done.stderr)
+        output, errors = hook.communicate(data, timeout=LONGEST_SECONDS)
+        assert is_gone(hook.pid)
+        return HookRun(hook.returncode, output, errors)
 
     def start(self, event: str, *, session: str = "") -> subprocess.Popen[bytes]:
         """One hook whose stdin stays open."""

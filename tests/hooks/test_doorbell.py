@@ -6,12 +6,12 @@ import json
 import os
 import sqlite3
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import is_gone
 
 from engram.tasks.message import JsonSerializer
 from engram.tasks.queue import EngramQueue
@@ -118,18 +118,6 @@ def run_detached(hooks: Any, event: str, sent: object, **fields: str) -> int:
     return hook.pid
 
 
-def is_gone(group: int) -> bool:
-    """True once no process of a group is left; False where one is after a minute."""
-    wait = threading.Event()
-    for _ in range(1200):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        wait.wait(0.05)
-    return False
-
-
 def test_asking_twice_while_it_waits_is_one_task(hooks: Any, waiting: Any) -> None:
     for _ in range(2):
         hooks.run("SessionEnd", {"session_id": SESSION})
@@ -178,7 +166,7 @@ def test_a_broken_queue_is_silence(hooks: Any, broken: str) -> None:
 
 def test_a_package_that_cannot_be_imported_is_silence(hooks: Any, tmp_path: Path) -> None:
     copy = tmp_path / "flush.py"
-    source = Path(hooks.commands["SessionEnd"].split(" -I ")[1].split(" 2>")[0])
+    source = Path(hooks.commands["SessionEnd"].split(" -I ")[1].split(" <&3")[0])
     copy.write_text(source.read_text().replace("from engram_hooks.doorbell", "from engram_hooks.nowhere"))
     hooks.commands["SessionEnd"] = hooks.commands["SessionEnd"].replace(str(source), str(copy))
 
