@@ -43,16 +43,19 @@ WHAT IS WORTH KEEPING
   thresholds and formats that were settled.
 - preference: how the user wants things done: working habits, style, tools, tone, what never to do again. Only what the
   user said, chose or objected to; also a wish uttered in passing, and a correction of what the assistant did, where it
-  will apply again. Say it as the rule to follow, with its reason. Pasted reviews, issues and documents are not the
-  user's wishes.
+  will apply again. The order of work that the user gives counts too: what comes first (a failing test, a plan, a
+  branch), who commits, pushes, merges or checks by hand, rebase or merge, amend or a new commit, which model or tool
+  does the work, what is updated along with a change, how code, errors and texts are to look. Say it as the rule to
+  follow, with its reason. Pasted reviews, issues and documents are not the user's wishes.
 - fix: a problem with its symptom (the telling words of the error), its cause and its remedy.
 - fact: how the system, a tool, an environment or a third party really works, found out here with some effort: where a
   thing is handled, limits, traps, causes, results of an analysis the user asked for, commands that work.
 - state: what is open when the part ends and somebody must take up: what is unfinished, not committed, postponed, failing,
   waiting for somebody. Not what was finished.
 - dead-end: an approach that was tried or seriously considered, and given up: what, and why it failed or was rejected.
-Do not keep: narration and progress reports, what the code or the repository says at a glance, passing test runs, pasted
-logs, one-off chores, what matters to nobody in a month. A part that holds nothing gets an empty list.
+Do not keep: narration and progress reports, what the code or the repository says at a glance, details of an
+implementation that its code tells, passing test runs, pasted logs, one-off chores, that a commit is not pushed yet, what
+matters to nobody in a month. A part that holds nothing gets an empty list.
 
 RULES
 - Final states only: where something changed within the session, keep how it ended. The earlier attempt is at most a
@@ -60,7 +63,8 @@ RULES
 - Claimed is not verified: "should work now" is not a fix. Look at the commands that follow, and at the user's answer.
 - Of a plan that was carried out keep the reasons, root causes and rejected options, not its steps.
 - No commit hashes (they are rewritten), no line numbers.
-- One subject a memory. Do not split one decision into several, nor lump several into one.
+- One subject a memory. The choices that were made together about one design are one memory: say the main ones and the
+  reason, not each in its own. Do not lump what has nothing to do with each other.
 - At most the number of memories that the request names, the most useful first. A chore holds none or one, an hour of
   real work about five.
 - Dictated or mistyped words may be corrected.
