@@ -60,6 +60,18 @@ _SPOKEN_AT = re.compile(
 _SPEAKER_AT = re.compile(
     rf"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){{0,3}},?\s+(?:[-–—|]\s*)?[\[(]?(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?\s*$"
 )
+#: A name with how long ago somebody spoke; a name in angle brackets behind the time; the time below a name.
+_SPEAKER_AGO = re.compile(
+    r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}\s*[·•|,–—-]?\s*\d{1,3}\s?(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?) ago\s*$"
+)
+_NICK_AT = re.compile(rf"\s*[\[(]?{_CLOCK}[\])]?\s*<[@+~&%]?[\w\[\]\\`^{{}}|-]+>\s")
+_TIME_ALONE = re.compile(rf"(?i)\s+(?:today at |yesterday at )?{_CLOCK}\s*$")
+#: What mail programs put below a letter.
+_MAIL_FOOTER = re.compile(
+    r"(?i)\s*(?:sent from my \w|get outlook for \w|reply to this email directly|"
+    r"(?:von meinem \w+ gesendet|gesendet von mein)|envoyé de mon \w|enviado desde mi \w|inviato da \w)"
+)
+_SIGNATURE_MARK = re.compile(r"--\s*$")
 #: "Anna: …": a conversation, where one name comes twice; words that head a part of a text are no names.
 _SPEAKER = re.compile(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{1,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
 _LABEL = re.compile(
@@ -67,12 +79,13 @@ _LABEL = re.compile(
     r"idea|problem|issue|expected|actual|test|error|always|never"
 )
 _COMMENTED = re.compile(
-    r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|requested changes|replied|reviewed|wrote|reported|created)\b"
+    r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|added a comment|requested changes|replied|reviewed|wrote|reported|created)\b"
     r"[^.!?]{0,60}$"
 )
 _FIELD = re.compile(
     r"(?i)\s*(?:status|assignee|assigned to|reporter|reported by|priority|severity|labels?|sprint|story points|type|component|"
-    r"affects version|fix version|due(?: date)?|epic|milestone|resolution|created|updated|environment)\s*:\s*\S"
+    r"affects version|fix version|due(?: date)?|epic|milestone|resolution|created|updated|environment|"
+    r"von|gesendet|an|betreff|de|envoyé|à|objet|da|inviato|oggetto|enviad[oa]|para|asunto|assunto|van|verzonden|aan|onderwerp)\s*:\s*\S"
 )
 _FORWARDED = re.compile(
     r"(?i)\s*[-_]{2,}\s*(?:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|"
@@ -117,8 +130,12 @@ def _beginning(lines: Sequence[str]) -> int | None:
         has_more = number < last
         if _SPOKEN_AT.match(line) or number in speakers or _FORWARDED.match(line) or _WROTE.match(line):
             return number
-        if has_more and (_greets(line) or _SPEAKER_AT.match(line) or _COMMENTED.match(line)):
+        if has_more and (_greets(line) or any(form.match(line) for form in (_SPEAKER_AT, _SPEAKER_AGO, _COMMENTED))):
             return number
+        if _NICK_AT.match(line):
+            return number
+        if has_more and _TIME_ALONE.match(line) and number and _NAME.match(lines[number - 1]):
+            return number - 1
         if number in fields and len(fields) > 1:
             return max(0, number - 1)
         if _RECEIVED.match(line) and number + 1 < len(lines) and not lines[number + 1].strip():
@@ -150,9 +167,9 @@ def _ending(lines: Sequence[str]) -> int | None:
         line = lines[number]
         if len(line) > _MAX_GREETING_CHARS:
             continue
-        if (number and _END_WITH_NAME.match(line)) or (number and _DASHED_NAME.match(line)):
+        if number and any(form.match(line) for form in (_END_WITH_NAME, _DASHED_NAME, _MAIL_FOOTER)):
             return number + 1
-        if not _END_LINE.match(line):
+        if not _END_LINE.match(line) and not _SIGNATURE_MARK.match(line):
             continue
         below = [later for later in lines[number + 1 : number + 1 + _NAME_LINES] if later.strip()]
         if below and _NAME.match(below[0]) and len(below[0]) <= _MAX_GREETING_CHARS:

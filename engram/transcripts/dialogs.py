@@ -126,10 +126,13 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
     if not isinstance(report, dict):
         return
     answers, notes = _mapping(report.get("answers")), _mapping(report.get("annotations"))
-    for number, question in enumerate(_questions(report)):
+    questions = _questions(report)
+    for number, question in enumerate(questions):
         asked = str(question["question"])
         link = f"{action.tool_use_id}#{number}"
-        labels, typed = _split_answer(_text(answers.get(asked)), _labels(question))
+        # Answers go by the question's text: where two questions have the same, the label may be of either.
+        same = [one for one in questions if one["question"] == asked]
+        labels, typed = _split_answer(_text(answers.get(asked)), _labels(same))
         if labels:
             yield Part(Role.CHOSEN, f"{storable(asked).strip()} {ARROW} {', '.join(labels)}", link)
         note = _text(_mapping(notes.get(asked)).get("notes"))
@@ -205,9 +208,10 @@ def _options(question: dict[str, Any]) -> list[dict[str, Any]]:
     return [option for option in options if isinstance(option, dict)] if isinstance(options, list) else []
 
 
-def _labels(question: dict[str, Any]) -> list[str]:
-    """The labels of a question, the longest first, so that none hides a longer one."""
-    return sorted((label for option in _options(question) if (label := _text(option.get("label")))), key=len)[::-1]
+def _labels(questions: Sequence[dict[str, Any]]) -> list[str]:
+    """The labels of questions, the longest first, so that none hides a longer one."""
+    options = [option for question in questions for option in _options(question)]
+    return sorted((label for option in options if (label := _text(option.get("label")))), key=len)[::-1]
 
 
 def _told(question: dict[str, Any]) -> str:

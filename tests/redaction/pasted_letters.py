@@ -94,6 +94,19 @@ UNSEEN: tuple[tuple[str, str], ...] = (
     (f"Le lun. 3 mars, Paul a écrit :\n\n{FR}", FR),
 )  # fmt: skip
 
+#: Forms that a later attack found; the rules were mended with these at hand.
+LATER: tuple[tuple[str, str], ...] = (
+    (f"Von: Anna Schmidt\nGesendet: Montag, 2. März 2026 10:32\nAn: Ben\nBetreff: Regeln\n\n{DE}", DE),
+    (f"De: Anne\nEnvoyé: lundi 2 mars 2026\nÀ: Luc\nObjet: Règles\n\n{FR}", FR),
+    (f"Anna Schmidt\n  10:32 AM\n{EN}\n\nBen\n  10:33 AM\nok", EN),
+    (f"Anna Schmidt added a comment - 12/Mar/26 10:32 AM\n{EN}", EN),
+    (f"10:32 <anna> {EN}\n10:33 <ben> ok", EN),
+    (f"ENG-12 Deploy rules\nAnna · 2h ago\n{EN}", EN),
+    (f"{EN}\n\n-- \nAnna Schmidt\nACME", EN),
+    (f"{EN}\n\nSent from my iPhone", EN),
+    (f"@anna commented on this.\n\n{EN}\n\n—\nReply to this email directly, view it on GitHub", EN),
+)
+
 #: What people really type, which the same rules must leave alone.
 TYPED: tuple[str, ...] = (
     "Hi Claude,\n\nalways use tabs in this repository, please.",

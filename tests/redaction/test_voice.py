@@ -28,7 +28,7 @@ def test_no_payload_becomes_typed_however_it_is_pasted(red_team: ModuleType) -> 
     assert leaks == []
 
 
-@pytest.mark.parametrize("part", ["SEEN", "UNSEEN"])
+@pytest.mark.parametrize("part", ["SEEN", "UNSEEN", "LATER"])
 def test_nothing_of_a_pasted_letter_chat_or_ticket_is_typed(pasted_letters: ModuleType, part: str) -> None:
     leaks = [
         prompt

@@ -48,6 +48,15 @@ def answer(script: Any, questions: list[dict[str, Any]], answers: dict[str, str]
     return str(script.user([block], toolUseResult=report, version="2.1.330"))
 
 
+def test_the_label_of_one_of_two_questions_with_the_same_text_is_never_typed(memory: Any, script: Any) -> None:
+    other = QUESTION | {"options": [{"label": "Yes"}, {"label": "No"}]}
+
+    answer(script, [QUESTION, other], {"Which store?": "SQLite"})
+
+    assert said(memory, script, Role.USER) == []
+    assert ("chosen", "Which store? → SQLite") in said(memory, script, Role.CHOSEN)
+
+
 # -- refused calls
 
 
