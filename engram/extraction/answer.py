@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from engram.redaction import redact
+
 #: Most memories of one answer that are looked at.
 MOST_MEMORIES = 60
 #: Longest summary of the session, in characters.
@@ -135,7 +137,7 @@ def _memory(raw: Any) -> ProposedMemory | None:
 
 def rolling_summary_of(answer: Answer) -> str:
     """What the session is about so far, fit to be stored; "" where the model did not say."""
-    return " ".join(cleaned(answer.rolling_summary).split())[:ROLLING_CHARS]
+    return " ".join(redact(cleaned(answer.rolling_summary)).split())[:ROLLING_CHARS]
 
 
 def cleaned(text: str) -> str:

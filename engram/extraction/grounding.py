@@ -21,6 +21,7 @@ from engram.extraction.candidate import (
 from engram.extraction.gate import beginnings, content_words, is_log, is_own, repeats
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
+from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
 from engram.transcripts.record import Action, Role, Said, Turn
@@ -73,7 +74,7 @@ def candidates_of(answer: Answer, ids: Ids, context: ExtractionContext) -> list[
         evidence = _evidence(proposed, ids)
         if not evidence.said or (proposed.action == "retracts" and target is None):
             continue
-        summary = " ".join(cleaned(proposed.summary).split()[:SUMMARY_WORDS])[:SUMMARY_CHARS]
+        summary = " ".join(redact(cleaned(proposed.summary)).split()[:SUMMARY_WORDS])[:SUMMARY_CHARS]
         if target is not None and not _is_about(target, summary, evidence):
             continue
         if action == "retracts":
@@ -128,10 +129,10 @@ def _candidate(
     return Candidate(
         kind=Kind(kind),
         summary=summary,
-        content=content[:CONTENT_CHARS],
+        content=redact(content)[:CONTENT_CHARS],
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
-        entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := cleaned(raw).strip()))),
+        entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
         importance=Importance(proposed.importance),
         scope=Scope.GLOBAL if is_global and not is_chosen else Scope.PROJECT,
         voice=voice,

@@ -17,6 +17,8 @@ LEAST_CHARACTERS, MOST_CHARACTERS = 3_000, 8_000
 COMMAND_CHARACTERS, ERROR_CHARACTERS = 160, 200
 #: An announcement of the assistant of at most so many characters is left out.
 ACKNOWLEDGEMENT_CHARACTERS = 160
+#: So many times the characters that are sent are redacted before the cut.
+_REDACTED_TIMES = 10
 #: Share of a cut text that is taken from its beginning.
 _HEAD_SHARE = 0.6
 
@@ -117,13 +119,18 @@ def action_line(short: str, action: Action) -> str:
     """The line of a command."""
     outcome = "ok"
     if action.is_error:
-        outcome = f"failed: {action.error_line[:ERROR_CHARACTERS]}" if action.error_line else "failed"
+        outcome = f"failed: {_beginning(action.error_line, ERROR_CHARACTERS)}" if action.error_line else "failed"
     elif action.is_error is None:
         outcome = "no result"
     elif action.commit:
-        outcome = f"committed: {action.commit.partition(' ')[2][:ERROR_CHARACTERS]}"
-    command = " ".join(action.command.split())
-    return redact(f"[{short}] ran: {command[:COMMAND_CHARACTERS]} → {outcome}")
+        outcome = f"committed: {_beginning(action.commit.partition(' ')[2], ERROR_CHARACTERS)}"
+    command = _beginning(" ".join(action.command.split()), COMMAND_CHARACTERS)
+    return redact(f"[{short}] ran: {command} → {outcome}")
+
+
+def _beginning(text: str, longest: int) -> str:
+    """The beginning of a text, redacted before it is cut: half a secret is known to no pattern."""
+    return redact(text[: longest * _REDACTED_TIMES])[:longest]
 
 
 def cut(text: str, longest: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from engram.redaction import env_values, hash_value
+from engram.transcripts.action import COMMAND_CHARS, ERROR_CHARS
 from engram.transcripts.draft import TurnUpdate
 from engram.transcripts.record import Action, Said, Turn
 
@@ -67,8 +68,10 @@ class Cleaner:
         if not (action.files or action.command or action.error_line or action.commit or action.refusal):
             return action
         files = tuple(self._short(file) for file in action.files)
-        command, error_line = self._short(action.command), self._short(action.error_line)
-        commit, refusal = self._short(action.commit), self._short(action.refusal)
+        # Cut after it was redacted, not before.
+        command = self._short(action.command)[:COMMAND_CHARS]
+        error_line, commit = self._short(action.error_line)[:ERROR_CHARS], self._short(action.commit)[:ERROR_CHARS]
+        refusal = self._short(action.refusal)
         if (files, command, error_line, commit, refusal) == (
             action.files, action.command, action.error_line, action.commit, action.refusal,
         ):  # fmt: skip

@@ -12,6 +12,8 @@ from engram.transcripts.record import Action
 COMMAND_CHARS = 400
 #: Longest error line and commit subject that is kept, in characters.
 ERROR_CHARS = 200
+#: So many times as much is read, to be cut after it was redacted: half a secret is known to no pattern.
+_READ_TIMES = 10
 #: So many characters of a result are searched for facts.
 SEARCHED_CHARS = 20_000
 
@@ -54,7 +56,7 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
         tool=storable(tool),
         uuid=uuid,
         files=files,
-        command=storable(command[:COMMAND_CHARS]) if isinstance(command, str) else "",
+        command=storable(command[: COMMAND_CHARS * _READ_TIMES]) if isinstance(command, str) else "",
         is_edit=tool in EDIT_TOOLS,
     )
 
@@ -81,14 +83,14 @@ def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refuse
 
 
 def telling_line(text: str) -> str:
-    """The line of an error message that says most, without colours; cut at 200 characters."""
+    """The line of an error message that says most, without colours; longer than what is kept."""
     text = _ANSI.sub("", text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
     lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
     for pattern in _TELLING:
         for line in lines:
             if pattern.search(line):
-                return line[:ERROR_CHARS]
-    return lines[0][:ERROR_CHARS] if lines else ""
+                return line[: ERROR_CHARS * _READ_TIMES]
+    return lines[0][: ERROR_CHARS * _READ_TIMES] if lines else ""
 
 
 def shows_environment(action: Action) -> bool:
@@ -122,4 +124,4 @@ def _commit(action: Action, text: str) -> str:
     if "git" not in action.command or "commit" not in action.command:
         return ""
     found = _COMMIT.search(text)
-    return f"{found[1]} {found[2].strip()}"[:ERROR_CHARS] if found else ""
+    return f"{found[1]} {found[2].strip()}"[: ERROR_CHARS * _READ_TIMES] if found else ""

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from engram.ingest.clean import MAX_KNOWN, Cleaner
 from engram.models.store import Store
+from engram.redaction import redact
+from engram.transcripts.action import COMMAND_CHARS, ERROR_CHARS, finish_action, start_action
+from engram.transcripts.draft import TurnUpdate
+from engram.transcripts.record import Opening, Turn
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 VALUE = "zV9kQ2mX7pL4wR8tY3nB"
@@ -81,3 +87,21 @@ def test_what_is_known_is_bounded_and_hashed() -> None:
 
     assert len(cleaner.new_known) == MAX_KNOWN
     assert not any(b"zV9kQ2mX" in one for one in cleaner.new_known)
+
+
+@pytest.mark.parametrize("limit", [COMMAND_CHARS, ERROR_CHARS])
+@pytest.mark.parametrize("inside", [4, 12, 20, 39])
+def test_a_secret_at_the_cut_of_a_command_or_an_error_leaves_no_half(limit: int, inside: int) -> None:
+    token = "ghp_x7Kq2mZr9TbV4nWc8YhJ3sLd6PfGa1Qe5Uo0"
+    before = "deploy " + "x " * ((limit - inside - 7) // 2)
+    action = start_action({"id": "t1", "name": "Bash", "input": {"command": before + token}}, "u1")
+    assert action is not None
+    result = {"tool_use_id": "t1", "is_error": True, "content": f"{before}{token}"}
+    finished = finish_action(action, result, "u2")
+    turn = Turn(key="t", session_id="s", opening=Opening.PROMPT, actions=(finished,))
+
+    (clean,) = Cleaner(redact, b"salt").clean(TurnUpdate(turn, 0)).actions
+
+    assert len(clean.command) <= COMMAND_CHARS
+    assert 0 < len(clean.error_line) <= ERROR_CHARS
+    assert "ghp_" not in clean.command + clean.error_line

@@ -32,9 +32,9 @@ def test_an_edit_names_its_file() -> None:
 
 
 def test_a_command_is_cut_and_has_an_exit_code() -> None:
-    action = call("Bash", command="x" * 1000)
+    action = call("Bash", command="x" * 10_000)
 
-    assert len(action.command) == 400
+    assert len(action.command) == 4_000
     assert result(action, "fine").exit_code == 0
     assert result(action, "Command running in background with ID: b1").exit_code is None
     assert result(action, "Exit code 2\nmake: *** [all] Error 2", is_error=True).exit_code == 2
