@@ -34,6 +34,7 @@ from engram.models.transcripts import (
     note_gone,
     note_size,
     rename_transcript,
+    state_of,
     transcript_of_session,
 )
 from engram.models.turns import close_turns, is_forgotten, load_turn
@@ -246,7 +247,7 @@ class _Step:
     def _build(
         self, before: Cursor, chunk: Chunk, entries: list[Entry], bad_lines: list[BadLine], pauses: Sequence[Span]
     ) -> Reading:  # fmt: skip
-        state = json.loads(before.reader_state)
+        state = state_of(before)
         known = known_uuids(self.store, [entry.uuid for entry in entries if entry.uuid])
         cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.file.session_id))
         builder = self.agent.builder(
@@ -314,7 +315,7 @@ class _Step:
 
     def _start_over(self, before: Cursor) -> None:
         """The file was truncated or rewritten: read it again as a new generation; entries are known by their uuid."""
-        state = restarted(json.loads(before.reader_state))
+        state = restarted(state_of(before))
         after = replace(
             before,
             offset=0,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from engram.errors import Moved
+from engram.errors import BrokenDatabase, Moved
 from engram.models.entries import claimed_entries
 from engram.models.store import Store
 from engram.models.uuids import pack_uuid, unpack_uuid
@@ -42,6 +44,17 @@ class BadLine:
     offset: int
     length: int
     reason: str
+
+
+def state_of(cursor: Cursor) -> dict[str, Any]:
+    """What the reader kept to go on with a turn. Raises BrokenDatabase where that is damaged."""
+    try:
+        state = json.loads(cursor.reader_state)
+    except ValueError as error:
+        raise BrokenDatabase(f"what the reader kept of {cursor.path.name} is damaged: {error}") from error
+    if not isinstance(state, dict):
+        raise BrokenDatabase(f"what the reader kept of {cursor.path.name} is damaged: it is no object")
+    return state
 
 
 def load_cursor(store: Store, path: Path) -> Cursor:

@@ -7,11 +7,11 @@ import logging
 import threading
 from collections.abc import Callable
 
-from engram.errors import StoreError
+from engram.errors import BrokenDatabase, StoreError
 from engram.models.changes import data_version, file_identity
+from engram.models.damage_note import is_damage_noted, note_damage
 from engram.settings import DEFAULT_LIMIT_RSS_MB
 from engram.tasks.daily_backup import DailyBackup
-from engram.tasks.memory_file import note_damage
 from engram.tasks.queue import EngramQueue
 from engram.tasks.recall_server import RecallServer
 from engram.tasks.ring import ring_due
@@ -83,8 +83,12 @@ class Housekeeper:
             if not home.wake_socket.is_socket():
                 self._queue.storage.listen()
         with contextlib.suppress(StoreError):
-            self._look_at_work()
-            self._backup.look()
+            try:
+                self._look_at_work()
+                self._backup.look()
+            except BrokenDatabase as error:
+                logger.error("action=look failed=%s", error)
+                self._runtime.is_damaged.set()
 
     def _look_at_memory(self) -> None:
         is_busy, used_mb = self._runtime.is_busy, rss_mb()
@@ -116,5 +120,7 @@ class Housekeeper:
                 store.checkpoint("TRUNCATE")
         else:
             self._data_version, self._quiet_looks = version, 0
+            if is_damage_noted(store):
+                self._runtime.is_damaged.set()
             self._runtime.refresh_index()
         ring_due(store, self._runtime.settings)

@@ -13,6 +13,7 @@ from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.backup import Backup, list_backups
 from engram.models.changes import quick_damage
+from engram.models.damage_note import is_damage_noted
 from engram.models.fulltext import rebuild_indexes
 from engram.models.recovery import Recovered, clean_after_swap, rebuild_memory
 from engram.models.soundness import find_all_damage
@@ -77,12 +78,6 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
     )  # fmt: skip
 
 
-def note_damage(store: Store) -> None:
-    """Leave word for the next start that memory.db proved damaged, so that it looks closely."""
-    with contextlib.suppress(StoreError):
-        note_failure(store, "memory", "memory.db proved damaged; the worker starts again and checks it")
-
-
 def _is_emptied(home: Home) -> bool:
     """True for a file of no bytes where there must have been a memory once."""
     with contextlib.suppress(OSError):
@@ -116,6 +111,8 @@ def _damage_of(store: Store) -> str:
         damage = find_all_damage(store)
         if not damage:
             note_success(store, "memory")
+    elif is_damage_noted(store):
+        note_success(store, "memory")
     return damage
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engram.errors import BadRequest, EngramError
+from engram.errors import BadRequest, BrokenDatabase, EngramError
 from engram.recollection.searching import NO_PROJECT
 from engram.search.hits import hit_to_json
 from engram.search.query import MAX_QUERY_CHARS, Query
@@ -165,6 +165,7 @@ class RecallServer:
                 return self._answer_hook(found)
             return json.dumps(self._answer_op(found)).encode()
         except EngramError as error:
+            self._look_at(error)
             return json.dumps({"error": str(error)}).encode()
         except Exception as error:
             logger.warning("action=answer failed=%s", type(error).__name__, exc_info=error)
@@ -174,8 +175,14 @@ class RecallServer:
         try:
             return self._runtime.recollection.answer_hook(payload)
         except Exception as error:
+            self._look_at(error)
             logger.warning("action=answer_hook failed=%s", type(error).__name__, exc_info=error)
             return b""
+
+    def _look_at(self, error: Exception) -> None:
+        """Damage that a question meets is the worker's business, too."""
+        if isinstance(error, BrokenDatabase):
+            self._runtime.is_damaged.set()
 
     def _answer_op(self, request: Mapping[str, Any]) -> dict[str, Any]:
         operations: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from engram.errors import AlreadyRunning
+from engram.errors import AlreadyRunning, BrokenDatabase
 from engram.log import start_logging
+from engram.models.damage_note import note_damage
 from engram.models.replacement import using_database
 from engram.models.store import Store
 from engram.models.work import note_failure
@@ -73,9 +74,14 @@ def run_worker(settings: Settings, *, make: Callable[[Settings, Store], Runtime]
         store = open_or_set_aside(home, settings)
         if log_damage:
             note_failure(store, "memory", log_damage)
-        clear_dead_leases(store)
-        _move_saved_notes(home)
-        runtime = make(settings, store)
+        try:
+            clear_dead_leases(store)
+            _move_saved_notes(home)
+            runtime = make(settings, store)
+        except BrokenDatabase as error:
+            logger.error("action=start failed=%s", error)
+            note_damage(store)
+            return EXIT_AGAIN
         code, is_quiet = EXIT_AGAIN, False
         try:
             code, is_quiet = _serve(runtime)

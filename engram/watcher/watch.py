@@ -16,6 +16,7 @@ from engram.failpoint import reach
 from engram.ingest.service import IngestResult, ingest_file
 from engram.log import start_logging
 from engram.models.changes import file_identity
+from engram.models.damage_note import note_damage
 from engram.models.replacement import using_database
 from engram.models.sessions import paused_scopes
 from engram.models.store import Store, open_store
@@ -189,6 +190,8 @@ class Watcher:
                 self._turn()
             except BrokenDatabase as error:
                 logger.error("action=watch failed=%s", error)
+                if file_identity(self.store) == self._opened:
+                    note_damage(self.store)
                 return EXIT_AGAIN
             except Exception as error:
                 logger.warning("action=watch failed=%s", error, exc_info=error)

@@ -273,7 +273,7 @@ def opened(settings: Settings) -> Iterator[Store]:
 def repair(settings: Settings) -> dict[str, Any]:
     """What the worker does: open, read again, and start again where damage is met; then what is there."""
     from engram.errors import BrokenDatabase
-    from engram.tasks.memory_file import note_damage
+    from engram.models.damage_note import note_damage
 
     error: EngramError | None = None
     for store in opened(settings):

@@ -16,6 +16,7 @@ from engram.extraction.saving import pin_memory, save_memory
 from engram.ingest.service import ingest_all
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
+from engram.models.damage_note import is_damage_noted, note_damage
 from engram.models.episodes import Episode
 from engram.models.sessions import list_projects
 from engram.models.soundness import find_all_damage
@@ -24,7 +25,7 @@ from engram.models.work import list_stages, note_failure
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks import memory_file
-from engram.tasks.memory_file import note_damage, open_or_set_aside
+from engram.tasks.memory_file import open_or_set_aside
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
@@ -199,6 +200,18 @@ def test_damage_met_while_it_runs_is_told_as_such_and_the_connection_is_dropped(
 
         with pytest.raises(BrokenDatabase):
             store.rows("SELECT * FROM said")
+
+
+def test_a_memory_that_proves_sound_is_not_suspected_any_longer(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        note_damage(store)
+
+    store = open_or_set_aside(settings.places, settings)
+
+    assert not is_damage_noted(store)
+    assert not list(settings.home.glob("memory.broken*"))
+    store.close()
 
 
 @pytest.mark.parametrize(

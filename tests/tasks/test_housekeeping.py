@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.extraction.saving import save_memory
+from engram.models.damage_note import note_damage
 from engram.models.store import open_store
 from engram.models.work import make_due
 from engram.recollection.service import RecollectionService
+from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.tasks import housekeeping
@@ -117,4 +121,39 @@ def test_a_damaged_database_stops_the_worker(office: Office) -> None:
 
     office.housekeeper.step()
 
+    assert office.reasons == ["memory.db is damaged"]
+
+
+def test_damage_that_the_watcher_met_stops_the_worker(office: Office) -> None:
+    with open_store(office.runtime.settings.places.memory_db) as watchers:
+        office.housekeeper.step()
+        note_damage(watchers)
+
+    office.housekeeper.step()
+    office.housekeeper.step()
+
+    assert office.reasons == ["memory.db is damaged"]
+
+
+def test_damage_in_the_list_of_work_stops_the_worker(office: Office) -> None:
+    store = office.runtime.store
+    with store.writing():
+        make_due(store, "extract", "s1", store.now_ms())
+        store.run("UPDATE work SET key = CAST(x'61e28261' AS TEXT)")
+
+    office.housekeeper.step()
+    office.housekeeper.step()
+
+    assert office.reasons == ["memory.db is damaged"]
+
+
+def test_damage_that_a_question_meets_stops_the_worker(office: Office) -> None:
+    store = office.runtime.store
+    save_memory(store, "The retry budget of the importer is three.", redact, scope="global")
+    store.run("UPDATE episode SET summary = CAST(x'61e28261' AS TEXT)")
+
+    answer = json.loads(office.server.answer(json.dumps({"op": "recall", "query": "retry budget importer"}).encode()))
+    office.housekeeper.step()
+
+    assert "damaged" in answer["error"]
     assert office.reasons == ["memory.db is damaged"]

@@ -214,6 +214,23 @@ def test_a_damaged_database_is_set_aside_and_the_transcripts_are_read_again(
         assert "memory.broken.db" in store.value("SELECT last_error FROM stage WHERE name = 'memory'")
 
 
+def test_damage_met_while_it_starts_is_looked_for_by_the_next_start(start: Start, settings: Settings) -> None:
+    home = settings.places
+    with open_store(home.memory_db) as store, store.writing():
+        store.run(
+            "INSERT INTO lease (name, owner, until_ms, last_run_ms) VALUES ('extract', CAST(x'61e28261' AS TEXT), 1, 1)"
+        )
+
+    worker = start()
+    worker.communicate(timeout=PATIENCE_SECONDS)
+    assert worker.returncode == 75
+    assert not (home.root / "memory.broken.db").exists()
+    start()
+
+    wait_for(lambda: status(home))
+    assert (home.root / "memory.broken.db").exists()
+
+
 def test_a_task_that_does_not_end_in_time_is_left_behind_and_stays_due(start: Start, settings: Settings) -> None:
     home = settings.places
     write_session(settings)

@@ -14,13 +14,14 @@ import pytest
 import transcript_lines
 
 from engram.clock import FixedClock
+from engram.models.damage_note import is_damage_noted
 from engram.models.sessions import pause, resume
 from engram.models.store import Store, open_store
 from engram.models.work import list_stages
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher import watch
-from engram.watcher.watch import Watcher
+from engram.watcher.watch import EXIT_AGAIN, Watcher
 
 NOW_MS = 1_780_000_000_000
 
@@ -298,3 +299,15 @@ def test_what_tools_write_below_a_session_is_never_read(desk: Desk, place: str) 
     assert [result.skipped for result in results] == ["not a transcript"]
     assert desk.turns() == 1
     assert desk.store.value("SELECT count(*) FROM said WHERE text LIKE '%without asking%'") == 0
+
+
+@pytest.mark.parametrize("state", ["'{'", "'[]'", "CAST(x'61e28261' AS TEXT)"])
+def test_damage_of_what_the_reader_kept_is_told_to_the_worker(desk: Desk, state: str) -> None:
+    desk.watcher.hint(desk.talk("s1", 5))
+    desk.watcher.step()
+    desk.store.run(f"UPDATE transcript SET reader_state = {state}")
+    desk.watcher.hint(desk.talk("s1", 2))
+
+    assert desk.watcher.run() == EXIT_AGAIN
+
+    assert is_damage_noted(desk.store)
