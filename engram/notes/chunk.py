@@ -15,7 +15,6 @@ _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*")
 _SECTION_MARK = re.compile(r"<!-- (?:session|saved|found) .*-->")
 _FENCE = re.compile(r"\s*(```|~~~)")
 #: What Engram writes below the heading of a section; it says whose the section is and is nothing to search for.
-_SECTION_MARK = re.compile(r"<!-- (?:session|saved|found) .*-->")
 
 
 def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = ()) -> list[NoteChunk]:
