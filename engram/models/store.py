@@ -82,14 +82,16 @@ class Store:
         finish_replacement(self.path)
         if is_no_file(self.path):
             raise BrokenDatabase(f"{self.path} is no regular file")
+        identity = _file_identity(self.path)
         if _is_foreign_file(self.path):
-            self._refuse_foreign()
+            self._refuse_foreign(identity)
         if not os.path.lexists(self.path):
             with locked_folder(self.path.parent):
                 self._make_private()
+        identity = _file_identity(self.path)
         with self._mapped_errors():
             self._connect()
-            self._check_owner()
+            self._check_owner(identity)
             migrate(self._database)
         if self.value("SELECT 1 FROM meta WHERE key = ?", (TOMBSTONES_DUE,)):
             self._delete_forgotten()
@@ -103,8 +105,8 @@ class Store:
             apply_tombstones(self)
             self.run("DELETE FROM meta WHERE key = ?", (TOMBSTONES_DUE,))
 
-    def _refuse_foreign(self) -> None:
-        """Raise what a database without Engram's mark is.
+    def _refuse_foreign(self, identity: tuple[int, int] | None) -> None:
+        """Raise what a database without Engram's mark is; ``identity`` is that of the file that lacks it.
 
         Raises:
             BrokenDatabase: it has Engram's tables, so its header is damaged.
@@ -113,11 +115,11 @@ class Store:
         try:
             is_own = has_own_tables(self.path, self.driver)
         except BrokenDatabase:
-            if _is_foreign_file(self.path):
+            if _file_identity(self.path) == identity:
                 raise
             is_own = False
         # Another process may have set it aside meanwhile: what lies there now is another file.
-        if is_own and _is_foreign_file(self.path):
+        if is_own and _file_identity(self.path) == identity:
             raise BrokenDatabase(f"{self.path} is damaged: its header lacks Engram's mark")
         raise ForeignDatabase(f"{self.path} is a database of another program")
 
@@ -147,12 +149,12 @@ class Store:
         with self._mapped_errors():
             self._database.connection()
 
-    def _check_owner(self) -> None:
+    def _check_owner(self, identity: tuple[int, int] | None) -> None:
         # In this order: another process may be making the tables just now, and sets the id in the same transaction.
         tables = int(self._database.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()[0])
         application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
         if application != APPLICATION_ID and tables:
-            self._refuse_foreign()
+            self._refuse_foreign(identity)
 
     def close(self) -> None:
         """Close this thread's connection."""
@@ -327,6 +329,15 @@ def is_no_file(path: Path) -> bool:
 def has_own_tables(path: Path, driver: str) -> bool:
     """True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase: it cannot be read."""
     return table_names(path, driver) >= OWN_TABLES
+
+
+def _file_identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of the file that lies there now; None where there is none."""
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def _is_foreign_file(path: Path) -> bool:
