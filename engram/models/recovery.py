@@ -90,9 +90,10 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover source=%s part=tombstones reason=%s", path.name, error)
         try:
-            carried, unreadable = _carry_memories(store, source)
+            carried, unreadable = _carry_memories(store, source, sources[number + 1 :])
             memories += carried
             unread |= unreadable
+            is_complete = is_complete and (number > 0 or _is_whole(source))
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover source=%s part=memories reason=%s", path.name, error)
             is_complete = is_complete and number > 0
@@ -116,19 +117,46 @@ def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
     return added
 
 
-def _carry_memories(store: Store, source: Store) -> tuple[int, set[str]]:
+def _is_whole(source: Store) -> bool:
+    """True where SQLite finds the memories sound: a page in the place of another one hides rows, and none fails."""
+    return all(source.value(f"PRAGMA integrity_check({table})") == "ok" for table in ("episode", "history"))
+
+
+def _carry_memories(store: Store, source: Store, older: Sequence[Path]) -> tuple[int, set[str]]:
     """Carry over memories kept by hand; returns how many, and the ids (or row ids) of those that cannot be read."""
     memories = 0
     unread: set[str] = set()
+    sound = _memories_of(store, older)
     for row_id, name in _rows_by_hand(source).items():
         try:
-            memories += sum(
-                _carry(store, source, one) for one in episodes.select_episodes(source, "e.id = ?", (row_id,))
-            )
+            for memory in episodes.select_episodes(source, "e.id = ?", (row_id,)):
+                copy = sound.get((memory.episode_id, memory.revision))
+                if copy is not None and not _says_the_same(copy, memory):
+                    continue  # its words are damaged; the older source brings them
+                memories += _carry(store, source, memory)
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover row=%s reason=%s", row_id, error)
             unread.add(name)
     return memories, unread
+
+
+def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Episode]:
+    """(id, revision) → each memory kept by hand that can be read in some databases."""
+    memories: dict[tuple[str, int], Episode] = {}
+    for path in paths:
+        source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
+        try:
+            for memory in episodes.select_episodes(source, _BY_HAND):
+                memories.setdefault((memory.episode_id, memory.revision), memory)
+        except (EngramError, *_UNREADABLE) as error:
+            logger.warning("action=recover source=%s part=comparison reason=%s", path.name, error)
+        finally:
+            source.close()
+    return memories
+
+
+def _says_the_same(first: Episode, second: Episode) -> bool:
+    return (first.kind, first.summary, first.content) == (second.kind, second.summary, second.content)
 
 
 def _rows_by_hand(source: Store) -> dict[int, str]:

@@ -202,6 +202,38 @@ def test_damage_met_while_it_runs_is_told_as_such_and_the_connection_is_dropped(
             store.rows("SELECT * FROM said")
 
 
+def test_words_that_were_damaged_come_back_from_the_backup(settings: Settings) -> None:
+    fill(settings)
+    path = settings.places.memory_db
+    data = path.read_bytes().replace(b"Saved before the backup", b"Saved befoRe the backup")
+    path.write_bytes(data[:68] + b"\x12\x34\x56\x78" + data[72:])
+
+    store = open_or_set_aside(settings.places, settings)
+
+    summaries = {memory.summary for memory in episodes.all_episodes(store)}
+    assert {"Saved before the backup", "Saved since the backup"} <= summaries
+    assert "Saved befoRe the backup" not in summaries
+    store.close()
+
+
+def test_rows_that_a_misplaced_page_hides_are_reported_as_perhaps_missing(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        store.run("PRAGMA writable_schema = 1")
+        store.run(
+            "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'injection') "
+            "WHERE name = 'episode'"
+        )
+        store.checkpoint("TRUNCATE")
+
+    store = open_or_set_aside(settings.places, settings)
+
+    assert "Saved before the backup" in {memory.summary for memory in episodes.all_episodes(store)}
+    (said,) = [stage.last_error for stage in list_stages(store) if stage.name == "memory"]
+    assert "could not be read to its end" in said
+    store.close()
+
+
 def test_a_memory_that_proves_sound_is_not_suspected_any_longer(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:

@@ -1,6 +1,6 @@
 """Whatever writes is killed: nothing that was kept is lost or doubled, and nothing that was forgotten comes back.
 
-The fast tier kills 60 processes with each driver, the full tier 1,000 in all.
+The fast tier kills 30 processes with each driver, the full tier 1,000 in all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engram import failpoint
 UPKEEP = Path(__file__).parent / "upkeep.py"
 #: (driver, seed, kills, longest time in seconds).
 TIERS = [
-    pytest.param((driver, 1, 60, 500), id=driver, marks=pytest.mark.timeout(600)) for driver in ("cysqlite", "sqlite3")
+    pytest.param((driver, 1, 30, 500), id=driver, marks=pytest.mark.timeout(600)) for driver in ("cysqlite", "sqlite3")
 ] + [
     pytest.param((driver, 2026, 500, 1700), id=f"{driver}-full", marks=[pytest.mark.soak, pytest.mark.timeout(1800)])
     for driver in ("cysqlite", "sqlite3")
