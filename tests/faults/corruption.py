@@ -203,6 +203,8 @@ class Trials:
             kind == "cut log" or (kind == "log" and missing == 1)
         ):
             self.counts[f"{kind}: as far as it went"] += 1
+        elif kind == "bits" and set(report["missing"]) <= set(report["changed"]):
+            self.counts[f"{kind}: a letter changed in what no backup has"] += 1
         elif report["lost"] >= missing or "could not be read to its end" in said or "write-ahead log" in said:
             self.counts[f"{kind}: reported"] += 1
         else:
@@ -293,14 +295,25 @@ def look_inside(store: Store, settings: Settings) -> dict[str, Any]:
     contents = [memory.content for memory in episodes.all_episodes(store)]
     said = "; ".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
     lost = [int(word) for word, after in zip(said.split(), said.split()[1:], strict=False) if after == "memories"]
+    missing = [number for number in range(SAVED) if saved_text(number) not in contents]
     return {
-        "missing": [number for number in range(SAVED) if saved_text(number) not in contents],
+        "missing": missing,
+        # Saved since the backup: SQLite and Engram cannot tell a letter that became another one.
+        "changed": [
+            number
+            for number in missing
+            if number >= SAVED // 2 and any(_is_nearly(text, saved_text(number)) for text in contents)
+        ],
         "turns": store.value("SELECT count(*) FROM turn"),
         "forgotten": any("forgotten walnut" in text for text in contents),
         "said": said,
         "lost": lost[1] if len(lost) > 1 else 0,
         "damage": store.find_damage(),
     }
+
+
+def _is_nearly(text: str, wanted: str) -> bool:
+    return len(text) == len(wanted) and sum(a != b for a, b in zip(text, wanted, strict=True)) <= 2
 
 
 def main(folder: str, seed: str, count: str, driver: str) -> None:
