@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -27,22 +28,32 @@ def find_real_claude() -> str:
     """
     if named := os.environ.get(VARIABLE):
         return named
+    command, reason = _install()
+    if reason:
+        pytest.skip(f"{reason}; {VARIABLE} may name a claude")
+    return command
+
+
+@functools.cache
+def _install() -> tuple[str, str]:
+    """Path of the command, and why it can't be had; tried once a run, since npm may wait long for a network."""
     folder = Path(tempfile.gettempdir()) / f"engram-test-claude-{os.getuid()}"
     command = folder / "node_modules" / ".bin" / "claude"
-    if not command.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            pytest.skip(f"there is no npm to install Claude Code with; {VARIABLE} may name a claude")
-        try:
-            subprocess.run(
-                [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", _PACKAGE],
-                check=True,
-                capture_output=True,
-                timeout=_INSTALL_SECONDS,
-            )
-        except (subprocess.SubprocessError, OSError) as error:
-            pytest.skip(f"Claude Code can't be installed here ({error}); {VARIABLE} may name a claude")
-    return str(command)
+    if command.exists():
+        return str(command), ""
+    npm = shutil.which("npm")
+    if npm is None:
+        return "", "there is no npm to install Claude Code with"
+    try:
+        subprocess.run(
+            [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", _PACKAGE],
+            check=True,
+            capture_output=True,
+            timeout=_INSTALL_SECONDS,
+        )
+    except (subprocess.SubprocessError, OSError) as error:
+        return "", f"Claude Code can't be installed here ({error})"
+    return str(command), ""
 
 
 class StandInServer:
