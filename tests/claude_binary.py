@@ -17,7 +17,8 @@ import pytest
 
 #: Names the binary where it is not to be installed for the tests.
 VARIABLE = "ENGRAM_TEST_CLAUDE"
-_PACKAGE = "@anthropic-ai/claude-code"
+#: The version that these tests were written with; another may ask a server for other things.
+_PACKAGE = "@anthropic-ai/claude-code@2.1.197"
 _INSTALL_SECONDS = 150
 
 
