@@ -46,8 +46,7 @@ class ForgetPlan:
     needed: tuple[NeededEntry, ...]
     #: Memories that come back into force, since the one that replaced them goes.
     restored: tuple[Episode, ...]
-    #: The memory that took up the words of the named one, and what it says without them.
-    host: Episode | None = None
+    #: The memory that took up the words of the named one, as it is without them.
     cut: CutMemory | None = None
 
     def forgotten(self, store: Store) -> Forgotten:
@@ -98,7 +97,6 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
         barred=tuple(barred),
         needed=tuple(needed),
         restored=tuple(restored),
-        host=host,
         cut=cut,
     )
 

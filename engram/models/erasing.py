@@ -10,6 +10,7 @@ from engram.models.episode_changes import change_episode
 from engram.models.episodes import Episode, episodes_by_row, evidence_of
 from engram.models.packed import pack_text
 from engram.models.passages import drop_passages_of_texts
+from engram.models.runs import drop_history
 from engram.models.store import Store
 from engram.models.turns import unpack_facts
 from engram.models.uuids import pack_uuid, unpack_uuid
@@ -98,7 +99,7 @@ def _drop_quotes(store: Store, episode: Episode) -> None:
     """Leave a memory nothing but its summary; its history told more."""
     if episode.content or episode.facts:
         change_episode(store, episode, "erase", "what it quoted was forgotten", content="", facts=())
-        store.run("DELETE FROM history WHERE episode_id = ?", (episode.episode_id,))
+        drop_history(store, episode.episode_id)
 
 
 def _by_turn(store: Store, sources: Collection[str]) -> dict[int, set[str]]:

@@ -80,7 +80,8 @@ def apply_tombstones(store: Store) -> int:
     """Delete everything that the tombstones of an open memory name; returns how much there was.
 
     Call it after tombstones or memories came from elsewhere: a restore, an import, a migration, a file set aside.
-    Also automatic memories under another id that rest on erased words go. What a purge left may stay; what is superseded by a memory that is not there comes back into force.
+    Automatic memories under another id that rest on erased words go too. What a purge left may stay; what is superseded
+    by a memory that is not there comes back into force.
     """
     with store.writing():
         gone = select_episodes(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engram.errors import StoreError
 from engram.models.injections import AT_START
+from engram.models.meta import get_meta
 from engram.models.store import Store
 
 #: Longest wait for the write lock to claim the weekly line, in milliseconds: a hook waits for the answer.
@@ -109,7 +110,7 @@ def _most_used(store: Store, since_ms: int) -> MostUsed | None:
 
 def told_at_ms(store: Store) -> int | None:
     """When the line of the report was last said; None where it never was."""
-    found = store.value("SELECT value FROM meta WHERE key = ?", (_TOLD,))
+    found = get_meta(store, _TOLD)
     return None if found is None else int(found)
 
 

@@ -19,16 +19,15 @@ from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.redaction.display import fence_safe, one_line
+from engram.search.query import MAX_QUERY_CHARS
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 
 #: Most hits that a tool returns.
 LIMIT = 25
-#: Longest query, in characters; the rest is not read.
-QUERY_CHARACTERS = 4000
 #: What an answer says when no worker runs.
 NO_WORKER = "the worker is not running: text search alone; 'engram up' starts it"
-
+#: What ``memory_status`` says when no watcher runs.
 NO_WATCHER = "it is not running: what is said now is not kept; 'engram up' starts it"
 
 
@@ -53,7 +52,7 @@ def _find(
     with access.store() as store:
         view = access.view(store, project)
         request = {
-            "op": operation, "query": query[:QUERY_CHARACTERS], "limit": max(1, min(limit, LIMIT)),
+            "op": operation, "query": query[:MAX_QUERY_CHARS], "limit": max(1, min(limit, LIMIT)),
             "project_id": view.project_id,
         }  # fmt: skip
         answer = access.ask(request)
@@ -135,8 +134,9 @@ def save(
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
         is_open = bool(open_contradictions(store, made.episode_id))
     access.ask({"op": "wake"})
-    replaced = f" It replaces {supersedes}." if supersedes else ""
-    replaced = answers.contradiction_line(supersedes, made.episode_id) if supersedes and is_open else replaced
+    replaced = ""
+    if supersedes:
+        replaced = answers.contradiction_line(supersedes, made.episode_id) if is_open else f" It replaces {supersedes}."
     return f"Saved for {where} — ID: {made.episode_id}.{replaced}"
 
 
