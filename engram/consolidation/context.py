@@ -155,7 +155,7 @@ class Context:
 
 def living(store: Store) -> list[Episode]:
     """Memories that are neither archived nor superseded: the most trusted first, then the oldest."""
-    found = [e for e in episodes.all_episodes(store) if e.status in ("active", "provisional")]
+    found = [e for e in episodes.all_episodes(store) if e.is_in_force]
     return sorted(
         found, key=lambda e: (not e.is_pinned, e.source != "manual", e.importance != "high", e.created_at_ms, e.id)
     )

@@ -10,14 +10,13 @@ from engram.consolidation.context import Context
 from engram.consolidation.truth import words_of
 from engram.errors import ExtractionError
 from engram.models import episode_changes, runs
-from engram.models.contradictions import note_contradiction
+from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episodes import Episode
 
 logger = logging.getLogger(__name__)
 
 #: Telling words that two memories share at least, for one to say anything of the other.
 MIN_SHARED_WORDS = 2
-_REASONS = {"corrects": "corrects it", "supersedes": "says how it is now", "resolves": "says how it was resolved"}
 
 
 class Related(Protocol):
@@ -68,13 +67,18 @@ def reconcile(context: Context) -> None:
 
 def _apply(context: Context, relation: Related) -> None:
     older, newer = relation.older, relation.newer
-    if _said_at(newer) < _said_at(older) or not _is_about_the_same(newer, older) or older.suspect or newer.suspect:
+    if (
+        newer.holds_from_ms < older.holds_from_ms
+        or not _is_about_the_same(newer, older)
+        or older.suspect
+        or newer.suspect
+    ):
         return
     if relation.action == "same":
         _archive_repeated(context, older, newer)
         return
-    reason = _REASONS[relation.action]
-    if older.is_pinned or older.source == "manual" or (older.voice == "user" and newer.voice != "user"):
+    reason = ENDING_REASONS[relation.action]
+    if _is_settled(older, newer):
         with context.store.writing():
             if context.current(older, newer) is not None:
                 note_contradiction(context.store, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
@@ -92,15 +96,14 @@ def _apply(context: Context, relation: Related) -> None:
             run_id=context.run_id,
             status="superseded",
             superseded_by=newer.episode_id,
-            valid_to_ms=_said_at(newer),
+            valid_to_ms=newer.holds_from_ms,
         )
         context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
 
 
 def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
     """The later one stays and takes up the evidence; the earlier one was the user's own, or is a person's: both stay."""
-    is_settled = older.is_pinned or older.source == "manual" or (older.voice == "user" and newer.voice != "user")
-    if is_settled or context.is_undone("archive", older):
+    if _is_settled(older, newer) or context.is_undone("archive", older):
         return
     with context.store.writing():
         if (now := context.current(older, newer)) is None:
@@ -129,8 +132,9 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
         context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
 
 
-def _said_at(episode: Episode) -> int:
-    return episode.valid_from_ms or episode.created_at_ms
+def _is_settled(older: Episode, newer: Episode) -> bool:
+    """True where a person kept the earlier one by hand, or said it and not the later one: only they may end it."""
+    return is_kept_by_hand(older) or (older.voice == "user" and newer.voice != "user")
 
 
 def _is_about_the_same(one: Episode, other: Episode) -> bool:

@@ -91,7 +91,7 @@ def _since_ms(context: Context, episode: Episode) -> int:
     session = find_session(context.store, episode.session_id)
     if session is not None and why_not(context.store, session.session_id, context.settings):
         return 0
-    return max(episode.valid_from_ms or episode.created_at_ms, session.last_at_ms if session else 0)
+    return max(episode.holds_from_ms, session.last_at_ms if session else 0)
 
 
 def bound_files(context: Context, episode: Episode, root: str) -> list[str]:

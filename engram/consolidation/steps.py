@@ -72,7 +72,7 @@ def merge_near_duplicates(context: Context) -> None:
 
 
 def _may_merge(older: Episode, newer: Episode) -> bool:
-    is_alive = all(e.status in ("active", "provisional") and not e.suspect and not e.is_pinned for e in (older, newer))
+    is_alive = all(e.is_in_force and not e.suspect and not e.is_pinned for e in (older, newer))
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
     same_voice = older.voice == newer.voice and older.source == newer.source == "auto"
     if not (is_alive and same_place and same_voice and older.kind in _MERGED_KINDS):

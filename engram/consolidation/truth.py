@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 #: Kinds that can be outdated by a later statement; facts only where a person said or saved both.
 _CHANGING = ("decision", "preference")
-_ALIVE = ("active", "provisional")
 #: Least cosine where the newer one names what it gives up, and that is what the older one chose.
 NAMED_COSINE = 0.40
 #: Least cosine where the newer one only says that something changed.
@@ -178,7 +177,7 @@ def supersede_pairs(
             continue
         found = episodes.episodes_by_row(store, [one, other])
         if len(found) == 2:
-            older, newer = sorted(found.values(), key=lambda e: (e.valid_from_ms or e.created_at_ms, e.id))
+            older, newer = sorted(found.values(), key=lambda e: (e.holds_from_ms, e.id))
             reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
             if reason and contradictions.is_kept_by_hand(older):
                 if is_dry or contradictions.note_contradiction(store, older.episode_id, newer.episode_id, reason):
@@ -197,14 +196,18 @@ def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id
             return False
         episode_changes.change_episode(
             store, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
-            status="superseded", superseded_by=newer.episode_id, valid_to_ms=newer.valid_from_ms or newer.created_at_ms,
+            status="superseded", superseded_by=newer.episode_id, valid_to_ms=newer.holds_from_ms,
         )  # fmt: skip
     return True
 
 
 def _reason(older: Episode, newer: Episode, cosine: float) -> str:
     # A newer one that was itself replaced since still put an end to the older one.
-    living = older.status in _ALIVE and newer.status in (*_ALIVE, "superseded") and not (older.suspect or newer.suspect)
+    living = (
+        older.is_in_force
+        and (newer.is_in_force or newer.status == "superseded")
+        and not (older.suspect or newer.suspect)
+    )
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
-    is_later = (newer.valid_from_ms or newer.created_at_ms) > (older.valid_from_ms or older.created_at_ms)
+    is_later = newer.holds_from_ms > older.holds_from_ms
     return why_outdated(newer, older, cosine) if living and same_place and is_later else ""

@@ -6,21 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
-from engram.models.contradictions import note_contradiction
+from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import Episode, Evidence, find_episode, may_stand_for
 from engram.models.marks import undone
 from engram.models.runs import add_run, add_seen_evidence, close_run
 from engram.models.store import Store
-
-_IN_FORCE = ("active", "provisional")
-#: Why the older memory no longer holds, by action; the newer one's id stands before it.
-_REASONS = {
-    "supersedes": "says how it is now",
-    "corrects": "corrects it",
-    "resolves": "says how it was resolved",
-    "retracts": "taken back",
-}
 
 
 @dataclass(slots=True)
@@ -78,11 +69,7 @@ def apply_actions(
 def _is_reachable(older: Episode, candidate: Candidate, project_id: int | None) -> bool:
     """Whether a candidate may say anything of a memory."""
     is_ours = older.project_id == project_id or (older.scope == "global" and candidate.rests_on_user)
-    return older.status in _IN_FORCE and is_ours
-
-
-def _is_fixed(episode: Episode) -> bool:
-    return episode.is_pinned or episode.source == "manual"
+    return older.is_in_force and is_ours
 
 
 def _confirm(
@@ -94,7 +81,7 @@ def _confirm(
     applied: Applied,
 ) -> None:
     """It was said again: its evidence grows, and where that was in another session, it is confirmed."""
-    if _is_fixed(older):
+    if is_kept_by_hand(older):
         return
     is_elsewhere = any(entry.session_id != older.session_id for entry in evidence)
     has_grown = add_seen_evidence(store, older, evidence, "said again", run_id)
@@ -126,11 +113,11 @@ def _end(
     """Put the older memory out of force, unless a person has to decide, or decided already."""
     if newer is not None and candidate.action != "retracts" and not may_stand_for(newer, older):
         return
-    since = newer.valid_from_ms or newer.created_at_ms if newer is not None else candidate.said_at_ms
-    if since < (older.valid_from_ms or older.created_at_ms):
+    since = newer.holds_from_ms if newer is not None else candidate.said_at_ms
+    if since < older.holds_from_ms:
         return
     is_users = older.voice == "user" and not candidate.rests_on_user
-    if _is_fixed(older) or is_users:
+    if is_kept_by_hand(older) or is_users:
         if newer is not None and note_contradiction(store, older.episode_id, newer.episode_id, _why(candidate)):
             applied.contradictions += 1
         return
@@ -146,7 +133,7 @@ def _end(
             store,
             older,
             action,
-            f"{newer.episode_id} {_REASONS[candidate.action]}",
+            f"{newer.episode_id} {ENDING_REASONS[candidate.action]}",
             run_id=run_id,
             status="superseded",
             superseded_by=newer.episode_id,
@@ -154,8 +141,8 @@ def _end(
         )
     applied.changed += 1
     by = f" by {newer.episode_id}" if newer is not None and action == "supersede" else ""
-    applied.lines.append(f"{action} {older.episode_id}{by} ({_REASONS[candidate.action]})")
+    applied.lines.append(f"{action} {older.episode_id}{by} ({ENDING_REASONS[candidate.action]})")
 
 
 def _why(candidate: Candidate) -> str:
-    return f"{_REASONS[candidate.action]}: {candidate.summary}"
+    return f"{ENDING_REASONS[candidate.action]}: {candidate.summary}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engram.extraction.candidate import Candidate, Scope
+from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_changes import add_episode, change_episode, replace_evidence
 from engram.models.episode_history import Change, history_of
 from engram.models.episodes import (
@@ -166,7 +167,7 @@ class Keeper:
             return 0
         count = 0
         for episode in episodes_of_turn(self._store, turn.id):
-            if episode.slot is None or episode.slot in slots or episode.status not in ("active", "provisional"):
+            if episode.slot is None or episode.slot in slots or not episode.is_in_force:
                 continue
             if ("archive", episode.episode_id) in undone(self._store):
                 continue
@@ -218,7 +219,7 @@ class Keeper:
 
 def _is_settled(episode: Episode) -> bool:
     """True for a memory that an extractor must leave as it is."""
-    return episode.source == "manual" or episode.is_pinned or bool(episode.superseded_by)
+    return is_kept_by_hand(episode) or bool(episode.superseded_by)
 
 
 def _is_decision(change: Change) -> bool:

@@ -122,7 +122,7 @@ def _with_nearest(ordered: Sequence[Episode], new: Sequence[Episode]) -> list[Ep
     others = [memory for memory in ordered if memory not in new]
     words = [_words(memory) for memory in new]
     shares = {m.id: max((len(_words(m) & those) for those in words), default=0) for m in others}
-    chosen = sorted(others, key=lambda m: (-shares[m.id], -(m.valid_from_ms or m.created_at_ms), m.summary))[:room]
+    chosen = sorted(others, key=lambda m: (-shares[m.id], -m.holds_from_ms, m.summary))[:room]
     kept = {memory.id for memory in (*chosen, *new)}
     return [memory for memory in ordered if memory.id in kept]
 
@@ -134,11 +134,11 @@ def _words(memory: Episode) -> frozenset[str]:
 def in_order(memories: Sequence[Episode]) -> list[Episode]:
     """Memories that may be sent, the oldest first."""
     sendable = [m for m in memories if not is_own(m.summary) and MARKER not in m.summary and not m.suspect]
-    return sorted(sendable, key=lambda m: (m.valid_from_ms or m.created_at_ms, m.summary))
+    return sorted(sendable, key=lambda m: (m.holds_from_ms, m.summary))
 
 
 def _line(short: str, memory: Episode, is_new: bool) -> str:
-    when = moment(memory.valid_from_ms or memory.created_at_ms)
+    when = moment(memory.holds_from_ms)
     return redact(f"[{short}]{' *' if is_new else ''} {when} {memory.kind}: {memory.summary}")
 
 

@@ -15,6 +15,7 @@ from engram.extraction.near import nearest
 from engram.extraction.protocol import ExtractionContext, Extractor, NearMemory
 from engram.failpoint import reach
 from engram.ingest.forgotten import without_entries
+from engram.models.contradictions import is_kept_by_hand
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode, living_episodes
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
@@ -26,7 +27,6 @@ from engram.models.work import Work, find_work, finish, note_success
 from engram.settings import Settings
 from engram.transcripts.record import Turn
 
-_IN_FORCE = ("active", "provisional")
 #: Turns of one transaction; bounds memory and how long the write lock is held.
 BATCH_TURNS = 60
 #: Stands for no cap.
@@ -240,7 +240,7 @@ class _Step:
     def _context(self, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._episodes_of_others(turns)
-        own = [e for e in others if e.status in _IN_FORCE]
+        own = [e for e in others if e.is_in_force]
         return ExtractionContext(
             project=_name(project) if project else "",
             is_global=session.is_global,
@@ -284,7 +284,7 @@ class _Step:
         saved = [
             episode.summary
             for episode in episodes_of_session(self.store, self.session_id)
-            if episode.source == "manual" and episode.status in ("active", "provisional")
+            if episode.source == "manual" and episode.is_in_force
         ]
         return replace(
             self._context(session, batch.turns),
@@ -339,6 +339,6 @@ def _shown(episode: Episode) -> NearMemory:
         reference=episode.episode_id,
         kind=episode.kind,
         state="in force",
-        at_ms=episode.valid_from_ms or episode.created_at_ms,
-        is_fixed=episode.is_pinned or episode.source == "manual",
+        at_ms=episode.holds_from_ms,
+        is_fixed=is_kept_by_hand(episode),
     )

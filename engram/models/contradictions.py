@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from engram.models.episodes import Episode
 from engram.models.store import Store
 
+#: Why the older of two memories no longer holds, by what is said of the newer one.
+ENDING_REASONS = {
+    "supersedes": "says how it is now",
+    "corrects": "corrects it",
+    "resolves": "says how it was resolved",
+    "retracts": "taken back",
+}
 #: Both memories must be in force, or there is nothing to decide.
 _BOTH_IN_FORCE = (
     "EXISTS (SELECT 1 FROM episode e WHERE e.episode_id = c.older_id AND e.status IN ('active', 'provisional')) "

@@ -10,14 +10,12 @@ from typing import Any
 
 from engram.models.episode_history import add_history, snapshot
 from engram.models.episode_index import index_episode, unindex_episode
-from engram.models.episodes import Episode, Evidence, evidence_of, find_episode, select_episodes
+from engram.models.episodes import LIVING, Episode, Evidence, evidence_of, find_episode, select_episodes
 from engram.models.packed import pack_text
 from engram.models.store import Store, Value
 from engram.models.tombstones import TombstoneKind, add_tombstones
 from engram.models.uuids import pack_uuid
 
-#: Statuses of memories in force.
-LIVING = ("active", "provisional")
 #: Action in the history of a memory that came back because what had replaced it went.
 RESTORE = "restore"
 
@@ -106,7 +104,7 @@ def change_episode(
         {k: now[k] for k in keys},
         run_id=run_id,
     )
-    if episode.status in LIVING and after.status not in LIVING and not after.superseded_by:
+    if episode.is_in_force and not after.is_in_force and not after.superseded_by:
         restore_predecessors(store, after, "what had replaced it is no longer in force", run_id=run_id)
     return after
 

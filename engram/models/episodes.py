@@ -13,6 +13,9 @@ from engram.models.packed import unpack_text
 from engram.models.store import Store, Value
 from engram.models.uuids import unpack_uuid
 
+#: Statuses of memories in force.
+LIVING = ("active", "provisional")
+
 
 @dataclass(frozen=True, slots=True)
 class Episode:
@@ -73,6 +76,16 @@ class Episode:
     updated_at_ms: int = 0
     #: Row id; 0 where it is not stored yet.
     id: int = 0
+
+    @property
+    def is_in_force(self) -> bool:
+        """True where it was neither archived nor superseded."""
+        return self.status in LIVING
+
+    @property
+    def holds_from_ms(self) -> int:
+        """Since when it holds: since it was said, unless another time was given, in milliseconds since 1970."""
+        return self.valid_from_ms or self.created_at_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def extracted_of_session(store: Store, session_ref: int) -> list[Extracted]:
 def withdraw_memories(store: Store, turn_id: int) -> None:
     """Archive what was extracted from a queued prompt that proved to be no turn of its own. Inside ``writing``."""
     for episode in episodes_of_turn(store, turn_id):
-        is_automatic = episode.source == "auto" and episode.status in ("active", "provisional")
+        is_automatic = episode.source == "auto" and episode.is_in_force
         if is_automatic and not episode.is_pinned and evidence_of(store, episode.id)[0].turn_id == turn_id:
             change_episode(store, episode, "archive", PROMPT_MOVED, status="archived")
 

@@ -152,7 +152,7 @@ def _sections_by_day(store: Store, session: SessionRow) -> dict[str, str]:
 
 
 def _is_current(episode: Episode) -> bool:
-    return episode.status in ("active", "provisional") and not episode.suspect
+    return episode.is_in_force and not episode.suspect
 
 
 def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
