@@ -338,6 +338,15 @@ def test_tasks_show_finds_the_failure_that_the_worker_logged(
     assert "IndexError" in shown["log"]
 
 
+def test_tasks_show_finds_a_failure_of_up_once(run: Run, run_json: RunJson, home: Home) -> None:
+    model = ("--set", "extractor=claude", "--set", "claude_command=/bin/false")
+    run(*model, "up", "--once", "--json")
+
+    task = run_json("tasks", "list")["tasks"][0]
+
+    assert task["error"] in run_json("tasks", "show", task["id"])["log"]
+
+
 def test_tasks_shows_what_the_queue_holds(run_json: RunJson, home: Home) -> None:
     from engram.tasks.flush import flush
     from engram.tasks.queue import huey
