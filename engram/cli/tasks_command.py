@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from engram.cli.options import TimeSpan, json_option
+from engram.cli.options import FOREVER_MS, TimeSpan, json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, when
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
 from engram.errors import EngramError, NotFound
@@ -17,9 +17,6 @@ from engram.models.sessions import resume as resume_scope
 from engram.models.store import Store
 from engram.models.work import TASKS_SCOPE, Work, WorkState
 from engram.tasks.edge import failure_mark
-
-#: "Until I say otherwise": the year 9999, in milliseconds since 1970.
-_FOREVER_MS = 253_370_764_800_000
 
 
 @click.group("tasks", invoke_without_command=True)
@@ -138,7 +135,7 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
     Example: engram tasks pause --for 1h
     """
     with workspace.store() as store:
-        until_ms = _FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
+        until_ms = FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
         pause_scope(store, TASKS_SCOPE, until_ms)
     if as_json:
         print_json({"paused": True, "until": iso(until_ms) if seconds is not None else None})
