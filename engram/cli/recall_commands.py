@@ -8,9 +8,9 @@ from engram.cli.options import Command, json_option, project_option
 from engram.cli.output import iso, one_line, print_json, safe, say
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import BadRequest
-from engram.recollection.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 from engram.search.hits import PublicHit
-from engram.search.query import MAX_HITS
+from engram.search.question.query import MAX_HITS
+from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 
 #: Characters of a hit that a person is shown.
 _SHOWN_CHARACTERS = 600
@@ -72,6 +72,7 @@ def _run(
 ) -> None:
     if not query.strip():
         raise BadRequest("the question is empty: say what to look for in a few words")
+
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         request = RecallRequest(

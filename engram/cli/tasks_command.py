@@ -16,7 +16,7 @@ from engram.models.sessions import pause as pause_scope
 from engram.models.sessions import resume as resume_scope
 from engram.models.store import Store
 from engram.models.work import TASKS_SCOPE, Work, WorkState
-from engram.tasks.edge import failure_mark
+from engram.tasks.boundary import failure_mark
 
 
 @click.group("tasks", invoke_without_command=True)

@@ -14,9 +14,9 @@ from engram.extraction.candidate import (
     Voice,
 )
 from engram.extraction.exchange import ARROW
-from engram.extraction.gate import content_words
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
+from engram.extraction.write_filter import content_words
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
 from engram.transcripts.record import Role, Said

@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
 from engram.models.turns import EvidencePlace
-from engram.search.query import Hit
+from engram.search.question.query import Hit
 
 
 @dataclass(frozen=True, slots=True)
