@@ -46,7 +46,7 @@ class StoredEnum(StrEnum):
         A damaged row must cost no other row, so this never raises. Each unknown value is logged once.
         """
         try:
-            return cls(value)
+            return cls(str(value))
         except ValueError:
             _warn_once(cls.__name__, repr(value)[:80])
             return cls.safest()
