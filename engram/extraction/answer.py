@@ -18,7 +18,7 @@ ROLLING_CHARS = 1_000
 MAX_PASSAGES = 2
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
-KindName = Literal["decision", "preference", "fix", "fact", "state", "dead-end"]
+ProposedKind = Literal["decision", "preference", "fix", "fact", "state", "dead-end"]
 
 
 class ProposedMemory(BaseModel):
@@ -26,7 +26,7 @@ class ProposedMemory(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    kind: KindName = "fact"
+    kind: ProposedKind = "fact"
     summary: str = ""
     evidence: list[str]
     action: Action = "new"
@@ -54,7 +54,7 @@ def _strings(**more: Any) -> dict[str, Any]:
 _MEMORY_PROPERTIES: dict[str, Any] = {
     "action": {"type": "string", "enum": list(get_args(Action))},
     "target": {"type": ["string", "null"]},
-    "kind": {"type": "string", "enum": list(get_args(KindName))},
+    "kind": {"type": "string", "enum": list(get_args(ProposedKind))},
     "summary": {"type": "string"},
     "passages": _strings(),
     "entities": _strings(),

@@ -163,7 +163,7 @@ def _needed(
             one
             for one in episodes_resting_on_source(store, source)
             if one.id not in going
-            and (one.is_in_force or one.id in restored)
+            and (one.is_current or one.id in restored)
             and not (host is not None and one.id == host.id and source in from_target)
         ]
         if needed_by:
@@ -177,7 +177,7 @@ def _needed(
 def _host_of(store: Store, target: Episode) -> Episode | None:
     """The memory in force that took up the words of ``target``."""
     host = episodes.find_episode(store, target.superseded_by) if target.superseded_by else None
-    return None if host is None or target.status != "archived" or not host.is_in_force else host
+    return None if host is None or target.status != "archived" or not host.is_current else host
 
 
 def _without(host: Episode, target: Episode) -> CutMemory | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
+from engram.enums import Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.models import contexts, episode_changes, episode_history, episodes, injections, notes
@@ -115,7 +116,7 @@ def save(
             project_id=place.project.id if place.project else None, session_id=access.session_id,
             supersedes=supersedes, is_pinned=is_pinned, kind=kind or "fact",
         )  # fmt: skip
-        is_own = made.scope == "project" and place.project is not None
+        is_own = made.scope == Scope.PROJECT and place.project is not None
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
         is_open = bool(open_contradictions(store, made.episode_id))
     access.ask({"op": "wake"})
