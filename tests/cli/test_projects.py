@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import Result
+from planting import plant
 
 from engram.models.sessions import list_projects
 from engram.models.store import Store
@@ -75,8 +76,8 @@ def test_a_name_may_be_changed_and_stays_one_projects_alone(filled: Store, run: 
 
 def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
     harbor, lantern = sorted(list_projects(filled), key=lambda one: one.name)
-    filled.run("UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
-    filled.run("UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
+    plant(filled, "UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
+    plant(filled, "UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
 
     advice = [one["advice"] for one in run_json("doctor", code=1)["checks"] if one["name"] == "moved project"]
 
