@@ -38,9 +38,9 @@ CLOSE_SECONDS = 5.0
 #: Texts that are embedded before it is looked again whether anybody waits for them.
 EMBED_AT_ONCE = 4
 #: Texts of one ``embed`` request at most.
-MOST_TEXTS = 256
+MAX_TEXTS = 256
 #: Hits of one answer at most.
-MOST_HITS = 200
+MAX_HITS = 200
 
 
 class RecallServer:
@@ -199,8 +199,8 @@ class RecallServer:
         if embedder is None:
             raise EngramError("the embedding model is not at hand")
         texts = request.get("texts")
-        if not isinstance(texts, list) or len(texts) > MOST_TEXTS or not all(isinstance(t, str) for t in texts):
-            raise BadRequest(f"texts must be a list of at most {MOST_TEXTS} texts")
+        if not isinstance(texts, list) or len(texts) > MAX_TEXTS or not all(isinstance(t, str) for t in texts):
+            raise BadRequest(f"texts must be a list of at most {MAX_TEXTS} texts")
         rows: list[Any] = []
         for start in range(0, len(texts), EMBED_AT_ONCE):
             self._stop_if_unwanted()
@@ -236,7 +236,7 @@ class RecallServer:
             "reason": runtime.embedder.reason if runtime.embedder else "the embedding model is not at hand",
             "index_mb": runtime.index_mb(),
             "is_busy": runtime.is_busy,
-            "waiting": runtime.waiting,
+            "waiting": runtime.queued,
         }
 
     def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,8 +262,8 @@ def _query(request: Mapping[str, Any]) -> Query:
     text, limit, project_id = request.get("query"), request.get("limit", 5), request.get("project_id")
     if not isinstance(text, str):
         raise BadRequest("query must be a text")
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_HITS:
-        raise BadRequest(f"limit must be a number from 1 to {MOST_HITS}")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
+        raise BadRequest(f"limit must be a number from 1 to {MAX_HITS}")
     if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
         raise BadRequest("project_id must be a number")
     if project_id is None and request.get("all_projects") is not True:
