@@ -14,8 +14,8 @@ from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError
 from engram.recollection.searching import NO_PROJECT
-from engram.search.hits import hit_to_json
-from engram.search.question.query import MAX_QUERY_CHARS, Query
+from engram.search.hits import PublicHit
+from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
 from engram.socketpath import bind_at
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
@@ -39,8 +39,6 @@ CLOSE_SECONDS = 5.0
 EMBED_AT_ONCE = 4
 #: Texts of one ``embed`` request at most.
 MAX_TEXTS = 256
-#: Hits of one answer at most.
-MAX_HITS = 200
 
 
 class RecallServer:
@@ -219,11 +217,11 @@ class RecallServer:
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [hit_to_json(hit) for hit in self._runtime.searcher.recall(_query(request))]}
+        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.recall(_query(request))]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [hit_to_json(hit) for hit in self._runtime.searcher.search(_query(request))]}
+        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.search(_query(request))]}
 
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._runtime

@@ -15,11 +15,11 @@ from engram.models.sessions import ensure_project, ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import delete_turn, write_turn
-from engram.search.hits import hit_to_json
+from engram.search.hits import PublicHit
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
-from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
 NOW = 1_767_225_600_000
 
@@ -39,8 +39,8 @@ def add_turn(store: Store, key: str, prompt: str, reply: str, *, project: str = 
         )
         transcript = ensure_transcript(store, Path(f"/t/{project}.jsonl"), session.id)
         said = (
-            Said(f"{key}-u", Role.USER, prompt, line=1, at_ms=at_ms),
-            Said(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
+            TextBlock(f"{key}-u", Role.USER, prompt, line=1, at_ms=at_ms),
+            TextBlock(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
         )
         entries = (EntryRef(f"{key}-u", 0, 1, 1), EntryRef(f"{key}-a", 2, 1, 2))
         turn = Turn(key, session.session_id, Opening.PROMPT, said, entries=entries, started_at_ms=at_ms, is_closed=True)
@@ -183,5 +183,5 @@ def test_what_is_found_about_a_thing_that_nobody_ever_named_is_marked_as_doubtfu
 
     assert not near[0].is_doubtful
     assert far[0].is_doubtful
-    assert hit_to_json(far[0])["doubtful"]
-    assert "doubtful" not in hit_to_json(near[0])
+    assert PublicHit.of(far[0]).to_json()["doubtful"]
+    assert not PublicHit.of(near[0]).to_json()["doubtful"]
