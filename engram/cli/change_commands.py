@@ -46,8 +46,8 @@ def edit(
             workspace.redactor(),
             summary=summary,
             content=content,
-            importance=importance,
-            scope=scope,
+            importance=None if importance is None else Importance(importance),
+            scope=None if scope is None else Scope(scope),
         )
         _report(store, changed, as_json, f"Changed {episode_id}.")
     wake_worker(workspace)

@@ -134,7 +134,7 @@ def wording_of(proposed: ProposedWording, episode: Episode) -> Wording | None:
         return None
     if _orders(summary, episode) and not _orders(episode.summary, episode):
         return None
-    kind = Kind(proposed.kind)
+    kind: Kind = proposed.kind
     if kind is Kind.PREFERENCE and episode.voice != Voice.USER:
         # Only what the user said is a wish of theirs.
         kind = episode.kind if episode.kind in get_args(ProposedKind) else Kind.FACT
@@ -175,7 +175,7 @@ def _told(episode: Episode) -> str:
 def _proposed(raw: Any) -> ProposedWording | None:
     if not isinstance(raw, dict):
         return None
-    filled = {"kind": "fact", "entities": [], **raw}
+    filled = {"kind": Kind.FACT, "entities": [], **raw}
     try:
         return ProposedWording.model_validate({name: filled.get(name) for name in ProposedWording.model_fields})
     except (ValidationError, RecursionError):

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from engram.enums import Importance, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.models import episode_changes, episodes
 from engram.models.contradictions import is_persons_own, note_contradiction
@@ -13,11 +14,12 @@ from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import find_session
 from engram.models.store import Store
+from engram.models.transaction import Tx
 
 #: Longest content that is saved, in characters.
 CONTENT_LIMIT = 20_000
 #: What a saved memory may be.
-KINDS = ("decision", "preference", "fix", "fact", "dead-end")
+SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
 Redact = Callable[[str], str]
 
@@ -27,15 +29,15 @@ def save_memory(
     content: str,
     redact: Redact,
     *,
-    scope: str = "project",
-    importance: str = "normal",
+    scope: Scope = Scope.PROJECT,
+    importance: Importance = Importance.NORMAL,
     project_id: int | None = None,
     session_id: str = "",
     supersedes: str | None = None,
     is_pinned: bool = False,
-    voice: str = "agent",
+    voice: Voice = Voice.AGENT,
     summary: str | None = None,
-    kind: str = "fact",
+    kind: Kind = Kind.FACT,
 ) -> Episode:
     """Keep a text as a memory, as it is but for secrets.
 
@@ -49,20 +51,16 @@ def save_memory(
             replaces nothing that a person pinned or saved: a contradiction is noted instead. What it replaced is
             logged as a run, which can be undone.
         voice: ``user`` or ``agent``: who saved it.
-        kind: one of ``KINDS``.
+        kind: one of ``SAVED_KINDS``.
 
     Raises:
         BadRequest: a value cannot be used.
         NotFound: ``supersedes`` names no memory.
     """
-    if scope not in ("project", "global"):
-        raise BadRequest(f"scope {scope!r} must be project or global")
-    if importance not in ("normal", "high"):
-        raise BadRequest(f"importance {importance!r} must be normal or high")
-    if kind not in KINDS:
-        raise BadRequest(f"kind {kind!r} must be one of {', '.join(KINDS)}")
+    if kind not in SAVED_KINDS:
+        raise BadRequest(f"a saved memory can't be of kind {kind}; choose one of {', '.join(SAVED_KINDS)}")
     text = clean_content(content, redact)
-    if scope == "project" and project_id is None:
+    if scope == Scope.PROJECT and project_id is None:
         raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
     made = Episode(
         episode_id=episodes.new_episode_id(),
@@ -73,7 +71,7 @@ def save_memory(
         project_id=project_id,
         scope=scope,
         importance=importance,
-        source="manual",
+        source=Source.MANUAL,
         voice=voice,
         confidence=1.0,
         quality=1.0,
@@ -81,39 +79,39 @@ def save_memory(
         extractor="manual",
         valid_from_ms=store.now_ms(),
     )
-    with store.writing():
+    with store.transaction() as tx:
         old = None if supersedes is None else require_episode(store, supersedes)
         # Where the session's transcript was not read yet, this says who saved it: that session need not be reminded.
         said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
         if old is None:
-            return episode_changes.add_episode(store, made, said_in, action="save")
+            return episode_changes.add_episode(tx, made, said_in, action="save")
         if not episodes.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} would be missed where the new memory is not seen: save it with scope global, or "
                 "without supersedes"
             )
-        made, _ = replace_memory(store, old, made, said_in, action="save", reason="replaced by hand")
+        made, _ = replace_memory(tx, old, made, said_in, action="save", reason="replaced by hand")
         return made
 
 
 def replace_memory(
-    store: Store, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, action: str, reason: str
+    tx: Tx, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, action: str, reason: str
 ) -> tuple[Episode, int]:
-    """Store a new memory in the place of an old one; returns it and the number of a contradiction. Inside ``writing``.
+    """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
     What a person pinned or saved is replaced by a person's memory alone. Where an agent's is to replace it, the new one
     is kept as provisional beside it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
     """
-    run_id = add_run(store, "save")
-    if is_persons_own(old) and new.voice != "user":
-        new = dataclasses.replace(new, status="provisional", is_pinned=False)
-        made = episode_changes.add_episode(store, new, evidence, action=action, reason=reason, run_id=run_id)
-        number = note_contradiction(store, old.episode_id, made.episode_id, reason)
-        close_run(store, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
+    run_id = add_run(tx, "save")
+    if is_persons_own(old) and new.voice != Voice.USER:
+        new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
+        made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
+        number = note_contradiction(tx, old.episode_id, made.episode_id, reason)
+        close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
         return made, number
-    made = episode_changes.add_episode(store, new, evidence, action=action, reason=reason, run_id=run_id)
-    supersede(store, old, made, reason, run_id=run_id)
-    close_run(store, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
+    made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
+    supersede(tx, old, made, reason, run_id=run_id)
+    close_run(tx, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
     return made, 0
 
 
@@ -125,17 +123,17 @@ def clean_content(text: str, redact: Redact) -> str:
     return clean
 
 
-def supersede(store: Store, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:
-    """Mark ``old`` as replaced by ``new`` from now on. Inside ``writing``."""
+def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:
+    """Mark ``old`` as replaced by ``new`` from now on."""
     return episode_changes.change_episode(
-        store, old, "supersede", reason, run_id=run_id,
-        status="superseded", superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or store.now_ms(),
+        tx, old, "supersede", reason, run_id=run_id,
+        status=Status.SUPERSEDED, superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or tx.now_ms(),
     )  # fmt: skip
 
 
 def edit_memory(
     store: Store, episode_id: str, redact: Redact, *, summary: str | None = None, content: str | None = None,
-    importance: str | None = None, scope: str | None = None,
+    importance: Importance | None = None, scope: Scope | None = None,
 ) -> Episode:  # fmt: skip
     """Change a memory's words, importance or scope; history keeps what it was.
 
@@ -143,8 +141,6 @@ def edit_memory(
         NotFound: there is no such memory.
         BadRequest: nothing to change, or a value cannot be used.
     """
-    if importance not in (None, "normal", "high") or scope not in (None, "project", "global"):
-        raise BadRequest("importance is normal or high, scope is project or global")
     changes: dict[str, Any] = {
         "summary": None if summary is None else redact(summary).strip()[:MAX_SUMMARY_CHARACTERS],
         "content": None if content is None else redact(content).strip()[:CONTENT_LIMIT],
@@ -154,27 +150,27 @@ def edit_memory(
     changes = {name: value for name, value in changes.items() if value is not None}
     if not changes or changes.get("summary") == "":
         raise BadRequest("say what to change: a summary, a content, an importance or a scope")
-    with store.writing():
+    with store.transaction() as tx:
         found = require_episode(store, episode_id)
-        if changes.get("scope") == "project" and found.project_id is None:
+        if changes.get("scope") == Scope.PROJECT and found.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
-        return episode_changes.change_episode(store, found, "edit", "by hand", **changes)
+        return episode_changes.change_episode(tx, found, "edit", "by hand", **changes)
 
 
 def pin_memory(store: Store, episode_id: str, *, is_pinned: bool = True) -> Episode:
     """Pin a memory (it never ages and heads every briefing), or unpin it."""
-    with store.writing():
+    with store.transaction() as tx:
         found = require_episode(store, episode_id)
         return episode_changes.change_episode(
-            store, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned
+            tx, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned
         )
 
 
 def lower_memory(store: Store, episode_id: str) -> Episode:
     """Say that a memory is bad: it is never injected again and sinks in every answer; nothing is deleted."""
-    with store.writing():
+    with store.transaction() as tx:
         found = require_episode(store, episode_id)
-        return episode_changes.change_episode(store, found, "bad", "by hand", is_lowered=True)
+        return episode_changes.change_episode(tx, found, "bad", "by hand", is_lowered=True)
 
 
 def require_episode(store: Store, episode_id: str) -> Episode:

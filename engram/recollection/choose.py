@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from engram.enums import Importance, Scope, Status
+from engram.enums import Importance, Scope, Status, Voice
 from engram.models.episodes import Episode
 from engram.recollection.prompt_filter import telling_words
 from engram.recollection.relevance import Answer, Support, relevance
@@ -37,9 +37,9 @@ class Bite:
     #: One line; shortened when it is rendered.
     text: str
     created_at_ms: int
-    importance: str
+    importance: Importance
     #: user, assistant or agent.
-    voice: str
+    voice: Voice
     relevance: float
     #: Uuids of the entries that the memory rests on.
     evidence: tuple[str, ...]
