@@ -33,8 +33,8 @@ from engram.paths import Home
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
-from engram.tasks.recall_server import RecallServer
 from engram.tasks.runtime import Runtime
+from engram.worker.server import RecallServer
 from engram_hooks.block import link_interpreter, settings_block
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file"

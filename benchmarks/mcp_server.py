@@ -28,8 +28,8 @@ from mcp.client.stdio import stdio_client
 from engram.models import episode_changes, episodes, sessions
 from engram.models.episodes import Episode
 from engram.models.store import open_store
-from engram.recollection.client import ask_worker
 from engram.settings import Settings
+from engram.worker.client import ask_worker
 
 WORDS = (
     "cache queue worker parser index token lock retry socket schema branch commit review deploy timeout release flag "

@@ -34,8 +34,8 @@ from engram.models.store import Store, open_store
 from engram.models.vectors import missing_vectors, put_vectors
 from engram.models.work import due_work
 from engram.paths import Home
-from engram.recollection.client import ask_worker
 from engram.transcripts.project import identify_project
+from engram.worker.client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: What is aimed at, in MB (10^6 bytes).

@@ -27,12 +27,12 @@ from engram.models.episodes import Episode, new_episode_id
 from engram.models.sessions import ensure_project
 from engram.models.store import Store, open_store
 from engram.paths import Home
-from engram.recollection.client import ask_worker
-from engram.search.embed import embed_missing
-from engram.search.query import Query
+from engram.search.question.query import Query
 from engram.search.service import Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import load
 from engram.transcripts.project import identify_project
+from engram.worker.client import ask_worker
 
 #: Seconds to wait for one recollection file before the prompt counts as unanswered.
 ANSWER_SECONDS = 3.0
@@ -192,7 +192,7 @@ def run_part(part: str) -> int:
         from engram.watcher.watch import run_watcher
 
         return run_watcher(settings)
-    from engram.tasks.worker import run_worker
+    from engram.worker.main import run_worker
 
     return run_worker(settings)
 

@@ -13,17 +13,38 @@ REPO = Path(__file__).resolve().parent.parent
 
 #: Package or module → its floor.
 FLOORS = {
-    "engram.errors": 0, "engram.paths": 0, "engram.clock": 0, "engram.atomic": 0, "engram.failpoint": 0,
-    "engram.socketpath": 0, "engram.causes": 0,
-    "engram.settings": 1, "engram.log": 1, "engram.config_file": 2,
-    "engram.transcripts": 2, "engram.redaction": 2, "engram.embedding": 2,
+    "engram.errors": 0,
+    "engram.paths": 0,
+    "engram.clock": 0,
+    "engram.atomic": 0,
+    "engram.failpoint": 0,
+    "engram.socketpath": 0,
+    "engram.causes": 0,
+    "engram.process_lock": 0,
+    "engram.settings": 1,
+    "engram.log": 1,
+    "engram.text": 1,
+    "engram.config_file": 2,
+    "engram.transcripts": 2,
+    "engram.redaction": 2,
+    "engram.embedding": 2,
     "engram.models": 3,
-    "engram.ingest": 4, "engram.search": 4, "engram.notes": 4, "engram.reports": 4,
-    "engram.extraction": 5, "engram.recollection": 5, "engram.consolidation": 5,
-    "engram.tasks": 6,
-    "engram.watcher": 7, "engram_mcp": 7, "engram_hooks": 7,
-    "engram.cli": 8,
-}  # fmt: skip
+    "engram.ingest": 4,
+    "engram.search": 4,
+    "engram.notes": 4,
+    "engram.reports": 4,
+    "engram.extraction": 5,
+    "engram.memories": 6,
+    "engram.recollection": 7,
+    "engram.consolidation": 7,
+    "engram.bench": 7,
+    "engram.tasks": 8,
+    "engram.worker": 9,
+    "engram.watcher": 10,
+    "engram_mcp": 10,
+    "engram_hooks": 10,
+    "engram.cli": 11,
+}
 
 #: Library → packages that are its home.
 HOMES = {
@@ -43,7 +64,7 @@ HOMES = {
     "onnxruntime": {"engram.embedding"},
     "tokenizers": {"engram.embedding"},
     "tomlkit": {"engram.config_file"},
-    "numpy": {"engram.embedding", "engram.search"},
+    "numpy": {"engram.embedding", "engram.search", "engram.bench"},
 }
 
 #: Libraries that stand in one module alone.

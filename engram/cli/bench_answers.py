@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from engram.bench.datasets import read_code_questions
+from engram.bench.memories import embed_all
 from engram.cli.bench_homes import Homes, open_homes
 from engram.cli.bench_prompts import as_one_project, inject_for, read_prompts
 from engram.cli.workspace import Workspace
@@ -26,8 +28,6 @@ from engram.models.episodes import all_episodes, evidence_of
 from engram.models.runs import add_run
 from engram.models.sessions import SessionRow, list_sessions
 from engram.models.store import Store, open_store
-from engram.search.bench.datasets import read_code_questions
-from engram.search.bench.memories import embed_all
 from engram.search.service import Searcher
 from engram.settings import Settings
 

@@ -54,9 +54,9 @@ def locomo(
 
     Example: engram bench locomo --data locomo10.json --no-model
     """
+    from engram.bench.datasets import read_locomo
     from engram.cli.bench_report import published_rows, report
     from engram.cli.bench_runs import run_chats
-    from engram.search.bench.datasets import read_locomo
 
     runs = run_chats(workspace, read_locomo(data), no_model=no_model, keep=keep, ablation=ablation)
     report("LoCoMo", runs, as_json=as_json, run_file=run_file, more={"published": published_rows(published)})
@@ -73,9 +73,9 @@ def longmemeval(
 
     Example: engram bench longmemeval --data longmemeval_s.json
     """
+    from engram.bench.datasets import read_longmemeval
     from engram.cli.bench_report import report
     from engram.cli.bench_runs import run_chats
-    from engram.search.bench.datasets import read_longmemeval
 
     runs = run_chats(workspace, read_longmemeval(data), no_model=no_model, keep=keep)
     report("LongMemEval", runs, as_json=as_json, run_file=run_file)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engram.bench.memories import embed_all
 from engram.cli.workspace import Workspace
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
@@ -17,7 +18,6 @@ from engram.ingest.service import ingest_all
 from engram.models.sessions import list_sessions
 from engram.models.store import Store, open_store
 from engram.redaction import redact
-from engram.search.bench.memories import embed_all
 from engram.search.service import Searcher
 from engram.settings import Settings
 

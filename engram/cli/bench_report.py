@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from engram.atomic import write_atomic
+from engram.bench.measure import Asked, Summary, summarise
 from engram.cli.output import print_json, print_table
-from engram.search.bench.measure import Asked, Summary, summarise
 
 #: Figures of the table, with their headings.
 _COLUMNS = {

@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
+from engram.bench.baselines import NAME, HundredWords
+from engram.bench.datasets import Chat, Question, read_code_questions
+from engram.bench.measure import Asked, compare
+from engram.bench.memories import ask_all, last_said_ms, write_chat
+from engram.bench.simple import SimpleMethods
 from engram.cli.bench_homes import Homes, open_homes, read_transcripts
 from engram.cli.bench_prompts import inject_all, read_prompts
 from engram.cli.workspace import Workspace
 from engram.models.store import Store
-from engram.search.bench.datasets import Chat, Question, read_code_questions
-from engram.search.bench.hundred import NAME, HundredWords
-from engram.search.bench.measure import Asked, compare
-from engram.search.bench.memories import ask_all, last_said_ms, write_chat
-from engram.search.bench.simple import SimpleMethods
+from engram.search.passages.features import STEP_NAMES
 from engram.search.service import Searcher
-from engram.search.signs import STEP_NAMES
 
 #: What Engram's own run is called.
 OWN = "Engram"

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
+from engram.bench.measure import latency
+from engram.bench.synthetic import MadeUp
 from engram.cli.bench_homes import Homes, open_homes
 from engram.cli.workspace import Workspace
 from engram.models.store import Store
-from engram.search.bench.madeup import MadeUp
-from engram.search.bench.measure import latency
-from engram.search.query import Query
+from engram.search.question.query import Query
 from engram.search.service import Searcher
 
 

@@ -10,8 +10,8 @@ from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.extraction.correcting import correct_memory
-from engram.extraction.saving import edit_memory, lower_memory, pin_memory, require_episode
+from engram.memories.correct import correct_memory
+from engram.memories.save import edit_memory, lower_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
 from engram.models.store import Store
 

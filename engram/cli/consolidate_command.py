@@ -53,8 +53,8 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
 
 
 def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
-    from engram.cli.asking import load_model
-    from engram.search.pairs import similar_pairs
+    from engram.cli.recall_client import load_model
+    from engram.search.vectors.pairs import similar_pairs
     from engram.tasks.runtime import find_model_steps
 
     embedder, _ = load_model(workspace)

@@ -9,7 +9,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.extraction.correcting import keep_both, keep_one
+from engram.memories.correct import keep_both, keep_one
 from engram.models import episodes
 from engram.models.contradictions import Contradiction, open_contradictions
 from engram.models.store import Store

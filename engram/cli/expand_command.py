@@ -10,7 +10,7 @@ from engram.cli.episode_json import episode_to_json, evidence_places, places_to_
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, when
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.extraction.saving import require_episode
+from engram.memories.save import require_episode
 from engram.models import episode_changes, episode_history, episodes, injections
 from engram.models.episodes import Episode
 from engram.models.store import Store

@@ -7,9 +7,9 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import one_line, print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.consolidation.forget import ForgetReport, forget_episode
-from engram.consolidation.forget_plan import ForgetPlan, plan_forget
 from engram.errors import BadRequest
+from engram.memories.forget import ForgetReport, forget_episode
+from engram.memories.forget_plan import ForgetPlan, plan_forget
 from engram.models.store import Store
 
 

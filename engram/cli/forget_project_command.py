@@ -10,8 +10,8 @@ from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.options import json_option
 from engram.cli.output import one_line
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.consolidation.forget_project import ForgottenProject, forget_project
 from engram.ingest.folder import named_project
+from engram.memories.forget_project import ForgottenProject, forget_project
 from engram.models.project_erasing import contents_of_project
 
 

@@ -18,7 +18,7 @@ from engram.ingest.service import IngestResult, ingest_all
 from engram.models import counts
 from engram.models.store import Store
 from engram.redaction import redact
-from engram.transcripts.discover import TranscriptFile, find_transcripts, transcripts_below
+from engram.transcripts.claude_code.discover import TranscriptFile, find_transcripts, transcripts_below
 
 
 @click.command("ingest")

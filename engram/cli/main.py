@@ -24,8 +24,8 @@ from engram.redaction.display import visible
 #: Command → module that holds it, in the order of the help.
 COMMANDS = {
     "up": "engram.cli.up_command",
-    "watch": "engram.cli.service_commands",
-    "work": "engram.cli.service_commands",
+    "watch": "engram.cli.run_commands",
+    "work": "engram.cli.run_commands",
     "ingest": "engram.cli.ingest_command",
     "recall": "engram.cli.recall_commands",
     "search": "engram.cli.recall_commands",

@@ -7,9 +7,9 @@ import click
 from engram.cli.options import json_option, project_option
 from engram.cli.output import iso, one_line, print_json, print_table
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
-from engram.consolidation.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge
-from engram.consolidation.purge import purge as run_purge
 from engram.errors import BadRequest
+from engram.memories.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge
+from engram.memories.purge import purge as run_purge
 from engram.models.store import Store
 
 #: Memories that are listed at most; the rest is counted.

@@ -10,10 +10,10 @@ from engram.cli.options import Command, json_option, project_option
 from engram.cli.output import one_line, print_json, safe, say
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import BadRequest
-from engram.search.standing import standing_of
+from engram.search.episodes.standing import standing_of
 
 if TYPE_CHECKING:
-    from engram.cli.asking import Answer
+    from engram.cli.recall_client import Answer
 
 #: Characters of a hit that a person is shown.
 _SHOWN_CHARACTERS = 600
@@ -67,7 +67,7 @@ def _run(
     if not query.strip():
         raise BadRequest("the question is empty: say what to look for in a few words")
     # Not above: it loads the search, which the help of other commands does not need.
-    from engram.cli.asking import ask
+    from engram.cli.recall_client import ask
 
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)

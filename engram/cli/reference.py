@@ -105,7 +105,7 @@ def _default(name: str) -> str:
 def tasks_page() -> str:
     """Every task of the queue."""
     from engram.tasks.queue import huey
-    from engram.tasks.worker import bind_queue
+    from engram.worker.main import bind_queue
 
     bind_queue(Settings())
     lines = [_MADE, "# Tasks\n", "A task carries ids, never text; every task may run twice or never: what is due stands in "

@@ -12,7 +12,7 @@ from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import AlreadyRunning, NotFound
 from engram.models.backup import Backup, list_backups
 from engram.models.recovery import restore_backup
-from engram.tasks.lock import ProcessLock
+from engram.process_lock import ProcessLock
 
 
 @click.command("restore")

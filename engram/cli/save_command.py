@@ -12,8 +12,8 @@ from engram.cli.options import json_option
 from engram.cli.output import print_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
 from engram.errors import BadRequest
-from engram.extraction.saving import KINDS, save_memory
 from engram.ingest.folder import scope_of_folder
+from engram.memories.save import KINDS, save_memory
 from engram.models.store import Store
 
 

@@ -10,10 +10,10 @@ from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import counts
 from engram.models.sessions import paused_scopes
-from engram.recollection.client import ask_worker
 from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.processes import ProcessState
 from engram.settings import Settings
+from engram.worker.client import ask_worker
 
 
 @click.command("status")

@@ -16,7 +16,7 @@ from engram.models.sessions import pause as pause_scope
 from engram.models.sessions import resume as resume_scope
 from engram.models.store import Store
 from engram.models.work import TASKS_SCOPE, Work, WorkState
-from engram.tasks.edge import failure_mark
+from engram.tasks.boundary import failure_mark
 
 #: "Until I say otherwise": the year 9999, in milliseconds since 1970.
 _FOREVER_MS = 253_370_764_800_000

@@ -10,7 +10,7 @@ from engram.cli.output import iso, one_line, print_json, print_table, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.clock import parse_time_ms
 from engram.errors import BadRequest
-from engram.extraction.saving import require_episode
+from engram.memories.save import require_episode
 from engram.models import episodes
 from engram.models.store import Store
 

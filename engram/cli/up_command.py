@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from engram.cli.dashboard import draw, line
 from engram.cli.options import json_option
 from engram.cli.output import console, print_json, say
-from engram.cli.picture import draw, line
 from engram.cli.supervisor import Child, Supervisor, engram_command
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import EngramError, StoreError
 from engram.reports.health import Health, take_health
-from engram.transcripts.discover import find_transcripts
+from engram.transcripts.claude_code.discover import find_transcripts
 
 #: How often the picture is drawn and the children are looked after, in seconds.
 _PICTURE_SECONDS = 1.0

@@ -17,8 +17,8 @@ from engram.models.sessions import ProjectRow
 from engram.models.store import Store, open_store
 from engram.models.work import note_failure
 from engram.paths import Home
-from engram.recollection.client import ask_worker
 from engram.settings import Loaded, Settings, load
+from engram.worker.client import ask_worker
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from engram.consolidation.context import Context
-from engram.consolidation.truth import words_of
 from engram.errors import ExtractionError
 from engram.models import episode_changes, runs
 from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episodes import Episode
+from engram.text.summary_words import words_of
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from engram.consolidation import steps
 from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
-from engram.consolidation.purge import check_unpurged
 from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
-from engram.consolidation.truth import supersede_outdated
+from engram.consolidation.supersede import supersede_outdated
 from engram.errors import BadRequest, NotFound
+from engram.memories.purge import check_unpurged
 from engram.models import contradictions, episode_changes, episode_history, episodes, marks, runs
 from engram.models.episode_history import Change
 from engram.models.store import Store

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from engram.consolidation.ageing import aged
 from engram.consolidation.context import Context
-from engram.consolidation.merging import merged_content, merged_summary, plain
-from engram.consolidation.truth import says_otherwise
+from engram.consolidation.supersede import says_otherwise
 from engram.failpoint import reach
+from engram.memories.merging import merged_content, merged_summary, plain
 from engram.models import episode_changes, episodes, runs
 from engram.models.episodes import Episode
 from engram.notes.daily import log_session

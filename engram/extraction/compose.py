@@ -15,9 +15,9 @@ from engram.extraction.candidate import (
     Voice,
 )
 from engram.extraction.exchange import ARROW
-from engram.extraction.gate import content_words
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
+from engram.extraction.write_filter import content_words
 from engram.redaction.suspicion import why_suspect
 from engram.transcripts.record import Role, Said
 

@@ -19,7 +19,7 @@ from engram.extraction.candidate import (
 from engram.extraction.labels import entities_of
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
-from engram.transcripts.dialogs import ARROW
+from engram.transcripts.claude_code.dialogs import ARROW
 from engram.transcripts.record import Role, Said, Turn
 
 #: Longest part of a question, and of an answer, in a summary, in words.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engram.extraction.bite import cut
 from engram.extraction.candidate import Kind, Scope
-from engram.extraction.sentences import Block, split
+from engram.text.statements import Block, split
 
 #: Shortest and longest directive, in words; longer sentences are descriptions.
 MIN_WORDS = 3

@@ -18,9 +18,9 @@ from engram.extraction.candidate import (
     Status,
     Voice,
 )
-from engram.extraction.gate import beginnings, content_words, is_log, is_own, repeats
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
+from engram.extraction.write_filter import beginnings, content_words, is_log, is_own, repeats
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text

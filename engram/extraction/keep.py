@@ -29,7 +29,7 @@ from engram.models.tombstones import barred_entries, is_slot_gone
 from engram.models.turns import StoredTurn
 from engram.models.unjoined import mark_unjoined
 from engram.settings import Settings
-from engram.transcripts.turn import is_queued_key
+from engram.transcripts.claude_code.turn import is_queued_key
 
 #: Actions after which an extraction leaves a memory as it is.
 _DECIDED = ("merge", "supersede", "archive", "graduate", "rewritten", "undo")

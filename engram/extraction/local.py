@@ -9,10 +9,10 @@ from engram.extraction.candidate import Candidate
 from engram.extraction.compose import candidate
 from engram.extraction.decisions import decisions, without_dialogs
 from engram.extraction.fixes import fix_episodes
-from engram.extraction.gate import content_words
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import Chooser, Option
 from engram.extraction.weights import WEIGHTS
+from engram.extraction.write_filter import content_words
 from engram.transcripts.record import Role, Said, Turn
 
 #: Least worth, 0 to 1, of what is kept.

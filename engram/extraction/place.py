@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engram.extraction.gate import content_words
+from engram.extraction.write_filter import content_words
 from engram.transcripts.record import Action, Role, Said, Turn
 
 _ASKS = re.compile(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from engram.extraction.candidate import SUMMARY_WORDS
-from engram.extraction.gate import is_own
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import (
     LEAST_CHARACTERS,
@@ -18,6 +17,7 @@ from engram.extraction.told import (
     said_line,
     shown,
 )
+from engram.extraction.write_filter import is_own
 from engram.redaction import redact
 from engram.transcripts.record import Said, Turn
 

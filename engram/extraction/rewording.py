@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from engram.errors import BudgetReached
 from engram.extraction.answer import cleaned, read_object
 from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
-from engram.extraction.gate import content_words, is_own
 from engram.extraction.grounding import GROUNDED_SHARE
 from engram.extraction.labels import MAX_ENTITIES
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
+from engram.extraction.write_filter import content_words, is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect

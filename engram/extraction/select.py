@@ -9,13 +9,13 @@ from engram.extraction.bite import Passage, passages
 from engram.extraction.directives import Directive, directives
 from engram.extraction.exchange import asked_part, exchange_bite
 from engram.extraction.fixes import FixEpisode
-from engram.extraction.gate import content_words, is_log, is_own, repeats
 from engram.extraction.labels import tells_fix
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
-from engram.extraction.sentences import plain, split
 from engram.extraction.streams import streams
+from engram.extraction.write_filter import content_words, is_log, is_own, repeats
 from engram.redaction.voice import typed_text
+from engram.text.statements import plain, split
 from engram.transcripts.record import Role, Said, Turn
 
 #: Most candidates of one turn.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engram.extraction.sentences import Statement, split
+from engram.text.statements import Statement, split
 from engram.transcripts.record import Role, Said, Turn
 
 #: A message of the assistant of at most so many characters, without lists or headings, joins its neighbours.

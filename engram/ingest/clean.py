@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from engram.redaction import env_values, hash_value
-from engram.transcripts.action import COMMAND_CHARS, ERROR_CHARS
-from engram.transcripts.draft import TurnUpdate
+from engram.transcripts.claude_code.action import COMMAND_CHARS, ERROR_CHARS
+from engram.transcripts.claude_code.draft import TurnUpdate
 from engram.transcripts.record import Action, Said, Turn
 
 #: So many redacted short texts (paths, commands) are remembered, since they repeat.

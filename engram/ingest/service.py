@@ -41,14 +41,14 @@ from engram.models.turns import close_turns, is_forgotten, load_turn
 from engram.models.unsettled import drop_unsettled_turns
 from engram.settings import Settings
 from engram.transcripts.agent import CLAUDE_CODE, Agent
-from engram.transcripts.discover import TranscriptFile, projects_folder
-from engram.transcripts.draft import TurnUpdate
-from engram.transcripts.entry import BadLine as Unreadable
-from engram.transcripts.entry import Entry
+from engram.transcripts.claude_code.discover import TranscriptFile, projects_folder
+from engram.transcripts.claude_code.draft import TurnUpdate
+from engram.transcripts.claude_code.entry import BadLine as Unreadable
+from engram.transcripts.claude_code.entry import Entry
+from engram.transcripts.claude_code.turn import is_queued_key, restarted
 from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.record import Turn
 from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
-from engram.transcripts.turn import is_queued_key, restarted
 
 logger = logging.getLogger(__name__)
 

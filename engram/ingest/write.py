@@ -20,11 +20,11 @@ from engram.models.store import Store
 from engram.models.transcripts import BadLine, Cursor, add_bad_lines, ensure_transcript, move_cursor
 from engram.models.turns import close_turn, load_turn, withdraw_turn, write_turns
 from engram.settings import Settings
-from engram.transcripts.discover import TranscriptFile
-from engram.transcripts.draft import TurnUpdate
+from engram.transcripts.claude_code.discover import TranscriptFile
+from engram.transcripts.claude_code.draft import TurnUpdate
+from engram.transcripts.claude_code.turn import is_queued_key
 from engram.transcripts.project import Project
 from engram.transcripts.record import Opening, Role, Said
-from engram.transcripts.turn import is_queued_key
 
 #: Tool calls named in a result at most; only the newest matter for what is at hand.
 MAX_CALLS = 50

@@ -15,13 +15,13 @@ from engram.models.sessions import project_by_id
 from engram.models.store import Store
 from engram.models.work import Stage, list_stages
 from engram.notes.owner import owners_of_lines
-from engram.recollection.gate import telling_words
+from engram.recollection.prompt_filter import telling_words
 from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
-from engram.recollection.words import same_words, stems
 from engram.reports.health import take_vitals
 from engram.reports.usage import weekly_line
 from engram.settings import Settings
+from engram.text.stems import same_words, stems
 
 #: Share of the budget that is used.
 USED_SHARE = 0.9

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from engram.models.episodes import Episode
-from engram.recollection.gate import telling_words
+from engram.recollection.prompt_filter import telling_words
 from engram.recollection.relevance import Answer, Support, relevance
-from engram.recollection.words import same_words, stems
-from engram.search.query import Hit
+from engram.search.question.query import Hit
+from engram.text.stems import same_words, stems
 
 #: Provisional memories below this confidence are never injected.
 PROVISIONAL_CONFIDENCE = 0.5

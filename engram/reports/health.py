@@ -17,7 +17,7 @@ from engram.models import counts, transcripts, work
 from engram.models.store import Store
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
-from engram.transcripts.discover import find_transcripts
+from engram.transcripts.claude_code.discover import find_transcripts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engram.clock import iso_time
-from engram.search.query import Hit
+from engram.search.question.query import Hit
 
 
 def hit_to_json(hit: Hit) -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @huey.task(name="consolidate", priority=0)
 def consolidate() -> None:
     """Archive duplicates, merge, supersede, age, pack and graduate; nothing where the last run is too young."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import attempt
     from engram.tasks.embed import embed
     from engram.tasks.runtime import current_runtime
 
@@ -31,7 +31,7 @@ def tidy(runtime: Runtime) -> bool:
     """Consolidate under its lease; True where it ran. Raises StoreError."""
     from engram.consolidation.service import consolidate as run_consolidation
     from engram.models.work import note_success
-    from engram.search.pairs import similar_pairs
+    from engram.search.vectors.pairs import similar_pairs
 
     embedder = runtime.embedder
     report = run_consolidation(

@@ -8,8 +8,8 @@ from functools import partial
 
 from engram.models.extractions import sessions_with_due_turns
 from engram.models.work import due_work
+from engram.tasks.boundary import attempt
 from engram.tasks.consolidate import tidy
-from engram.tasks.edge import attempt
 from engram.tasks.embed import embed_slice
 from engram.tasks.extract import extract_now
 from engram.tasks.index_notes import index_now

@@ -26,7 +26,7 @@ def embed() -> None:
 
 def run_embed(runtime: Runtime) -> None:
     """Embed one slice when no other heavy task runs, and get in line again where more is left."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import attempt
 
     def slice_and_again() -> None:
         done: list[int] = []
@@ -43,7 +43,7 @@ def embed_slice(runtime: Runtime, rows: int = BATCH_ROWS) -> int:
         rows: rows of one call; more waste less on texts of unlike length, and keep others waiting longer.
     """
     from engram.models.work import note_success
-    from engram.search.embed import embed_missing
+    from engram.search.vectors.backfill import embed_missing
 
     if runtime.embedder is None:
         return 0

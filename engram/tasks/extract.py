@@ -20,8 +20,8 @@ def extract(session_id: str) -> None:
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
     """Extract when no other heavy task runs, or, where a language model is asked, behind other extractions."""
-    from engram.tasks.edge import attempt
-    from engram.tasks.marker import marked
+    from engram.tasks.boundary import attempt
+    from engram.tasks.in_progress import marked
     from engram.tasks.refresh import refresh
 
     def extract_and_refresh() -> None:
@@ -37,14 +37,14 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
 
 def run_join(runtime: Runtime) -> None:
     """Join what no longer waits for an older turn, when no other heavy task runs."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import attempt
 
     runtime.lane.run("join", lambda: attempt(runtime, "join", "", lambda: join_now(runtime)))
 
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; True where that changed a memory. Raises ExtractionError, StoreError."""
-    from engram.consolidation.arrivals import welcome
+    from engram.consolidation.on_extract import welcome
     from engram.extraction.service import extract_session
 
     if runtime.extractor is None:
@@ -65,7 +65,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 def join_now(runtime: Runtime) -> list[str]:
     """Join the memories whose turn it is with those said before them; returns a line a change. Raises StoreError."""
     from engram.consolidation.joining import join_waiting
-    from engram.search.embed import embed_episodes
+    from engram.search.vectors.backfill import embed_episodes
 
     embedder = runtime.embedder
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @huey.task(name="flush", priority=20)
 def flush(session_id: str) -> None:
     """Read the rest of a session, close its turn, and extract without waiting for a threshold."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import attempt
     from engram.tasks.extract import run_extract
     from engram.tasks.runtime import current_runtime
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @huey.task(name="index_notes", priority=0)
 def index_notes() -> None:
     """Index new and changed notes, drop vanished ones; their vectors are made afterwards."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import attempt
     from engram.tasks.embed import embed
     from engram.tasks.runtime import current_runtime
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 @huey.task(name="ingest", priority=30)
 def ingest(session_id: str) -> None:
     """Read the rest of a session's transcripts and close its open turn; what that makes due is rung for."""
-    from engram.tasks.edge import attempt
-    from engram.tasks.ring import ring_due
+    from engram.tasks.boundary import attempt
+    from engram.tasks.enqueue import ring_due
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()

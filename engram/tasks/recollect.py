@@ -16,7 +16,7 @@ TOOL_CALLS = 3
 @huey.task(name="recollect", priority=50)
 def recollect(session_id: str) -> None:
     """Lay bites ready for the session's latest prompt, or for what is at hand; or stay silent."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import attempt
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()

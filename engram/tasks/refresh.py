@@ -8,7 +8,7 @@ from engram.tasks.queue import huey
 @huey.task(name="refresh", priority=40)
 def refresh(session_id: str) -> None:
     """Make the session's pending or latest recollection anew."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import attempt
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()

@@ -14,7 +14,7 @@ from engram.models.work import note_failure, note_success
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.tasks.api_key import find_api_key
-from engram.tasks.lane import BackgroundLane, HeavyLane
+from engram.tasks.serial_executor import BackgroundLane, HeavyLane
 
 if TYPE_CHECKING:
     from engram.consolidation.reconcile import Reconciling

@@ -26,7 +26,7 @@ def _each_time(_: datetime) -> bool:
 @huey.periodic_task(_each_time, name="scan", priority=5)
 def scan() -> None:
     """Ring for due work, missing vectors, changed notes and an overdue consolidation; one worker at a time."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import attempt
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
@@ -55,9 +55,9 @@ def scan_now(runtime: Runtime) -> int:
     from engram.models.work import is_overdue
     from engram.tasks.consolidate import consolidate
     from engram.tasks.embed import embed
+    from engram.tasks.enqueue import ring_due
     from engram.tasks.extract import run_join
     from engram.tasks.index_notes import index_notes
-    from engram.tasks.ring import ring_due
 
     store, settings = runtime.store, runtime.settings
     rung = ring_due(store, settings)

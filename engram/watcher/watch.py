@@ -23,15 +23,15 @@ from engram.models.store import Store, open_store
 from engram.models.transcripts import all_cursors, note_gone
 from engram.models.work import is_overdue, note_failure, note_success
 from engram.paths import Home
+from engram.process_lock import ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consolidate import consolidate
-from engram.tasks.lock import ProcessLock
+from engram.tasks.enqueue import ring_due
 from engram.tasks.queue import huey
 from engram.tasks.recollect import recollect
-from engram.tasks.ring import ring_due
 from engram.transcripts.agent import CLAUDE_CODE, Agent
-from engram.transcripts.discover import TranscriptFile, projects_folder
+from engram.transcripts.claude_code.discover import TranscriptFile, projects_folder
 from engram.watcher.events import Events
 
 logger = logging.getLogger(__name__)

@@ -18,10 +18,10 @@ from engram.models.replacement import is_replaced, using_database
 from engram.models.sessions import ProjectRow, find_project, known_values
 from engram.models.store import Store
 from engram.models.work import note_failure
-from engram.recollection.client import ask_worker
 from engram.recollection.searching import NO_PROJECT
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings
+from engram.worker.client import ask_worker
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.redaction.display import fence_safe, one_line
-from engram.search.query import MAX_QUERY_CHARS
+from engram.search.question.query import MAX_QUERY_CHARS
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 
@@ -115,7 +115,7 @@ def save(
     kind: str | None = None,
 ) -> str:
     """Keep a text as a memory, or as a note of the day."""
-    from engram.extraction.saving import save_memory
+    from engram.memories.save import save_memory
 
     with access.store() as store:
         place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != "global")
@@ -157,7 +157,7 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
 
 def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, project: str | None = None) -> str:
     """Delete a memory and the words that it alone rests on, or whole turns, everywhere."""
-    from engram.consolidation.forget import forget_episode
+    from engram.memories.forget import forget_episode
 
     with access.store() as store:
         view = access.view(store, project)
@@ -175,7 +175,7 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
 
 def correct(access: Access, episode_id: str, text: str, why: str, project: str | None = None) -> str:
     """Replace a memory by another text; what is a person's own is left for them to decide."""
-    from engram.extraction.correcting import correct_memory
+    from engram.memories.correct import correct_memory
 
     with access.store() as store:
         view = access.view(store, project)
@@ -193,7 +193,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
 
 def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:
     """Pin a memory, or unpin it."""
-    from engram.extraction.saving import pin_memory
+    from engram.memories.save import pin_memory
 
     with access.store() as store:
         view = access.view(store, project)

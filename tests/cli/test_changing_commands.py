@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from engram.extraction.correcting import correct_memory
+from engram.memories.correct import correct_memory
 from engram.models import episodes, sessions, work
 from engram.models.episodes import Episode
 from engram.models.store import Store

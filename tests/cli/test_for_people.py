@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from engram.cli import up_command
+from engram.cli.dashboard import draw, line
 from engram.cli.main import engram
 from engram.cli.output import one_line, safe, span, when
-from engram.cli.picture import draw, line
 from engram.cli.supervisor import Child, Supervisor
 from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
@@ -199,7 +199,7 @@ def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monke
         raise AlreadyRunning
 
     monkeypatch.setattr("engram.watcher.watch.run_watcher", running)
-    monkeypatch.setattr("engram.tasks.worker.run_worker", lambda _: 75)
+    monkeypatch.setattr("engram.worker.main.run_worker", lambda _: 75)
 
     assert "already running" in run("watch").stderr
     run("work", code=75)
@@ -209,7 +209,7 @@ def test_an_expected_fault_of_a_service_is_one_line(run: Run, monkeypatch: pytes
     def broken(_: object) -> int:
         raise EngramError("the folder is gone")
 
-    monkeypatch.setattr("engram.tasks.worker.run_worker", broken)
+    monkeypatch.setattr("engram.worker.main.run_worker", broken)
 
     assert run("work", code=1).stderr == "Error: the folder is gone\n"
 

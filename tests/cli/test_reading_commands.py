@@ -220,7 +220,7 @@ def test_status_tells_how_far_reading_is_behind(run_json: RunJson) -> None:
 
 
 def test_a_worker_that_holds_its_lock_is_alive(home: Home, run_json: RunJson) -> None:
-    from engram.tasks.lock import ProcessLock
+    from engram.process_lock import ProcessLock
 
     home.prepare()
     lock = ProcessLock(home.worker_lock)
@@ -317,7 +317,7 @@ def test_tasks_show_finds_the_failure_that_the_worker_logged(
         "from engram.recollection.service import RecollectionService\n"
         "from engram.search.service import Searcher\n"
         "from engram.settings import load\n"
-        "from engram.tasks.edge import attempt\n"
+        "from engram.tasks.boundary import attempt\n"
         "from engram.tasks.runtime import Runtime\n"
         "settings = load().settings\n"
         "start_logging(settings.places.logs, 'worker', 'info', str)\n"

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.extraction.saving import save_memory
+from engram.memories.save import save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.store import open_store
 from engram.paths import Home, default_home
-from engram.tasks.lock import ProcessLock
+from engram.process_lock import ProcessLock
 
 
 @pytest.fixture

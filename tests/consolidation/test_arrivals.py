@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.arrivals import welcome
+from engram.consolidation.on_extract import welcome
 from engram.embedding.embedder import Embedder
 from engram.embedding.hashed import HashedEmbedder
 from engram.models import episode_history, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
-from engram.search.embed import embed_missing
 from engram.search.service import Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 
 Keep = Callable[..., Episode]

@@ -12,9 +12,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from engram.clock import FixedClock, day_of
-from engram.consolidation.merging import merged_content, merged_summary
 from engram.consolidation.service import consolidate, undo_run
 from engram.errors import BadRequest
+from engram.memories.merging import merged_content, merged_summary
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.sessions import ensure_project

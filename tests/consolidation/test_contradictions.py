@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import consolidate, undo_run
-from engram.consolidation.truth import replaces
+from engram.consolidation.supersede import replaces
 from engram.embedding.embedder import Embedder
 from engram.errors import BadRequest, NotFound
-from engram.extraction.correcting import correct_memory, keep_both, keep_one
-from engram.extraction.saving import pin_memory, save_memory
+from engram.memories.correct import correct_memory, keep_both, keep_one
+from engram.memories.forget import forget_episode
+from engram.memories.save import pin_memory, save_memory
 from engram.models import contradictions, episode_history, episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.redaction import redact
-from engram.search.embed import embed_missing
-from engram.search.pairs import similar_pairs
+from engram.search.vectors.backfill import embed_missing
+from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 
 DATA = runpy.run_path(str(Path(__file__).with_name("near_pairs.py")))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation.forget import forget_episode
-from engram.consolidation.forget_plan import plan_forget
 from engram.errors import NotFound
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
+from engram.memories.forget_plan import plan_forget
 from engram.models import episode_changes, episode_history, episodes, injections, runs, tombstones, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from engram.consolidation.context import Context
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.graduation import note_line
 from engram.consolidation.steps import merge_near_duplicates
-from engram.extraction.correcting import correct_memory
-from engram.extraction.saving import save_memory
+from engram.memories.correct import correct_memory
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.contradictions import note_contradiction, open_contradictions

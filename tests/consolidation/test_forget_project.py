@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from transcript_lines import line
 
-from engram.consolidation.forget_project import forget_project
 from engram.ingest.service import ingest_file
+from engram.memories.forget_project import forget_project
 from engram.models import episode_changes, episodes, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection

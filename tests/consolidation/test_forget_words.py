@@ -14,8 +14,6 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.consolidation.context import Context
-from engram.consolidation.forget import forget_episode
-from engram.consolidation.forget_plan import plan_forget
 from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.budget import Budget
@@ -24,6 +22,8 @@ from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
+from engram.memories.forget_plan import plan_forget
 from engram.models import episode_changes, episodes, forgetting, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.recovery import recover_by_hand
@@ -32,7 +32,7 @@ from engram.models.turns import turns_of_session
 from engram.notes.daily import log_session
 from engram.notes.index import index_notes
 from engram.redaction import redact
-from engram.search.embed import embed_missing
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 
 SESSION = "5f0e4e0e-5d62-4ae0-9e42-00000000000f"

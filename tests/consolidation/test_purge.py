@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.purge import PurgePlan, plan_named, plan_purge, purge
 from engram.consolidation.service import consolidate, undo_run
 from engram.embedding.hashed import HashedEmbedder
 from engram.errors import BadRequest, NotFound
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.purge import PurgePlan, plan_named, plan_purge, purge
 from engram.models import episode_changes, episode_history, episodes, purging, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.arrivals import welcome
-from engram.consolidation.forget import forget_episode
-from engram.consolidation.purge import plan_named, purge
+from engram.consolidation.on_extract import welcome
 from engram.consolidation.service import consolidate, undo_run
-from engram.extraction.saving import save_memory, supersede
+from engram.memories.forget import forget_episode
+from engram.memories.purge import plan_named, purge
+from engram.memories.save import save_memory, supersede
 from engram.models import episode_changes, episodes, forgetting, runs, tombstones
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store

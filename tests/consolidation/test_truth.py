@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.truth import replaces, supersede_pairs, why_outdated
+from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
-from engram.search.embed import embed_missing
-from engram.search.pairs import similar_pairs
 from engram.search.service import Query, Searcher
+from engram.search.vectors.backfill import embed_missing
+from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 
 DATA = runpy.run_path(str(Path(__file__).with_name("changed_minds.py")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.clock import FixedClock
-from engram.consolidation.arrivals import welcome
+from engram.consolidation.on_extract import welcome
 from engram.consolidation.service import consolidate, undo_run
 from engram.models import episodes, runs
 from engram.models.episodes import Episode

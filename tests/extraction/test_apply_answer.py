@@ -12,7 +12,6 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import undo_run
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
 from engram.extraction.candidate import CONTENT_CHARS
@@ -21,6 +20,7 @@ from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.provider import ModelReply, ModelRequest
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
 from engram.models.contradictions import open_contradictions
 from engram.models.episode_changes import change_episode
 from engram.models.episode_history import history_of

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from engram.extraction.candidate import CONTENT_CHARS, SUMMARY_WORDS, Importance, Kind, Scope, Status, Voice
-from engram.extraction.gate import INJECTION_MARKER
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
+from engram.extraction.write_filter import INJECTION_MARKER
 
 CLOSING = """Fixed. All tests pass.
 

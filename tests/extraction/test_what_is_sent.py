@@ -13,7 +13,6 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import consolidate
 from engram.extraction.budget import Budget
 from engram.extraction.claude_provider import ClaudeProvider
@@ -22,6 +21,7 @@ from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
 from engram.models.episodes import all_episodes
 from engram.models.store import Store, open_store
 from engram.redaction import redact

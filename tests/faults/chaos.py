@@ -34,19 +34,19 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store, open_store
+from engram.process_lock import ProcessLock
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
-from engram.tasks import worker as worker_module
 from engram.tasks.drain import drain
-from engram.tasks.lock import ProcessLock
-from engram.tasks.marker import clear_dead_leases
+from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.tasks.worker import bind_queue, run_worker
 from engram.watcher import watch as watch_module
 from engram.watcher.watch import Watcher, run_watcher
+from engram.worker import main as worker_module
+from engram.worker.main import bind_queue, run_worker
 
 #: Longest life of a process that is to reach a point, in seconds.
 LIFE_SECONDS = 2.5

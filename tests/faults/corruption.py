@@ -24,19 +24,19 @@ from chaos import TurnExtractor
 from transcript_lines import say
 
 from engram.cli.main import main as run_engram
-from engram.consolidation.forget import forget_episode
 from engram.embedding.hashed import HashedEmbedder
 from engram.errors import EngramError
-from engram.extraction.saving import save_memory
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_all
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
 from engram.models.store import Store, open_store
 from engram.models.work import list_stages
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.memory_file import open_or_set_aside
+from engram.worker.memory_file import open_or_set_aside
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 TURNS = 40

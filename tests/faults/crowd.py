@@ -29,8 +29,8 @@ from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime
-from engram.tasks.worker import run_worker
 from engram.watcher.watch import run_watcher
+from engram.worker.main import run_worker
 
 PATIENCE_SECONDS = 30
 

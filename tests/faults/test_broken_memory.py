@@ -12,8 +12,8 @@ import pytest
 from transcript_lines import say
 
 from engram.errors import BrokenDatabase, NewerSchema
-from engram.extraction.saving import pin_memory, save_memory
 from engram.ingest.service import ingest_all
+from engram.memories.save import pin_memory, save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.damage_note import is_damage_noted, note_damage
@@ -24,8 +24,8 @@ from engram.models.store import Store, open_store
 from engram.models.work import list_stages, note_failure
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks import memory_file
-from engram.tasks.memory_file import open_or_set_aside
+from engram.worker import memory_file
+from engram.worker.memory_file import open_or_set_aside
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 

@@ -13,17 +13,17 @@ from transcript_lines import say
 
 from engram.cli.main import engram
 from engram.cli.workspace import Workspace
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import consolidate
 from engram.embedding.hashed import HashedEmbedder
 from engram.errors import ExtractionError
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.extraction.saving import edit_memory, save_memory
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
 from engram.log import start_logging
+from engram.memories.forget import forget_episode
+from engram.memories.save import edit_memory, save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
 from engram.models.replacement import free_name

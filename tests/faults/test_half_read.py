@@ -13,8 +13,8 @@ from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.worker import bind_queue
 from engram.watcher.watch import Watcher
+from engram.worker.main import bind_queue
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 TURNS = 40

@@ -17,7 +17,7 @@ from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
-from engram.search.query import Query
+from engram.search.question.query import Query
 from engram.search.service import Searcher
 from engram.settings import Settings
 

@@ -40,10 +40,10 @@ from engram.models.store import Store, open_store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.drain import drain
-from engram.tasks.marker import clear_dead_leases
-from engram.tasks.memory_file import open_or_set_aside
+from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import huey
-from engram.tasks.worker import bind_queue
+from engram.worker.main import bind_queue
+from engram.worker.memory_file import open_or_set_aside
 from engram_mcp import tools
 from engram_mcp.access import Access
 

@@ -18,8 +18,8 @@ from engram.recollection.render import hook_output
 from engram.recollection.service import RecollectionService
 from engram.search.service import Hit, Query, Searcher
 from engram.settings import Settings
-from engram.tasks.recall_server import RecallServer
 from engram.tasks.runtime import Runtime
+from engram.worker.server import RecallServer
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
 

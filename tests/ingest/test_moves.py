@@ -18,8 +18,8 @@ from engram.models.episodes import Episode, new_episode_id
 from engram.models.project_folders import list_hints
 from engram.models.sessions import ProjectRow, list_projects
 from engram.models.store import Store
-from engram.search.embed import embed_missing
 from engram.search.service import Query, Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 from engram.transcripts.git_hints import GitHints, normal_address, read_git_hints
 

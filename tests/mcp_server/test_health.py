@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from engram.models.store import open_store
-from engram.recollection.client import ask_worker
 from engram.reports.health import MAX_LAG_SECONDS, take_vitals
 from engram.reports.processes import is_held
 from engram.settings import Settings
+from engram.worker.client import ask_worker
 from engram_hooks.block import link_interpreter, settings_block
 from engram_mcp import tools
 from engram_mcp.access import Access

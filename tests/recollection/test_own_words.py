@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engram.extraction.saving import save_memory
 from engram.ingest.service import ingest_file
+from engram.memories.save import save_memory
 from engram.models.episode_changes import add_episode, add_evidence
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.sessions import find_session

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engram.bench.synthetic import MadeUp
+from engram.bench.wording import Wording, sentences_of
 from engram.embedding.hashed import HashedEmbedder
 from engram.models import fulltext
 from engram.models.episode_changes import add_episode, delete_episode
@@ -15,12 +17,10 @@ from engram.models.episodes import Episode, new_episode_id
 from engram.models.fulltext import document_counts, match_expression, search_episodes
 from engram.models.sessions import ensure_project
 from engram.models.store import Store, open_store
-from engram.search.bench.madeup import MadeUp
-from engram.search.bench.wording import Wording, sentences_of
-from engram.search.embed import embed_missing
+from engram.search.question.terms import MANY_PASSAGES, MOST_TERMS, ROWS_ALONE, informative
 from engram.search.service import Query, Searcher
-from engram.search.terms import MANY_PASSAGES, MOST_TERMS, ROWS_ALONE, informative
-from engram.search.vector_blocks import BLOCK_ROWS, ExactBlock
+from engram.search.vectors.backfill import embed_missing
+from engram.search.vectors.blocks import BLOCK_ROWS, ExactBlock
 from engram.settings import Settings
 
 TOTAL = 100 * MANY_PASSAGES

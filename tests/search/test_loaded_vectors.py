@@ -15,9 +15,9 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
 from engram.models.vectors import put_vectors
-from engram.search import loaded
-from engram.search.loaded import LoadedVectors
 from engram.search.service import Searcher
+from engram.search.vectors import cache as loaded
+from engram.search.vectors.cache import LoadedVectors
 from engram.settings import Settings
 
 

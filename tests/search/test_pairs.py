@@ -11,8 +11,8 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
 from engram.models.vectors import load_vectors, put_vectors
-from engram.search import pairs
-from engram.search.pairs import similar_pairs
+from engram.search.vectors import pairs
+from engram.search.vectors.pairs import similar_pairs
 
 
 def keep(store: Store, rows: np.ndarray) -> list[int]:

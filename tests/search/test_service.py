@@ -15,9 +15,9 @@ from engram.models.sessions import ensure_project, ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import delete_turn, write_turn
-from engram.search.embed import embed_missing
 from engram.search.hits import hit_to_json
 from engram.search.service import Query, Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
 

@@ -20,17 +20,17 @@ from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work, list_stag
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
+from engram.tasks.boundary import MAX_ATTEMPTS, attempt
 from engram.tasks.drain import drain
-from engram.tasks.edge import MAX_ATTEMPTS, attempt
 from engram.tasks.extract import extract
 from engram.tasks.flush import flush
+from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.ingest import ingest, read_session
-from engram.tasks.marker import clear_dead_leases
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.runtime import Runtime, current_runtime, lay_on, make_runtime
 from engram.tasks.scan import scan_now, scan_under_lease
-from engram.tasks.worker import bind_queue
 from engram.transcripts.record import Turn
+from engram.worker.main import bind_queue
 
 NOW_MS = 1_780_000_000_000
 SESSION = "11111111-2222-3333-4444-555555555555"
