@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from peewee import Model
 
-from engram.models.tables.base import Table, View, add_column_constraints, column_names
+from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
 from engram.models.tables.episodes import (
     ACTORS,
     Contradiction,

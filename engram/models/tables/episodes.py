@@ -7,7 +7,7 @@ from typing import ClassVar
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, FloatField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
-from engram.models.tables.base import Table, one_of, reference
+from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.passages import TOKENIZER
 from engram.models.tables.projects import Project
 from engram.models.tables.sessions import Session

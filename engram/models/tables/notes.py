@@ -7,7 +7,7 @@ from typing import ClassVar
 from peewee import AutoField, BlobField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
-from engram.models.tables.base import Table, View, one_of, reference
+from engram.models.tables.declaring import Table, View, one_of, reference
 from engram.models.tables.passages import TOKENIZER
 from engram.models.tables.projects import Project
 

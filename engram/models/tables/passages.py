@@ -7,7 +7,7 @@ from typing import ClassVar
 from peewee import IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
-from engram.models.tables.base import Table, View, reference
+from engram.models.tables.declaring import Table, View, reference
 from engram.models.tables.turns import TextBlock
 
 #: Characters of the passage before and behind that are indexed with a passage: about twenty words.

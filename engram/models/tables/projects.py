@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import AutoField, IntegerField, TextField
 
-from engram.models.tables.base import Table, View, reference
+from engram.models.tables.declaring import Table, View, reference
 
 
 class Project(Table):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peewee import FloatField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField
 
-from engram.models.tables.base import Table, one_of
+from engram.models.tables.declaring import Table, one_of
 
 
 class Spend(Table):

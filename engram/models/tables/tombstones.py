@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import BlobField, CompositeKey, IntegerField, TextField
 
-from engram.models.tables.base import Table
+from engram.models.tables.declaring import Table
 
 
 class Tombstone(Table):

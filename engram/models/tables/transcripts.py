@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, TextField
 
-from engram.models.tables.base import Table, reference
+from engram.models.tables.declaring import Table, reference
 from engram.models.tables.sessions import Session
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import AutoField, BlobField, BooleanField, IntegerField, TextField
 
-from engram.models.tables.base import Table, one_of, reference
+from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.projects import Project
 from engram.models.tables.sessions import Session
 from engram.models.tables.transcripts import Transcript

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peewee import AutoField, BlobField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField
 
-from engram.models.tables.base import Table, one_of, reference
+from engram.models.tables.declaring import Table, one_of, reference
 
 
 class VectorModel(Table):
