@@ -53,11 +53,11 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
 
 
 def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
-    from engram.cli.recall_client import load_model
     from engram.search.vectors.pairs import similar_pairs
     from engram.tasks.runtime import find_model_steps
+    from engram.worker.recall_client import load_model
 
-    embedder, _ = load_model(workspace)
+    embedder, _ = load_model(workspace.settings)
     rewording, reconciling = find_model_steps(workspace.settings, store)
     report = run_consolidation(
         store,

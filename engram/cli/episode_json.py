@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from engram.errors import BadRequest
@@ -81,8 +81,3 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
 def evidence_places(store: Store, episode: Episode) -> list[EvidencePlace]:
     """Transcript, line and uuid of everything that a memory rests on."""
     return places_of(store, [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid])
-
-
-def places_to_json(places: Sequence[EvidencePlace]) -> list[dict[str, Any]]:
-    """The form of ``evidence`` in recall, search and expand."""
-    return [{"session": one.session_id, "uuid": one.uuid, "path": one.path, "line": one.line} for one in places]

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from engram.cli.episode_json import episode_to_json, evidence_places, places_to_json
+from engram.cli.episode_json import episode_to_json, evidence_places
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, when
 from engram.cli.workspace import Workspace, pass_workspace
@@ -14,6 +14,7 @@ from engram.memories.save import require_episode
 from engram.models import episode_changes, episode_history, episodes, injections
 from engram.models.episodes import Episode
 from engram.models.store import Store
+from engram.search.hits import place_to_json
 
 
 @click.command("expand")
@@ -42,7 +43,7 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
 def expand_json(store: Store, episode: Episode) -> dict[str, Any]:
     """Everything that is known of a memory."""
     return episode_to_json(store, episode) | {
-        "evidence": places_to_json(evidence_places(store, episode)),
+        "evidence": [place_to_json(place) for place in evidence_places(store, episode)],
         "history": [
             {"at": iso(one.at_ms), "action": one.action, "reason": one.reason, "run": one.run_id,
              "before": dict(one.before), "after": dict(one.after)}

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.options import TimeSpan, json_option
+from engram.cli.options import FOREVER_MS, TimeSpan, json_option
 from engram.cli.output import print_json, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.models.sessions import pause as pause_scope
 from engram.models.sessions import paused_scopes, resume
-
-#: "Until I say otherwise": the year 9999, in milliseconds since 1970.
-_FOREVER_MS = 253_370_764_800_000
 
 
 @click.command("pause")
@@ -36,7 +33,7 @@ def pause(
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         scope = "" if place is None else place.identity
-        until_ms = _FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
+        until_ms = FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
         what = "everything" if place is None else place.name
         sentence = ""
         if off:

@@ -16,6 +16,7 @@ from engram.cli.workspace import Workspace, pass_workspace, wake_worker
 from engram.errors import BadRequest
 from engram.ingest.folder import named_project
 from engram.ingest.moves import Move, find_moves
+from engram.ingest.scope import identify_folder
 from engram.models.project_folders import (
     ProjectCounts,
     ProjectHints,
@@ -26,7 +27,6 @@ from engram.models.project_folders import (
     rename_project,
 )
 from engram.models.sessions import find_project_of_identity
-from engram.transcripts.project import identify_project
 
 
 @click.group("projects", invoke_without_command=True)
@@ -104,7 +104,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
     """
     with workspace.store() as store:
         place = named_project(store, name)
-        found = identify_project(str(folder.expanduser().absolute()), root_folders=workspace.settings.project_roots)
+        found = identify_folder(str(folder.expanduser().absolute()), workspace.settings)
         if found.is_global or not found.identity:
             raise BadRequest(f"{folder} is a root folder of projects, so it can't be one")
         known = find_project_of_identity(store, found.identity)

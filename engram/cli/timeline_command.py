@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.episode_json import evidence_places, places_to_json
+from engram.cli.episode_json import evidence_places
 from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import iso, one_line, print_json, print_table, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
@@ -13,6 +13,7 @@ from engram.errors import BadRequest
 from engram.memories.save import require_episode
 from engram.models import episodes
 from engram.models.store import Store
+from engram.search.hits import place_to_json
 
 
 @click.command("timeline")
@@ -34,7 +35,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
         rows = [
             {"id": one.episode_id, "kind": one.kind, "summary": one.summary, "project": one.project, "scope": one.scope,
              "importance": one.importance, "created_at": iso(one.created_at_ms), "pinned": one.is_pinned,
-             "session": one.session_id, "evidence": places_to_json(evidence_places(store, one))}
+             "session": one.session_id, "evidence": [place_to_json(place) for place in evidence_places(store, one)]}
             for one in found
         ]  # fmt: skip
     if as_json:

@@ -9,8 +9,6 @@ from enum import StrEnum
 SUMMARY_WORDS = 40
 #: Longest summary, in characters.
 SUMMARY_CHARS = 400
-#: Longest content, in characters.
-CONTENT_CHARS = 4_000
 #: Most facts a candidate lists.
 MAX_FACTS = 5
 #: Actions of a candidate that put their target out of force.
@@ -67,7 +65,7 @@ class Candidate:
     kind: Kind
     #: The bite: one line, at most ``SUMMARY_WORDS`` words, no web address.
     summary: str
-    #: The words it rests on, verbatim, the telling passage first; at most ``CONTENT_CHARS`` characters.
+    #: The words it rests on, verbatim, the telling passage first; at most ``MAX_CONTENT_CHARACTERS`` characters.
     content: str
     #: Uuids of the entries it rests on, the telling one first.
     evidence: tuple[str, ...]

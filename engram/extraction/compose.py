@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engram.extraction.candidate import (
-    CONTENT_CHARS,
     MAX_FACTS,
     Candidate,
     Importance,
@@ -18,6 +17,7 @@ from engram.extraction.exchange import ARROW
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
 from engram.extraction.write_filter import content_words
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
 from engram.transcripts.record import Role, Said
 
@@ -138,7 +138,7 @@ def _content(option: Option, supports: Sequence[Said]) -> str:
     before = "\n".join(lines[: option.line]).strip()
     if before:
         parts.append("[before it] " + before)
-    return "\n\n".join(parts)[:CONTENT_CHARS]
+    return "\n\n".join(parts)[:MAX_CONTENT_CHARACTERS]
 
 
 def _nearest_lines(text: str, said: frozenset[str]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from engram.extraction.candidate import (
-    CONTENT_CHARS,
     SUMMARY_CHARS,
     SUMMARY_WORDS,
     Candidate,
@@ -17,6 +16,7 @@ from engram.extraction.candidate import (
     Voice,
 )
 from engram.extraction.labels import entities_of
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
 from engram.transcripts.claude_code.dialogs import ARROW
@@ -104,7 +104,7 @@ def _content(said: Said, proposed: Said | None, comment: Said | None) -> str:
         parts.append(f"[the user] {comment.text}")
     if proposed is not None:
         parts.append(f"[proposed by the assistant] {proposed.text}")
-    return "\n\n".join(parts)[:CONTENT_CHARS]
+    return "\n\n".join(parts)[:MAX_CONTENT_CHARACTERS]
 
 
 def _suspect(told: Sequence[Said]) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from engram.extraction.answer import MAX_PASSAGES, MOST_MEMORIES, Answer, ProposedMemory, cleaned
 from engram.extraction.candidate import (
-    CONTENT_CHARS,
     SUMMARY_CHARS,
     SUMMARY_WORDS,
     Candidate,
@@ -21,6 +20,7 @@ from engram.extraction.candidate import (
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
 from engram.extraction.write_filter import beginnings, content_words, is_log, is_own, repeats
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
@@ -129,7 +129,7 @@ def _candidate(
     return Candidate(
         kind=Kind(kind),
         summary=summary,
-        content=redact(content)[:CONTENT_CHARS],
+        content=redact(content)[:MAX_CONTENT_CHARACTERS],
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),

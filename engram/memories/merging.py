@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from engram.models.episodes import MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS
+
 #: What stands between two summaries.
 SUMMARY_JOINT = " | "
-#: Longest merged summary, in characters; beyond it the newest alone stays.
-SUMMARY_LIMIT = 500
 #: What stands between two contents.
 CONTENT_JOINT = "\n\n---\n\n"
-#: Longest merged content, in characters; beyond it the oldest parts go (the memory they came from keeps them).
-CONTENT_LIMIT = 4000
 
 
 def plain(text: str) -> str:
@@ -24,16 +22,16 @@ def merged_summary(older: str, newer: str) -> str:
     if plain(older) in plain(newer):
         return newer
     joined = older + SUMMARY_JOINT + newer
-    return joined if len(joined) <= SUMMARY_LIMIT else newer
+    return joined if len(joined) <= MAX_SUMMARY_CHARACTERS else newer
 
 
 def merged_content(older: str, newer: str) -> str:
-    """Join the contents of two memories by a rule; where that grows too long, the oldest parts go."""
+    """Join the contents of two memories by a rule; where that grows too long, the oldest parts go (their memories keep them)."""
     if newer.strip() in older:
         return older
     if older.strip() in newer:
         return newer
     parts = [*older.split(CONTENT_JOINT), newer]
-    while len(parts) > 1 and len(CONTENT_JOINT.join(parts)) > CONTENT_LIMIT:
+    while len(parts) > 1 and len(CONTENT_JOINT.join(parts)) > MAX_CONTENT_CHARACTERS:
         del parts[0]
     return CONTENT_JOINT.join(parts)

@@ -9,15 +9,13 @@ from typing import Any
 from engram.errors import BadRequest, NotFound
 from engram.models import episode_changes, episodes
 from engram.models.contradictions import is_persons_own, note_contradiction
-from engram.models.episodes import Episode, Evidence
+from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import find_session
 from engram.models.store import Store
 
 #: Longest content that is saved, in characters.
 CONTENT_LIMIT = 20_000
-#: Longest summary, in characters.
-SUMMARY_LIMIT = 500
 #: What a saved memory may be.
 KINDS = ("decision", "preference", "fix", "fact", "dead-end")
 
@@ -69,7 +67,7 @@ def save_memory(
     made = Episode(
         episode_id=episodes.new_episode_id(),
         kind=kind,
-        summary=redact(summary).strip()[:SUMMARY_LIMIT] if summary else first_sentence(text),
+        summary=redact(summary).strip()[:MAX_SUMMARY_CHARACTERS] if summary else first_sentence(text),
         content=text,
         session_id=session_id,
         project_id=project_id,
@@ -148,7 +146,7 @@ def edit_memory(
     if importance not in (None, "normal", "high") or scope not in (None, "project", "global"):
         raise BadRequest("importance is normal or high, scope is project or global")
     changes: dict[str, Any] = {
-        "summary": None if summary is None else redact(summary).strip()[:SUMMARY_LIMIT],
+        "summary": None if summary is None else redact(summary).strip()[:MAX_SUMMARY_CHARACTERS],
         "content": None if content is None else redact(content).strip()[:CONTENT_LIMIT],
         "importance": importance,
         "scope": scope,

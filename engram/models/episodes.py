@@ -13,6 +13,10 @@ from engram.models.packed import unpack_text
 from engram.models.store import Store, Value
 from engram.models.uuids import unpack_uuid
 
+#: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
+MAX_CONTENT_CHARACTERS = 4_000
+#: Longest summary, in characters, also of a merged or saved memory.
+MAX_SUMMARY_CHARACTERS = 500
 #: Statuses of memories in force.
 LIVING = ("active", "provisional")
 

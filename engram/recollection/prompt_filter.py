@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
+from engram.search.question.query import MAX_QUERY_CHARS
 from engram.transcripts.claude_code.prompt import PICTURE, is_interruption, typed_text
 
-#: Characters of a prompt that are searched for; what comes behind is mostly pasted.
-SEARCH_CHARS = 4000
 #: Words that say what a prompt is about; with fewer there is nothing to search for.
 MIN_WORDS = 2
 
@@ -30,7 +29,7 @@ _EMPTY = frozenset(_EMPTY_TEXT.split())
 
 
 def search_text(prompt: object) -> str:
-    """The part of a prompt that is searched for; "" where nothing should be brought up.
+    """The part of a prompt that is searched for (the rest is mostly pasted); "" where nothing should be brought up.
 
     Nothing: what a program wrote (notifications, command output), bare commands, agreement, thanks, urging to go on,
     and prompts of less than two telling words.
@@ -40,7 +39,7 @@ def search_text(prompt: object) -> str:
         return ""
     command = _COMMAND.match(typed)
     text = typed[command.end() :] if command else typed
-    text = text[:SEARCH_CHARS].strip()
+    text = text[:MAX_QUERY_CHARS].strip()
     return text if is_telling(text) else ""
 
 

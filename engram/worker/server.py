@@ -14,8 +14,8 @@ from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError
 from engram.recollection.searching import NO_PROJECT
-from engram.search.hits import hit_to_json
-from engram.search.question.query import MAX_QUERY_CHARS, Query
+from engram.search.hits import PublicHit
+from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
 from engram.socketpath import bind_at
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
@@ -39,8 +39,6 @@ CLOSE_SECONDS = 5.0
 EMBED_AT_ONCE = 4
 #: Texts of one ``embed`` request at most.
 MOST_TEXTS = 256
-#: Hits of one answer at most.
-MOST_HITS = 200
 
 
 class RecallServer:
@@ -219,11 +217,11 @@ class RecallServer:
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [hit_to_json(hit) for hit in self._runtime.searcher.recall(_query(request))]}
+        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.recall(_query(request))]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [hit_to_json(hit) for hit in self._runtime.searcher.search(_query(request))]}
+        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.search(_query(request))]}
 
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._runtime
@@ -262,8 +260,8 @@ def _query(request: Mapping[str, Any]) -> Query:
     text, limit, project_id = request.get("query"), request.get("limit", 5), request.get("project_id")
     if not isinstance(text, str):
         raise BadRequest("query must be a text")
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_HITS:
-        raise BadRequest(f"limit must be a number from 1 to {MOST_HITS}")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
+        raise BadRequest(f"limit must be a number from 1 to {MAX_HITS}")
     if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
         raise BadRequest("project_id must be a number")
     if project_id is None and request.get("all_projects") is not True:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
 from engram.errors import BadRequest
@@ -19,7 +18,8 @@ from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.redaction.display import fence_safe, one_line
-from engram.search.question.query import MAX_QUERY_CHARS
+from engram.search.hits import PublicHit
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 
@@ -33,45 +33,30 @@ NO_WATCHER = "it is not running: what is said now is not kept; 'engram up' start
 
 def recall(access: Access, query: str, limit: int, project: str | None) -> str:
     """Ranked memories for a question."""
-    hits, view, note = _find(access, "recall", query, limit, project)
+    hits, view, note = _find(access, Operation.RECALL, query, limit, project)
     return answers.recall_lines(hits, note, view.project.name if view.project else "")
 
 
 def search(access: Access, query: str, limit: int, project: str | None) -> str:
     """Verbatim turns and notes for a question."""
-    hits, _, note = _find(access, "search", query, limit, project)
+    hits, _, note = _find(access, Operation.SEARCH, query, limit, project)
     return answers.search_lines(hits, note)
 
 
 def _find(
-    access: Access, operation: str, query: str, limit: int, project: str | None
-) -> tuple[Sequence[Mapping[str, Any]], View, str]:
-    """Hits from the worker, or by text alone where none runs, with what they were looked for in and what to say of it."""
+    access: Access, operation: Operation, query: str, limit: int, project: str | None
+) -> tuple[Sequence[PublicHit], View, str]:
+    """Hits with the view they come from and what to say about them. Without a worker the text alone is searched."""
     if not query.strip():
         raise BadRequest("the query is empty: say what to look for in a few words")
     with access.store() as store:
         view = access.view(store, project)
-        request = {
-            "op": operation, "query": query[:MAX_QUERY_CHARS], "limit": max(1, min(limit, LIMIT)),
-            "project_id": view.project_id,
-        }  # fmt: skip
-        answer = access.ask(request)
-        if answer is not None and isinstance(answer.get("hits"), list):
-            return answer["hits"], view, view.note
-        hits = _find_by_text(access, store, request)
-        return hits, view, "; ".join(part for part in (view.note, NO_WORKER) if part)
-
-
-def _find_by_text(access: Access, store: Store, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    from engram.search.hits import hit_to_json
-    from engram.search.service import Query, Searcher
-
-    query = Query(
-        text=request["query"], project_id=request["project_id"], limit=request["limit"], now_ms=store.now_ms()
-    )
-    searcher = Searcher(store, access.settings)
-    found = searcher.recall(query) if request["op"] == "recall" else searcher.search(query)
-    return [hit_to_json(hit) for hit in found]
+        request = RecallRequest(
+            operation=operation, text=query, limit=max(1, min(limit, LIMIT)), project_id=view.project_id
+        )
+        response = ask_memory(store, access.settings, request, with_model=False)
+        no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER
+        return response.hits, view, "; ".join(part for part in (view.note, no_worker) if part)
 
 
 def expand(access: Access, episode_id: str, project: str | None = None) -> str:

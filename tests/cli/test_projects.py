@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
+from repositories import repository, worktree
 
 from engram.models.sessions import list_projects
 from engram.models.store import Store
@@ -123,3 +125,34 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     files = b"".join(path.read_bytes() for path in home.root.rglob("*") if path.is_file())
     assert [text for text in prompts if text.encode() in files] == []
     assert "no project" in run("projects", "forget", "castle", "--yes", code=1).stderr
+
+
+@pytest.fixture
+def separate_worktree(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A worktree of a known repository, where each worktree is a project of its own."""
+    monkeypatch.setenv("ENGRAM_JOIN_WORKTREES", "false")
+    main = repository(tmp_path / "shop")
+    monkeypatch.chdir(main)
+    run("save", "The till speaks ESC/POS.")
+    return worktree(main, tmp_path / "trees" / "shop-fix")
+
+
+def test_a_separate_worktree_is_linked_by_its_own_folder(
+    separate_worktree: Path, run: Run, run_json: RunJson, filled: Store
+) -> None:
+    run("projects", "link", str(separate_worktree), "harbor", "--yes")
+
+    assert run_json("projects", "show", "harbor")["joined_folders"] == [str(separate_worktree)]
+
+
+def test_a_memory_of_a_separate_worktree_is_found_there_and_not_in_the_repository(
+    separate_worktree: Path, run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(separate_worktree)
+    run("save", "The till test needs a paper roll.")
+
+    def texts(folder: Path) -> str:
+        return str(run_json("recall", "what does the till need", "--project", str(folder))["hits"])
+
+    assert "paper roll" in texts(separate_worktree)
+    assert "paper roll" not in texts(separate_worktree.parents[1] / "shop")

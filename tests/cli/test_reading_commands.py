@@ -93,8 +93,8 @@ def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(fil
     answer = run_json("recall", "the VAT is a cent too low")
 
     best = answer["hits"][0]
-    assert {"id", "kind", "summary", "score", "parts", "project", "created_at", "evidence"} <= set(best)
-    assert "vat_cents" in best["summary"]
+    assert {"id", "kind", "text", "score", "parts", "project", "created_at", "evidence"} <= set(best)
+    assert "vat_cents" in best["text"]
     assert best["evidence"]
     assert all(set(place) == EVIDENCE_KEYS for place in best["evidence"])
     assert all(entry_at(place["path"], place["line"])["uuid"] == place["uuid"] for place in best["evidence"])
@@ -133,8 +133,8 @@ def test_recall_without_a_model_says_that_it_searched_by_text_alone(
     answer = run_json("recall", "pnpm")
 
     assert answer["by"] == "text"
-    assert "text alone" in answer["note"]
-    assert "pnpm" in answer["hits"][0]["summary"]
+    assert "text search only" in answer["note"]
+    assert "pnpm" in answer["hits"][0]["text"]
 
 
 def test_recall_explains_every_score_to_a_person(filled: Store, run: Run) -> None:
@@ -148,6 +148,17 @@ def test_an_unknown_project_is_named_with_those_that_are_known(filled: Store, ru
     result = run("recall", "tests", "--project", "castle", code=1)
 
     assert "harbor, lantern" in result.stderr
+
+
+def test_recall_and_search_call_the_text_of_a_hit_and_everything_else_that_both_have_alike(
+    filled: Store, run_json: RunJson
+) -> None:
+    memory, passage = run_json("recall", "pnpm")["hits"][0], run_json("search", "pnpm")["hits"][0]
+
+    assert set(memory) - set(passage) == {"content", "scope", "pinned", "lowered", "superseded_by", "stale"}
+    assert set(passage) - set(memory) == set()
+    assert "pnpm" in memory["text"]
+    assert "pnpm" in passage["text"]
 
 
 def test_search_prints_turns_word_for_word(filled: Store, run_json: RunJson) -> None:
@@ -336,6 +347,15 @@ def test_tasks_show_finds_the_failure_that_the_worker_logged(
     assert "IndexError" in shown["error"]
     assert "Traceback" in shown["log"]
     assert "IndexError" in shown["log"]
+
+
+def test_tasks_show_finds_a_failure_of_up_once(run: Run, run_json: RunJson, home: Home) -> None:
+    model = ("--set", "extractor=claude", "--set", "claude_command=/bin/false")
+    run(*model, "up", "--once", "--json")
+
+    task = run_json("tasks", "list")["tasks"][0]
+
+    assert task["error"] in run_json("tasks", "show", task["id"])["log"]
 
 
 def test_tasks_shows_what_the_queue_holds(run_json: RunJson, home: Home) -> None:

@@ -14,7 +14,6 @@ from transcript_lines import say
 from engram.clock import FixedClock
 from engram.consolidation.service import undo_run
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
-from engram.extraction.candidate import CONTENT_CHARS
 from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.provider import ModelReply, ModelRequest
@@ -24,7 +23,7 @@ from engram.memories.forget import forget_episode
 from engram.models.contradictions import open_contradictions
 from engram.models.episode_changes import change_episode
 from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, all_episodes, evidence_of
+from engram.models.episodes import MAX_CONTENT_CHARACTERS, Episode, all_episodes, evidence_of
 from engram.models.runs import content_digest, list_runs
 from engram.models.store import Store, open_store
 from engram.redaction import redact
@@ -464,4 +463,4 @@ def test_a_passage_full_of_blanks_is_read_at_once(desk: Desk) -> None:
 
     desk.extract(session, memory(OLD, passages=[f"The cache lives{blanks}in Redis", f"made{blanks}of gold"]))
 
-    assert all_episodes(desk.store)[0].content == f"The cache lives{blanks}in Redis"[:CONTENT_CHARS]
+    assert all_episodes(desk.store)[0].content == f"The cache lives{blanks}in Redis"[:MAX_CONTENT_CHARACTERS]

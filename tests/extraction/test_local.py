@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from engram.extraction.candidate import CONTENT_CHARS, SUMMARY_WORDS, Importance, Kind, Scope, Status, Voice
+from engram.extraction.candidate import SUMMARY_WORDS, Importance, Kind, Scope, Status, Voice
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.write_filter import INJECTION_MARKER
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 
 CLOSING = """Fixed. All tests pass.
 
@@ -46,7 +47,7 @@ def test_every_candidate_is_within_its_limits_and_rests_on_its_entries(extractor
     for one in keep(extractor, turn):
         assert len(one.summary.split()) <= SUMMARY_WORDS
         assert "\n" not in one.summary
-        assert len(one.content) <= CONTENT_CHARS
+        assert len(one.content) <= MAX_CONTENT_CHARACTERS
         assert set(one.evidence) <= {"t1-p", "t1-1"}
         assert one.turn_keys == ("t1",)
         assert one.summary.split()[0].strip("`*:") in one.content

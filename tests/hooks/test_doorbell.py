@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from processes import is_gone
 
+from engram.cli.main import engram
 from engram.tasks.message import JsonSerializer
 from engram.tasks.queue import EngramQueue
 from engram_hooks.block import settings_block
@@ -150,6 +152,19 @@ def test_a_queue_that_another_process_holds_is_left_alone_and_noted(hooks: Any) 
 
     assert run.is_silent
     assert (hooks.home.logs / "hook.log").read_text().count("hook=flush session=another error=") == 1
+
+
+def test_the_logs_command_shows_what_hooks_wrote_as_warnings_of_their_own_time(hooks: Any) -> None:
+    hooks.home.queue_db.mkdir()
+    for session in ("first", "second"):
+        hooks.run("SessionEnd", {"session_id": session})
+
+    arguments = ["--home", str(hooks.home.root), "logs", "hook", "--errors", "--json"]
+    printed = CliRunner().invoke(engram, arguments, catch_exceptions=False).stdout
+
+    texts = [record["text"] for record in json.loads(printed)["records"]]
+    assert ["first" in text for text in texts] == [True, False]
+    assert ["second" in text for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize("broken", ["a folder", "garbage", "log is a folder"])

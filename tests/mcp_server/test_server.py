@@ -17,11 +17,14 @@ from typing import Any
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from transcript_lines import say
 
 from engram.clock import FixedClock
+from engram.ingest.service import ingest_file
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode
 from engram.models.store import open_store
+from engram.redaction import redact
 from engram.settings import Settings
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -50,7 +53,7 @@ Work = Callable[[ClientSession], Coroutine[Any, Any, Any]]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = Settings(home=tmp_path / "home")
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
     made.places.prepare()
     (tmp_path / "alpha").mkdir()
     (tmp_path / "beta").mkdir()
@@ -162,6 +165,19 @@ def test_every_answer_is_as_it_was_agreed(settings: Settings, tmp_path: Path) ->
         if os.environ.get("WRITE_GOLDEN"):
             file.write_text(text)
         assert text == file.read_text(), name
+
+
+def test_a_search_prints_the_day_on_which_a_turn_was_said(settings: Settings, tmp_path: Path) -> None:
+    folder = str(tmp_path / "alpha")
+    path = settings.projects_folder / "-alpha" / "22582f02-0391-4a88-b729-f218fbfb8d9e.jsonl"
+    say(path, "user", "Which port does the walrus proxy use?", cwd=folder, at="2026-02-03T10:00:00.000Z")
+    with open_store(settings.places.memory_db) as store:
+        ingest_file(store, path, settings=settings, redact=redact, close=True)
+
+    async def work(client: ClientSession) -> str:
+        return await call(client, "memory_search", query="walrus proxy port")
+
+    assert "(Feb 3" in serve(settings, tmp_path / "alpha", work)
 
 
 def test_a_memory_of_one_project_stays_there_and_a_global_one_is_seen_everywhere(

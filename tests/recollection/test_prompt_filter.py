@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engram.recollection.prompt_filter import search_text
+from engram.search.question.query import MAX_QUERY_CHARS
 
 
 @pytest.mark.parametrize(
@@ -37,4 +38,4 @@ def test_what_a_person_typed_about_a_topic_is_searched_for(prompt: str, text: st
 
 
 def test_a_pasted_log_is_cut() -> None:
-    assert len(search_text("why does this fail? " + "parser error line " * 10_000)) <= 4000
+    assert len(search_text("why does this fail? " + "parser error line " * 10_000)) <= MAX_QUERY_CHARS

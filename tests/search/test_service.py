@@ -15,7 +15,7 @@ from engram.models.sessions import ensure_project, ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import delete_turn, write_turn
-from engram.search.hits import hit_to_json
+from engram.search.hits import PublicHit
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
@@ -183,5 +183,5 @@ def test_what_is_found_about_a_thing_that_nobody_ever_named_is_marked_as_doubtfu
 
     assert not near[0].is_doubtful
     assert far[0].is_doubtful
-    assert hit_to_json(far[0])["doubtful"]
-    assert "doubtful" not in hit_to_json(near[0])
+    assert PublicHit.of(far[0]).to_json()["doubtful"]
+    assert not PublicHit.of(near[0]).to_json()["doubtful"]

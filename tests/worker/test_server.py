@@ -147,7 +147,7 @@ def test_a_recall_has_hits_with_parts(home: Home) -> None:
     answer = ask_worker(home, {"op": "recall", "query": "where is the cursor of the parser?"})
 
     assert answer is not None
-    assert answer["hits"][0]["summary"] == "The parser keeps its cursor in the database."
+    assert answer["hits"][0]["text"] == "The parser keeps its cursor in the database."
     assert answer["hits"][0]["parts"]
 
 

@@ -10,6 +10,8 @@ from engram.models.turns import EvidencePlace
 
 #: Longest question that is looked at, in characters.
 MAX_QUERY_CHARS = 4_000
+#: Hits of one answer at most, whoever asks.
+MAX_HITS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
