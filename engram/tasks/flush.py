@@ -47,5 +47,5 @@ def read_and_make_due(runtime: Runtime, session_id: str) -> None:
     session = find_session(runtime.store, session_id)
     if session is None or runtime.extractor is None or not has_due_turns(runtime.store, session.id):
         return
-    with runtime.store.writing():
-        make_due(runtime.store, "extract", session_id, runtime.store.now_ms(), reason="flush")
+    with runtime.store.transaction() as tx:
+        make_due(tx, "extract", session_id, runtime.store.now_ms(), reason="flush")

@@ -30,9 +30,9 @@ def recollect_now(runtime: Runtime, session_id: str) -> None:
     work = find_work(runtime.store, "recollect", session_id)
     if not runtime.recollection.recollect(session_id):
         _look_at_tool(runtime, session_id)
-    with runtime.store.writing():
+    with runtime.store.transaction() as tx:
         if work is not None:
-            finish(runtime.store, work)
+            finish(tx, work)
         note_success(runtime.store, "recollect", seen=1, done=1)
 
 

@@ -68,23 +68,26 @@ def test_the_statements_name_no_database() -> None:
     ],
 )
 def test_a_value_out_of_place_is_refused(store: Store, statement: str) -> None:
-    with pytest.raises(peewee.IntegrityError):
-        store.run(statement)
+    with pytest.raises(peewee.IntegrityError), store.transaction() as tx:
+        tx.run(statement)
 
 
 def test_defaults_of_the_declaration_hold_for_raw_statements_too(store: Store) -> None:
-    store.run("INSERT INTO session (session_id, agent, first_at_ms, last_at_ms) VALUES ('s', 'claude-code', 1, 1)")
-    store.run("INSERT INTO transcript (path) VALUES (x'2f')")
+    with store.transaction() as tx:
+        tx.run("INSERT INTO session (session_id, agent, first_at_ms, last_at_ms) VALUES ('s', 'claude-code', 1, 1)")
+        tx.run("INSERT INTO transcript (path) VALUES (x'2f')")
 
     assert store.row("SELECT is_global, rolling_summary, extracted_at_ms FROM session") == (0, "", 0)
     assert store.row("SELECT fingerprint, reader_state, cursor FROM transcript") == (b"", "{}", 0)
 
 
 def test_a_row_that_others_name_cannot_be_deleted_alone(store: Store) -> None:
-    store.run("INSERT INTO project (id, stable_id, identity, name, updated_at_ms) VALUES (1, 'a', '/a', 'a', 0)")
-    store.run(
-        "INSERT INTO session (session_id, agent, project_id, first_at_ms, last_at_ms) VALUES ('s', 'claude-code', 1, 1, 1)"
-    )
+    with store.transaction() as tx:
+        tx.run("INSERT INTO project (id, stable_id, identity, name, updated_at_ms) VALUES (1, 'a', '/a', 'a', 0)")
+        tx.run(
+            "INSERT INTO session (session_id, agent, project_id, first_at_ms, last_at_ms) "
+            "VALUES ('s', 'claude-code', 1, 1, 1)"
+        )
 
-    with pytest.raises(peewee.IntegrityError):
-        store.run("DELETE FROM project")
+    with pytest.raises(peewee.IntegrityError), store.transaction() as tx:
+        tx.run("DELETE FROM project")

@@ -20,8 +20,8 @@ DEAD_PID = 2**22 + 7
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "memory.db", clock=FixedClock()) as opened:
-        with opened.writing():
-            make_due(opened, "extract", "s1", opened.now_ms(), reason="messages")
+        with opened.transaction() as tx:
+            make_due(tx, "extract", "s1", opened.now_ms(), reason="messages")
         yield opened
 
 

@@ -98,10 +98,8 @@ def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Be
     bench.say("user", "Let us keep the cache in sqlite")
     bench.extract()
     (kept,) = all_episodes(bench.store)
-    with bench.store.writing():
-        change_episode(
-            bench.store, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really"
-        )
+    with bench.store.transaction() as tx:
+        change_episode(tx, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really")
     bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"]())
     bench.say("assistant", "Done.")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import transcript_lines
+from planting import plant
 
 from engram.clock import FixedClock
 from engram.models.damage_note import is_damage_noted
@@ -305,7 +306,7 @@ def test_what_tools_write_below_a_session_is_never_read(desk: Desk, place: str) 
 def test_damage_of_what_the_reader_kept_is_told_to_the_worker(desk: Desk, state: str) -> None:
     desk.watcher.hint(desk.talk("s1", 5))
     desk.watcher.step()
-    desk.store.run(f"UPDATE transcript SET reader_state = {state}")
+    plant(desk.store, f"UPDATE transcript SET reader_state = {state}")
     desk.watcher.hint(desk.talk("s1", 2))
 
     assert desk.watcher.run() == EXIT_AGAIN
