@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engram.models.schema import CONTEXT_CHARS
 from engram.models.sessions import SessionRow
+from engram.models.tables import CONTEXT_CHARS
 from engram.models.transaction import Reader, Tx
 from engram.transcripts.passage import split_passages
 from engram.transcripts.record import TextBlock
