@@ -138,9 +138,7 @@ def test_the_package_itself_imports_nothing() -> None:
 
 @pytest.mark.parametrize("library", sorted(HOMES))
 def test_a_library_has_one_home(library: str) -> None:
-    users = {
-        name for name, tree in ALL.items() for imported, _ in imports(tree) if imported.split(".")[0] == library
-    }  # fmt: skip
+    users = {name for name, tree in ALL.items() for imported, _ in imports(tree) if imported.split(".")[0] == library}
 
     assert {name for name in users if part_of(name) not in HOMES[library]} == set()
 

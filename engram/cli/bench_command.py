@@ -29,27 +29,45 @@ def bench() -> None:
 def _common(command: Command) -> Command:
     for option in (
         json_option,
-        click.option("--run", "run_file", type=click.Path(path_type=Path), metavar="FILE", default=None,
-                     help="Write every hit here, a JSON line a question (default: not written)."),
+        click.option(
+            "--run",
+            "run_file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            default=None,
+            help="Write every hit here, a JSON line a question (default: not written).",
+        ),
         click.option("--no-model", is_flag=True, help="Text alone, without the embedding model (default: with it)."),
-        click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", default=None,
-                     help="Keep the memories in this folder and use them again (default: a temporary folder)."),
-    ):  # fmt: skip
+        click.option(
+            "--keep",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            default=None,
+            help="Keep the memories in this folder and use them again (default: a temporary folder).",
+        ),
+    ):
         command = option(command)
     return command
 
 
 @bench.command("locomo")
 @click.option("--data", required=True, type=_FILE, metavar="FILE", help="LoCoMo's JSON file (no default).")
-@click.option("--published", type=_FILE, metavar="FILE", default=None,
-              help="Published scores to print beside (default: none).")  # fmt: skip
+@click.option(
+    "--published", type=_FILE, metavar="FILE", default=None, help="Published scores to print beside (default: none)."
+)
 @click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: not).")
 @_common
 @pass_workspace
 def locomo(
-    workspace: Workspace, data: Path, published: Path | None, ablation: bool, as_json: bool, run_file: Path | None,
-    no_model: bool, keep: Path | None,
-) -> None:  # fmt: skip
+    workspace: Workspace,
+    data: Path,
+    published: Path | None,
+    ablation: bool,
+    as_json: bool,
+    run_file: Path | None,
+    no_model: bool,
+    keep: Path | None,
+) -> None:
     """LoCoMo, categories 1 to 4: one dialogue turn is one unit.
 
     Example: engram bench locomo --data locomo10.json --no-model
@@ -82,28 +100,64 @@ def longmemeval(
 
 
 @bench.command("code")
-@click.option("--corpus", required=True, type=_FOLDER, metavar="DIR",
-              help="Folder with a Claude configuration folder for each project (no default).")  # fmt: skip
+@click.option(
+    "--corpus",
+    required=True,
+    type=_FOLDER,
+    metavar="DIR",
+    help="Folder with a Claude configuration folder for each project (no default).",
+)
 @click.option("--questions", required=True, type=_FILE, metavar="FILE", help="Questions, JSON lines (no default).")
-@click.option("--prompts", type=_FILE, metavar="FILE", default=None,
-              help="Prompts, JSON lines: then --run gets what would be injected for them (default: none).")  # fmt: skip
-@click.option("--memories", type=_FILE, metavar="FILE", default=None,
-              help="Gold memories, JSON lines, to say how many prompts were served (default: none).")  # fmt: skip
-@click.option("--answers", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", default=None,
-              help="Make the memories by a language model's recorded answers; missing ones are written here to be "
-              "answered (default: by the local extractor).")  # fmt: skip
-@click.option("--kept", type=click.Path(path_type=Path), metavar="FILE", default=None,
-              help="With --answers: write every memory here, a JSON line each (default: not written).")  # fmt: skip
-@click.option("--limit", type=click.IntRange(1, 200), default=40, show_default=True, metavar="N",
-              help="Most hits for a question.")  # fmt: skip
+@click.option(
+    "--prompts",
+    type=_FILE,
+    metavar="FILE",
+    default=None,
+    help="Prompts, JSON lines: then --run gets what would be injected for them (default: none).",
+)
+@click.option(
+    "--memories",
+    type=_FILE,
+    metavar="FILE",
+    default=None,
+    help="Gold memories, JSON lines, to say how many prompts were served (default: none).",
+)
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    default=None,
+    help="Make the memories by a language model's recorded answers; missing ones are written here to be "
+    "answered (default: by the local extractor).",
+)
+@click.option(
+    "--kept",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    default=None,
+    help="With --answers: write every memory here, a JSON line each (default: not written).",
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 200), default=40, show_default=True, metavar="N", help="Most hits for a question."
+)
 @click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: not).")
 @_common
 @pass_workspace
 def code(
-    workspace: Workspace, corpus: Path, questions: Path, prompts: Path | None, memories: Path | None,
-    answers: Path | None, kept: Path | None, limit: int, ablation: bool, as_json: bool, run_file: Path | None,
-    no_model: bool, keep: Path | None,
-) -> None:  # fmt: skip
+    workspace: Workspace,
+    corpus: Path,
+    questions: Path,
+    prompts: Path | None,
+    memories: Path | None,
+    answers: Path | None,
+    kept: Path | None,
+    limit: int,
+    ablation: bool,
+    as_json: bool,
+    run_file: Path | None,
+    no_model: bool,
+    keep: Path | None,
+) -> None:
     """Questions over coding sessions, by `engram search`; with --prompts what the hook would inject; with --answers
     what a language model's recorded answers make of the sessions.
 
@@ -139,10 +193,17 @@ def code(
 
 
 @bench.command("speed")
-@click.option("--turns", type=click.IntRange(10, 2_000_000), default=10_000, show_default=True, metavar="N",
-              help="Turns (and memories) in the temporary memory.")  # fmt: skip
-@click.option("--queries", type=click.IntRange(5, 10_000), default=100, show_default=True, metavar="N",
-              help="Searches to time.")  # fmt: skip
+@click.option(
+    "--turns",
+    type=click.IntRange(10, 2_000_000),
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Turns (and memories) in the temporary memory.",
+)
+@click.option(
+    "--queries", type=click.IntRange(5, 10_000), default=100, show_default=True, metavar="N", help="Searches to time."
+)
 @json_option
 @pass_workspace
 def speed(workspace: Workspace, turns: int, queries: int, as_json: bool) -> None:

@@ -57,10 +57,13 @@ def open_homes(workspace: Workspace, *, no_model: bool, keep: Path | None) -> It
     embedder = None
     if not no_model:
         embedder = load_embedder(
-            settings.embedding_model, settings.places.models, compile_if_missing=True,
-            document_prompt=settings.document_prompt, query_prompt=settings.query_prompt,
+            settings.embedding_model,
+            settings.places.models,
+            compile_if_missing=True,
+            document_prompt=settings.document_prompt,
+            query_prompt=settings.query_prompt,
             threads=settings.embedding_threads,
-        )  # fmt: skip
+        )
     with contextlib.ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="engram-bench-")))
         yield Homes(folder.absolute(), settings, embedder)

@@ -16,15 +16,23 @@ from engram.cli.output import print_json, print_table
 
 #: Figures of the table, with their headings.
 _COLUMNS = {
-    "recall@3": "R@3", "recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "recall in 400 words": "in 400 words",
+    "recall@3": "R@3",
+    "recall@5": "R@5",
+    "recall@10": "R@10",
+    "ndcg@10": "nDCG@10",
+    "recall in 400 words": "in 400 words",
     "recall in 800 words": "in 800 words",
-}  # fmt: skip
+}
 
 
 def report(
-    title: str, runs: Mapping[str, Sequence[Asked]], *, as_json: bool, run_file: Path | None,
+    title: str,
+    runs: Mapping[str, Sequence[Asked]],
+    *,
+    as_json: bool,
+    run_file: Path | None,
     more: Mapping[str, Any] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Print the figures of every run; the first one is Engram's own and is what ``run_file`` gets."""
     summaries = {name: summarise(run) for name, run in runs.items()}
     own = next(iter(runs.values()))

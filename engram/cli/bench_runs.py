@@ -44,9 +44,15 @@ def run_chats(
 
 
 def run_code(
-    workspace: Workspace, corpus: Path, questions: Path, *, no_model: bool, keep: Path | None, limit: int,
+    workspace: Workspace,
+    corpus: Path,
+    questions: Path,
+    *,
+    no_model: bool,
+    keep: Path | None,
+    limit: int,
     ablation: bool,
-) -> dict[str, list[Asked]]:  # fmt: skip
+) -> dict[str, list[Asked]]:
     """Ask every project its questions: by the search, and by the simple methods."""
     runs: dict[str, list[Asked]] = {}
     with open_homes(workspace, no_model=no_model, keep=keep) as homes:
@@ -63,9 +69,15 @@ def run_code(
 
 
 def _ask(
-    runs: dict[str, list[Asked]], homes: Homes, store: Store, searcher: Searcher, questions: Sequence[Question],
-    group: str, limit: int, ablation: bool,
-) -> None:  # fmt: skip
+    runs: dict[str, list[Asked]],
+    homes: Homes,
+    store: Store,
+    searcher: Searcher,
+    questions: Sequence[Question],
+    group: str,
+    limit: int,
+    ablation: bool,
+) -> None:
     ask = partial(ask_all, questions=questions, now_ms=last_said_ms(store), limit=limit, group=group)
     runs.setdefault(OWN, []).extend(ask(searcher.search))
     simple = SimpleMethods(store, homes.embedder)

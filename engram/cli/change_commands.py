@@ -27,9 +27,14 @@ from engram.models.store import Store
 @json_option
 @pass_workspace
 def edit(
-    workspace: Workspace, episode_id: str, summary: str | None, content: str | None, importance: str | None,
-    scope: str | None, as_json: bool,
-) -> None:  # fmt: skip
+    workspace: Workspace,
+    episode_id: str,
+    summary: str | None,
+    content: str | None,
+    importance: str | None,
+    scope: str | None,
+    as_json: bool,
+) -> None:
     """Change a memory; its history keeps what it was. Without an option the full text opens in your editor.
 
     Example: engram edit ep_0123456789ab --summary "Deploy with make ship"

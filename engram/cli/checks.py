@@ -93,9 +93,11 @@ def _program(store: Store) -> Iterator[Check]:
         yield Check("driver", State.OK, text)
     else:
         yield Check(
-            "driver", State.WARN, f"{text}; before {'.'.join(map(str, SAFE_SQLITE))} several processes may damage a file",
+            "driver",
+            State.WARN,
+            f"{text}; before {'.'.join(map(str, SAFE_SQLITE))} several processes may damage a file",
             "install cysqlite (it brings its own SQLite): pip install cysqlite",
-        )  # fmt: skip
+        )
 
 
 def _home(settings: Settings) -> Iterator[Check]:
@@ -105,9 +107,11 @@ def _home(settings: Settings) -> Iterator[Check]:
     if mode & 0o077 or open_files:
         named = ", ".join(str(path.relative_to(places.root)) for path in open_files[:3])
         yield Check(
-            "memory folder", State.BAD, f"{places.root} is open to other users (mode {mode:04o}{', ' + named if named else ''})",
+            "memory folder",
+            State.BAD,
+            f"{places.root} is open to other users (mode {mode:04o}{', ' + named if named else ''})",
             f"chmod -R go-rwx {places.root}",
-        )  # fmt: skip
+        )
     else:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
@@ -136,8 +140,12 @@ def _memory(store: Store) -> Iterator[Check]:
         # The next start of the worker looks closely, builds an index anew, or sets the file aside.
         with contextlib.suppress(StoreError):
             note_failure(store, "memory", f"engram doctor found damage: {damage}")
-        yield Check("memory.db", State.BAD, damage, "start the worker anew: it mends that, or sets the file aside; engram "
-                    "restore brings a backup back")  # fmt: skip
+        yield Check(
+            "memory.db",
+            State.BAD,
+            damage,
+            "start the worker anew: it mends that, or sets the file aside; engram restore brings a backup back",
+        )
     else:
         yield Check("memory.db", State.OK, f"sound, {store.path.stat().st_size / 1e6:.1f} MB")
 
@@ -146,9 +154,11 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
     folder = settings.projects_folder
     if not folder.is_dir():
         yield Check(
-            "transcripts", State.BAD, f"there is no {folder}",
+            "transcripts",
+            State.BAD,
+            f"there is no {folder}",
             "start Claude Code once, or name its configuration folder: CLAUDE_CONFIG_DIR or --claude-folder",
-        )  # fmt: skip
+        )
     elif not os.access(folder, os.R_OK | os.X_OK):
         yield Check("transcripts", State.BAD, f"{folder} cannot be read", f"chmod u+rx {folder}")
     else:
@@ -177,9 +187,11 @@ def _model(settings: Settings) -> Iterator[Check]:
         yield Check("model", State.OK, f"{settings.embedding_model}, compiled")
     else:
         yield Check(
-            "model", State.WARN, f"{settings.embedding_model} is not compiled: searches outside the worker use text alone",
+            "model",
+            State.WARN,
+            f"{settings.embedding_model} is not compiled: searches outside the worker use text alone",
             "the worker compiles it when it starts: engram up",
-        )  # fmt: skip
+        )
 
 
 def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:
@@ -192,14 +204,18 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
     dead = list_work(store, (WorkState.DEAD,))
     if dead:
         yield Check(
-            "given up", State.BAD, f"{len(dead)} pieces of work failed too often, such as {dead[0].kind}: {dead[0].last_error}",
+            "given up",
+            State.BAD,
+            f"{len(dead)} pieces of work failed too often, such as {dead[0].kind}: {dead[0].last_error}",
             "after the cause is gone: engram tasks retry --dead",
-        )  # fmt: skip
+        )
     if totals.suspects:
         yield Check(
-            "suspect", State.WARN, f"{totals.suspects} memories look like instructions and are never injected",
+            "suspect",
+            State.WARN,
+            f"{totals.suspects} memories look like instructions and are never injected",
             "see them: engram export, and forget or edit them",
-        )  # fmt: skip
+        )
     for scope in sorted(paused_scopes(store)):
         what = scope or "everything"
         advice = (

@@ -70,9 +70,11 @@ def _check_permission(settings: Settings, folder: Path) -> Check:
     some = sorted(rule for allowed, _ in rules.values() for rule in allowed if rule.startswith(f"{PERMISSION_RULE}__"))
     detail = f"only {', '.join(some)} may be used unasked" if some else "Claude may not use the memory tools unasked"
     return Check(
-        "permission", State.WARN, f"{detail}: print mode (claude -p) refuses them",
+        "permission",
+        State.WARN,
+        f"{detail}: print mode (claude -p) refuses them",
         f'add "{PERMISSION_RULE}" to permissions.allow in {files[0]}',
-    )  # fmt: skip
+    )
 
 
 def _rules(found: dict[str, Any]) -> tuple[set[str], set[str]]:

@@ -17,8 +17,14 @@ from engram.models.store import Store
 
 @click.command("consolidate")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (default: do it).")
-@click.option("--undo", "undo_id", type=click.IntRange(1), default=None, metavar="RUN",
-              help="Take back what a run changed (default: consolidate).")  # fmt: skip
+@click.option(
+    "--undo",
+    "undo_id",
+    type=click.IntRange(1),
+    default=None,
+    metavar="RUN",
+    help="Take back what a run changed (default: consolidate).",
+)
 @click.option(
     "--list",
     "only_list",

@@ -13,8 +13,14 @@ from engram.models.counts import spending
 
 
 @click.command("cost")
-@click.option("--since", "seconds", type=TimeSpan(), default=30 * 86_400.0, metavar="TIME",
-              help="How far back, such as 7d or 12h (default: 30d).")  # fmt: skip
+@click.option(
+    "--since",
+    "seconds",
+    type=TimeSpan(),
+    default=30 * 86_400.0,
+    metavar="TIME",
+    help="How far back, such as 7d or 12h (default: 30d).",
+)
 @json_option
 @pass_workspace
 def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
@@ -28,10 +34,18 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
     settings = workspace.settings
     if as_json:
         print_json(
-            {"dollars": total, "rows": [dataclasses.asdict(one) for one in rows], "extractor": settings.extractor,
-             "caps": {"day": settings.llm_dollars_per_day, "hour": settings.llm_dollars_per_hour,
-                      "project": settings.llm_dollars_per_project, "calls_per_hour": settings.llm_calls_per_hour}}
-        )  # fmt: skip
+            {
+                "dollars": total,
+                "rows": [dataclasses.asdict(one) for one in rows],
+                "extractor": settings.extractor,
+                "caps": {
+                    "day": settings.llm_dollars_per_day,
+                    "hour": settings.llm_dollars_per_hour,
+                    "project": settings.llm_dollars_per_project,
+                    "calls_per_hour": settings.llm_calls_per_hour,
+                },
+            }
+        )
         return
     print_table(
         ["day", "model", "task", "project", "calls#", "tokens in#", "tokens out#", "dollars#"],

@@ -18,8 +18,10 @@ def draw(health: Health, children: list[Child], home: str) -> RenderableType:
         table.add_row(Text(name, style="bold"), Text(value))
     notes = [Text(one_line(note), style="yellow") for note in _notes(health, children)]
     return Group(
-        Text(f"Engram, memory in {home}. Ctrl-C stops it.", style="dim"), table, *notes,
-    )  # fmt: skip
+        Text(f"Engram, memory in {home}. Ctrl-C stops it.", style="dim"),
+        table,
+        *notes,
+    )
 
 
 def line(health: Health) -> str:

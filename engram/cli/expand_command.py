@@ -19,8 +19,12 @@ from engram.search.hits import place_to_json
 
 @click.command("expand")
 @click.argument("episode_id", metavar="ID")
-@click.option("--why", is_flag=True, help="Also show transcript, line and uuid of what it rests on, its history, and "
-              "where it was injected (default: the memory alone).")  # fmt: skip
+@click.option(
+    "--why",
+    is_flag=True,
+    help="Also show transcript, line and uuid of what it rests on, its history, and "
+    "where it was injected (default: the memory alone).",
+)
 @json_option
 @pass_workspace
 def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> None:
@@ -45,20 +49,33 @@ def expand_json(store: Store, episode: Episode) -> dict[str, Any]:
     return episode_to_json(store, episode) | {
         "evidence": [place_to_json(place) for place in evidence_places(store, episode)],
         "history": [
-            {"at": iso(one.at_ms), "action": one.action, "reason": one.reason, "run": one.run_id,
-             "before": dict(one.before), "after": dict(one.after)}
+            {
+                "at": iso(one.at_ms),
+                "action": one.action,
+                "reason": one.reason,
+                "run": one.run_id,
+                "before": dict(one.before),
+                "after": dict(one.after),
+            }
             for one in episode_history.history_of(store, episode.episode_id)
         ],
         "injections": [
-            {"session": one.session_id, "channel": one.channel, "state": one.state, "at": iso(one.at_ms),
-             "score": one.score, "tokens": one.tokens, "expanded_at": iso(one.expanded_at_ms)}
+            {
+                "session": one.session_id,
+                "channel": one.channel,
+                "state": one.state,
+                "at": iso(one.at_ms),
+                "score": one.score,
+                "tokens": one.tokens,
+                "expanded_at": iso(one.expanded_at_ms),
+            }
             for one in injections.injections_of_episode(store, episode.episode_id)
         ],
         "related": [
             {"id": one.episode_id, "summary": one.summary}
             for one in episodes.related_episodes(store, episode, episode.project_id)
         ],
-    }  # fmt: skip
+    }
 
 
 def _print_memory(facts: dict[str, Any]) -> None:
@@ -105,9 +122,16 @@ def _print_reasons(facts: dict[str, Any]) -> None:
     print_table(
         ["injected at", "session", "channel", "state", "score#", "tokens#", "expanded"],
         [
-            (one["at"], one["session"], one["channel"], one["state"], f"{one['score']:.2f}", one["tokens"],
-             one["expanded_at"] or "–")
+            (
+                one["at"],
+                one["session"],
+                one["channel"],
+                one["state"],
+                f"{one['score']:.2f}",
+                one["tokens"],
+                one["expanded_at"] or "–",
+            )
             for one in facts["injections"]
         ],
         empty="Claude was never shown it.",
-    )  # fmt: skip
+    )

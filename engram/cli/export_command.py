@@ -31,9 +31,11 @@ _LINE_LIMIT_BYTES = 16_000_000
     "--current", "only_current", is_flag=True, help="Leave out archived and superseded memories (default: all)."
 )
 @click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), default=None,
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
     help="The file to write, mode 0600 (default: the standard output).",
-)  # fmt: skip
+)
 @pass_workspace
 def export(workspace: Workspace, project: str | None, only_current: bool, output: Path | None) -> None:
     """Print every memory as one JSON object on a line of its own.
@@ -138,8 +140,13 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
             episode = dataclasses.replace(episode, project_id=place.id)
         if episode.session_id:
             sessions.ensure_session(
-                store, episode.session_id, agent=CLAUDE_CODE.name, project_id=episode.project_id,
-                is_global=False, cwd="", at_ms=episode.created_at_ms,
-            )  # fmt: skip
+                store,
+                episode.session_id,
+                agent=CLAUDE_CODE.name,
+                project_id=episode.project_id,
+                is_global=False,
+                cwd="",
+                at_ms=episode.created_at_ms,
+            )
         episode_changes.add_episode(store, episode, evidence, action="import")
     return "added"

@@ -15,9 +15,13 @@ from engram.models.store import Store
 
 @click.command("forget")
 @click.argument("episode_id", metavar="ID")
-@click.option("--also-source/--only-memory", "also_source", default=None,
-              help="Delete the turns that it rests on whole, with every memory that rests on them; or this memory and "
-              "the words that it alone rests on (default: ask; with --yes the memory only).")  # fmt: skip
+@click.option(
+    "--also-source/--only-memory",
+    "also_source",
+    default=None,
+    help="Delete the turns that it rests on whole, with every memory that rests on them; or this memory and "
+    "the words that it alone rests on (default: ask; with --yes the memory only).",
+)
 @click.option("--yes", is_flag=True, help="Do not ask (default: show what goes, and ask).")
 @json_option
 @pass_workspace
@@ -54,8 +58,11 @@ def _confirm(store: Store, episode_id: str, also_source: bool | None) -> bool:
             click.echo(
                 f"With the source: {len(with_source.memories)} memories and {len(with_source.turn_ids)} whole turns."
             )
-            choice = click.prompt("Forget only this memory, or also the source?", default="nothing",
-                                  type=click.Choice(["memory", "source", "nothing"]))  # fmt: skip
+            choice = click.prompt(
+                "Forget only this memory, or also the source?",
+                default="nothing",
+                type=click.Choice(["memory", "source", "nothing"]),
+            )
             if choice == "nothing":
                 raise click.Abort
             return bool(choice == "source")

@@ -42,9 +42,13 @@ def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None
                 bar.update(task, completed=done, total=total, description=result.path.stem[:8])
 
             results = ingest_all(
-                store, workspace.settings.claude_folder, settings=workspace.settings, redact=redact, progress=step,
+                store,
+                workspace.settings.claude_folder,
+                settings=workspace.settings,
+                redact=redact,
+                progress=step,
                 paths=todo,
-            )  # fmt: skip
+            )
         report = ingest_report(store, results)
     if as_json:
         print_json(report)
@@ -106,6 +110,10 @@ def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, An
 
 def _progress(as_json: bool) -> Progress:
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        console=Console(stderr=True), transient=True, disable=as_json,
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=as_json,
+    )

@@ -62,9 +62,22 @@ COMMANDS = {
 
 #: What the system says where a file cannot be written or read, whatever the program does.
 _REFUSALS = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE,
-     errno.EFBIG, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOENT}
-)  # fmt: skip
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EFBIG,
+        errno.ENAMETOOLONG,
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.ENOENT,
+    }
+)
 
 
 class CommandGroup(click.Group):

@@ -111,16 +111,21 @@ def _compile(workspace: Workspace, bars: Progress) -> None:
 @contextlib.contextmanager
 def _bars(is_quiet: bool) -> Iterator[Progress]:
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        console=Console(stderr=True), transient=True, disable=is_quiet,
-    ) as bars:  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=is_quiet,
+    ) as bars:
         yield bars
 
 
 def _print(report: dict[str, Any]) -> None:
     sessions = sum(one["sessions"] for one in report["projects"].values())
-    click.echo(f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns "
-               f"({report['new_turns']} new)")  # fmt: skip
+    click.echo(
+        f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns ({report['new_turns']} new)"
+    )
     click.echo(f"Kept       {report['episodes']} memories")
     click.echo(f"Embedded   {report['embedded']} texts, {report['missing_vectors']} left")
     for problem in ("bad_lines", "failed"):

@@ -15,8 +15,14 @@ from engram.models.sessions import paused_scopes, resume
 @click.option(
     "--project", metavar="NAME", default=None, help="Only this project: its name or folder (default: everything)."
 )
-@click.option("--for", "seconds", type=TimeSpan(), default=None, metavar="TIME", help="How long, such as 30m, 1h or 2d "
-              "(default: until `engram pause --off`).")  # fmt: skip
+@click.option(
+    "--for",
+    "seconds",
+    type=TimeSpan(),
+    default=None,
+    metavar="TIME",
+    help="How long, such as 30m, 1h or 2d (default: until `engram pause --off`).",
+)
 @click.option("--off", is_flag=True, help="End the pause (default: begin one).")
 @click.option("--list", "only_list", is_flag=True, help="Only show what is paused (default: pause).")
 @json_option

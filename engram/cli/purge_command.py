@@ -18,19 +18,36 @@ _LISTED = 50
 
 @click.command("purge")
 @click.argument("episode_ids", metavar="[ID]...", nargs=-1)
-@click.option("--archived", "archived_days", type=click.IntRange(0), default=None, metavar="DAYS",
-              help=f"Archived memories that nobody changed or used for so many days (default: {ARCHIVED_DAYS}, where "
-              "neither --superseded nor an ID is given).")  # fmt: skip
-@click.option("--superseded", "superseded_days", type=click.IntRange(0), default=None, metavar="DAYS",
-              help="Superseded memories that nobody changed or used for so many days (default: none).")  # fmt: skip
+@click.option(
+    "--archived",
+    "archived_days",
+    type=click.IntRange(0),
+    default=None,
+    metavar="DAYS",
+    help=f"Archived memories that nobody changed or used for so many days (default: {ARCHIVED_DAYS}, where "
+    "neither --superseded nor an ID is given).",
+)
+@click.option(
+    "--superseded",
+    "superseded_days",
+    type=click.IntRange(0),
+    default=None,
+    metavar="DAYS",
+    help="Superseded memories that nobody changed or used for so many days (default: none).",
+)
 @project_option
 @click.option("--yes", is_flag=True, help="Delete them; this cannot be undone (default: only show what would go).")
 @json_option
 @pass_workspace
 def purge(
-    workspace: Workspace, episode_ids: tuple[str, ...], archived_days: int | None, superseded_days: int | None,
-    project: str | None, yes: bool, as_json: bool,
-) -> None:  # fmt: skip
+    workspace: Workspace,
+    episode_ids: tuple[str, ...],
+    archived_days: int | None,
+    superseded_days: int | None,
+    project: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Delete archived and superseded memories for good: their words, vectors and history.
 
     Consolidation only archives; this is for those who want the room back. Without --yes it only shows what would go.
@@ -53,18 +70,24 @@ def purge(
 
 
 def _plan(
-    workspace: Workspace, store: Store, ids: tuple[str, ...], archived: int | None, superseded: int | None,
+    workspace: Workspace,
+    store: Store,
+    ids: tuple[str, ...],
+    archived: int | None,
+    superseded: int | None,
     project: str | None,
-) -> PurgePlan:  # fmt: skip
+) -> PurgePlan:
     if ids:
         if project is not None or archived is not None or superseded is not None:
             raise BadRequest("name memories or say which, not both")
         return plan_named(store, ids)
     place = find_project(store, workspace.settings, project)
     return plan_purge(
-        store, archived_days=ARCHIVED_DAYS if archived is None and superseded is None else archived,
-        superseded_days=superseded, project_id=None if place is None else place.id,
-    )  # fmt: skip
+        store,
+        archived_days=ARCHIVED_DAYS if archived is None and superseded is None else archived,
+        superseded_days=superseded,
+        project_id=None if place is None else place.id,
+    )
 
 
 def _facts(plan: PurgePlan, report: PurgeReport | None) -> dict[str, object]:
@@ -103,11 +126,16 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
         click.echo(f"{plan.spared} more stay, since they are pinned or highly important; name those to be purged.")
     if report is not None:
         kept = f"; {report.kept} stay, since they changed meanwhile" if report.kept else ""
-        click.echo(f"Purged {_memories(len(report.episode_ids))} for good{kept}." if report.episode_ids or report.kept
-                   else "There is nothing to purge.")  # fmt: skip
+        click.echo(
+            f"Purged {_memories(len(report.episode_ids))} for good{kept}."
+            if report.episode_ids or report.kept
+            else "There is nothing to purge."
+        )
     elif plan.memories:
-        click.echo(f"{_memories(len(plan.memories))}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted; with --yes "
-                   "they are, and that cannot be undone.")  # fmt: skip
+        click.echo(
+            f"{_memories(len(plan.memories))}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted; with --yes "
+            "they are, and that cannot be undone."
+        )
 
 
 def _memories(number: int) -> str:

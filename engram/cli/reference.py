@@ -34,9 +34,12 @@ def commands_page() -> str:
     parts = [_MADE, "# Commands\n"]
     parts += [_command_text("engram", engram)]
     parts += [_command_text(f"engram {name}", command) for name, command in subcommands(engram)]
-    parts += ["## Exit codes\n", "0: well. 1: an expected failure, one line on stderr says which. 2: the command line cannot "
-              "be understood. 70: a fault in Engram, the log has the traceback. 75: the worker asks to be started again. "
-              "130: ended by Ctrl-C.\n"]  # fmt: skip
+    parts += [
+        "## Exit codes\n",
+        "0: well. 1: an expected failure, one line on stderr says which. 2: the command line cannot "
+        "be understood. 70: a fault in Engram, the log has the traceback. 75: the worker asks to be started again. "
+        "130: ended by Ctrl-C.\n",
+    ]
     return "\n".join(parts)
 
 
@@ -63,9 +66,13 @@ def _command_text(name: str, command: click.Command) -> str:
 
 def settings_page() -> str:
     """Every setting with its default and what it means, as it stands beside the setting."""
-    lines = [_MADE, "# Settings\n", "Each has a flag (`--set name=value`), a variable (`ENGRAM_<NAME>`) and a line in "
-             "`config.toml` in the memory folder, in this order; lists are separated by commas. "
-             "`engram config` shows what holds and why.\n"]  # fmt: skip
+    lines = [
+        _MADE,
+        "# Settings\n",
+        "Each has a flag (`--set name=value`), a variable (`ENGRAM_<NAME>`) and a line in "
+        "`config.toml` in the memory folder, in this order; lists are separated by commas. "
+        "`engram config` shows what holds and why.\n",
+    ]
     for kind, name, text in _setting_lines():
         if kind == "section":
             lines += ["", f"## {text}", "", "| setting | default | |", "|---|---|---|"]
@@ -108,8 +115,14 @@ def tasks_page() -> str:
     from engram.worker.main import bind_queue
 
     bind_queue(Settings())
-    lines = [_MADE, "# Tasks\n", "A task carries ids, never text; every task may run twice or never: what is due stands in "
-             "memory.db, the queue only rings.\n", "| task | |", "|---|---|"]  # fmt: skip
+    lines = [
+        _MADE,
+        "# Tasks\n",
+        "A task carries ids, never text; every task may run twice or never: what is due stands in "
+        "memory.db, the queue only rings.\n",
+        "| task | |",
+        "|---|---|",
+    ]
     tasks = {name: huey._registry.string_to_task(name) for name in huey._registry._registry}
     for name in sorted(tasks):
         lines.append(f"| `{name}` | {_first_line(tasks[name].__doc__)} |")

@@ -46,9 +46,14 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
             lock.release()
     if as_json:
         print_json(
-            {"restored": str(done.source), "set_aside": str(done.aside) if done.aside else None, "episodes": done.memories,
-             "turns": done.turns, "carried_over": done.carried.memories}
-        )  # fmt: skip
+            {
+                "restored": str(done.source),
+                "set_aside": str(done.aside) if done.aside else None,
+                "episodes": done.memories,
+                "turns": done.turns,
+                "carried_over": done.carried.memories,
+            }
+        )
         return
     say(f"memory.db is now {chosen.name}: {done.memories} memories, {done.turns} turns.")
     if done.aside is not None:

@@ -15,9 +15,13 @@ from engram.errors import AlreadyRunning
 from engram.settings import Settings
 
 _lifeline = click.option(
-    "--lifeline", type=click.IntRange(3), default=None, hidden=True, metavar="FD",
+    "--lifeline",
+    type=click.IntRange(3),
+    default=None,
+    hidden=True,
+    metavar="FD",
     help="A pipe whose end means that the parent is gone (default: none).",
-)  # fmt: skip
+)
 
 
 @click.command("watch")

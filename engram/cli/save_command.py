@@ -29,9 +29,17 @@ from engram.models.store import Store
 @json_option
 @pass_workspace
 def save(
-    workspace: Workspace, text: str, is_global: bool, project: str | None, summary: str | None, high: bool, pin: bool,
-    kind: str, supersedes: str | None, as_json: bool,
-) -> None:  # fmt: skip
+    workspace: Workspace,
+    text: str,
+    is_global: bool,
+    project: str | None,
+    summary: str | None,
+    high: bool,
+    pin: bool,
+    kind: str,
+    supersedes: str | None,
+    as_json: bool,
+) -> None:
     """Keep TEXT as a memory; - reads it from the standard input. Secrets are masked first.
 
     Example: engram save --global "Use pnpm, never npm"
@@ -40,10 +48,18 @@ def save(
     with workspace.store() as store:
         project_id = None if is_global else _project_id(workspace, store, project)
         made = save_memory(
-            store, content, workspace.redactor(), scope="global" if is_global else "project",
-            importance="high" if high else "normal", project_id=project_id, supersedes=supersedes, is_pinned=pin,
-            voice="user", summary=summary, kind=kind,
-        )  # fmt: skip
+            store,
+            content,
+            workspace.redactor(),
+            scope="global" if is_global else "project",
+            importance="high" if high else "normal",
+            project_id=project_id,
+            supersedes=supersedes,
+            is_pinned=pin,
+            voice="user",
+            summary=summary,
+            kind=kind,
+        )
         facts = episode_to_json(store, made)
     wake_worker(workspace)
     if as_json:

@@ -17,9 +17,11 @@ from engram.cli.workspace import Workspace, pass_workspace
     "--print", "is_printed", is_flag=True, required=True, help="Print the files; nothing is written or registered."
 )
 @click.option(
-    "--system", type=click.Choice(["launchd", "systemd"]), default=None,
+    "--system",
+    type=click.Choice(["launchd", "systemd"]),
+    default=None,
     help="For which system (default: launchd on macOS, else systemd).",
-)  # fmt: skip
+)
 @json_option
 @pass_workspace
 def service(workspace: Workspace, is_printed: bool, system: str | None, as_json: bool) -> None:
@@ -36,9 +38,11 @@ def service(workspace: Workspace, is_printed: bool, system: str | None, as_json:
     files = render(workspace.settings)
     if as_json:
         print_json(
-            {"system": system,
-             "files": [{"path": str(one.folder / one.name), "text": one.data.decode()} for one in files]}
-        )  # fmt: skip
+            {
+                "system": system,
+                "files": [{"path": str(one.folder / one.name), "text": one.data.decode()} for one in files],
+            }
+        )
         return
     for one in files:
         click.echo(f"# {one.folder / one.name}")

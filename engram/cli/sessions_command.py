@@ -50,12 +50,20 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
         print_table(
             ["session", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
             [
-                (one["id"], one["project"], when(session.last_at_ms), one["state"], one["turns"], one["episodes"],
-                 one["shown"], one["tokens"])
+                (
+                    one["id"],
+                    one["project"],
+                    when(session.last_at_ms),
+                    one["state"],
+                    one["turns"],
+                    one["episodes"],
+                    one["shown"],
+                    one["tokens"],
+                )
                 for one, session in zip(rows, found, strict=False)
             ],
             empty="No session was read yet; `engram ingest` reads them now.",
-        )  # fmt: skip
+        )
 
 
 def _state(session: SessionRow, now_ms: int, settings: Settings) -> str:
@@ -103,14 +111,28 @@ def _show_one(workspace: Workspace, store: Store, session: SessionRow, as_json: 
     facts = _as_json(session, names, counts.count_sessions(store)[session.session_id], state)
     facts |= {
         "files": [
-            {"path": one.path, "offset": one.offset, "size": one.size, "lines": one.lines, "gone": one.is_gone,
-             "error": one.last_error or None}
+            {
+                "path": one.path,
+                "offset": one.offset,
+                "size": one.size,
+                "lines": one.lines,
+                "gone": one.is_gone,
+                "error": one.last_error or None,
+            }
             for one in counts.files_of_session(store, session.session_id)
         ],
         "turn_list": [
-            {"key": one.turn.key, "prompt": one.turn.prompt, "at": iso(one.turn.started_at_ms), "start": one.turn.start_offset,
-             "end": one.turn.end_offset, "closed": one.turn.is_closed, "revision": one.revision,
-             "extracted_revision": one.extracted_revision, "files": list(one.turn.files)}
+            {
+                "key": one.turn.key,
+                "prompt": one.turn.prompt,
+                "at": iso(one.turn.started_at_ms),
+                "start": one.turn.start_offset,
+                "end": one.turn.end_offset,
+                "closed": one.turn.is_closed,
+                "revision": one.revision,
+                "extracted_revision": one.extracted_revision,
+                "files": list(one.turn.files),
+            }
             for one in turns_of_session(store, session.id)
         ],
         "episode_list": [
@@ -118,15 +140,22 @@ def _show_one(workspace: Workspace, store: Store, session: SessionRow, as_json: 
             for one in episodes.episodes_of_session(store, session.session_id)
         ],
         "injections": [
-            {"episode": one.episode_id, "channel": one.channel, "state": one.state, "at": iso(one.at_ms),
-             "score": one.score, "tokens": one.tokens, "expanded_at": iso(one.expanded_at_ms)}
+            {
+                "episode": one.episode_id,
+                "channel": one.channel,
+                "state": one.state,
+                "at": iso(one.at_ms),
+                "score": one.score,
+                "tokens": one.tokens,
+                "expanded_at": iso(one.expanded_at_ms),
+            }
             for one in injections.injections_of_session(store, session.session_id)
         ],
         "briefings": [
             {"what": what, "at": iso(at_ms), "tokens": tokens}
             for what, at_ms, tokens in injections.shown_of_session(store, session.session_id)
         ],
-    }  # fmt: skip
+    }
     if as_json:
         print_json(facts)
     else:
@@ -148,12 +177,16 @@ def _print_one(facts: dict[str, Any]) -> None:
     print_table(
         ["at", "prompt", "bytes", "extracted"],
         [
-            (one["at"], one_line(one["prompt"], 70), f"{one['start']}–{one['end']}",
-             "yes" if one["extracted_revision"] == one["revision"] else "not yet")
+            (
+                one["at"],
+                one_line(one["prompt"], 70),
+                f"{one['start']}–{one['end']}",
+                "yes" if one["extracted_revision"] == one["revision"] else "not yet",
+            )
             for one in facts["turn_list"]
         ],
         empty="no turns",
-    )  # fmt: skip
+    )
     click.echo()
     print_table(
         ["memory", "kind", "summary"],

@@ -56,9 +56,12 @@ class Child:
         try:
             self.process = subprocess.Popen(
                 [*self.command, "--lifeline", str(theirs)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
-                pass_fds=(theirs,), process_group=0,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self.errors,
+                pass_fds=(theirs,),
+                process_group=0,
+            )
         finally:
             os.close(theirs)
         self.lifeline = ours

@@ -33,11 +33,20 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
             store, project_id=None if place is None else place.id, limit=limit, before_ms=_time_of(store, around)
         )
         rows = [
-            {"id": one.episode_id, "kind": one.kind, "summary": one.summary, "project": one.project, "scope": one.scope,
-             "importance": one.importance, "created_at": iso(one.created_at_ms), "pinned": one.is_pinned,
-             "session": one.session_id, "evidence": [place_to_json(place) for place in evidence_places(store, one)]}
+            {
+                "id": one.episode_id,
+                "kind": one.kind,
+                "summary": one.summary,
+                "project": one.project,
+                "scope": one.scope,
+                "importance": one.importance,
+                "created_at": iso(one.created_at_ms),
+                "pinned": one.is_pinned,
+                "session": one.session_id,
+                "evidence": [place_to_json(place) for place in evidence_places(store, one)],
+            }
             for one in found
-        ]  # fmt: skip
+        ]
     if as_json:
         print_json({"episodes": rows})
     else:

@@ -36,9 +36,14 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 
 @click.command("up")
 @click.option("--once", is_flag=True, help="Read, extract, embed and index everything, then stop (default: go on).")
-@click.option("--samples-in", type=click.Path(path_type=Path), default=None, metavar="DIR",
-              help="Where the machine has no transcripts: read the sample sessions that Engram ships, with DIR as their "
-              "memory folder (default: wait for transcripts).")  # fmt: skip
+@click.option(
+    "--samples-in",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="Where the machine has no transcripts: read the sample sessions that Engram ships, with DIR as their "
+    "memory folder (default: wait for transcripts).",
+)
 @json_option
 @pass_workspace
 def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool) -> None:

@@ -34,9 +34,12 @@ class StageHealth:
     def as_json(self) -> dict[str, Any]:
         """For scripts."""
         return {
-            "seen": self.seen, "done": self.done, "lag_seconds": round(self.lag_seconds, 1),
-            "last_success": iso_time(self.last_success_ms) if self.last_success_ms else None, "last_error": self.last_error or None,
-        }  # fmt: skip
+            "seen": self.seen,
+            "done": self.done,
+            "lag_seconds": round(self.lag_seconds, 1),
+            "last_success": iso_time(self.last_success_ms) if self.last_success_ms else None,
+            "last_error": self.last_error or None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +179,12 @@ def _stages(store: Store, unread: Unread, by_kind: list[counts.WorkTotals]) -> d
             stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, known.last_error)
     ingest, read = stages["ingest"], counts.count_transcripts(store)
     stages["ingest"] = StageHealth(
-        read + unread.files, read, ingest.lag_seconds, ingest.last_success_ms,
+        read + unread.files,
+        read,
+        ingest.lag_seconds,
+        ingest.last_success_ms,
         ingest.last_error,
-    )  # fmt: skip
+    )
     return stages
 
 

@@ -83,9 +83,14 @@ def get(access: Access, source: str, start: int | None, lines: int | None, proje
     with access.store() as store:
         view = access.view(store, project)
         text = read_lines(
-            store, access.settings, lambda one: access.redact(store, one), source, start, lines,
+            store,
+            access.settings,
+            lambda one: access.redact(store, one),
+            source,
+            start,
+            lines,
             project_id=view.project_id,
-        )  # fmt: skip
+        )
         return (fence_safe(text, keep_lines=True) or "(no lines there)") + answers.tail(view.note)
 
 
@@ -111,10 +116,17 @@ def save(
         if supersedes is not None:
             access.view(store).require(store, supersedes)
         made = save_memory(
-            store, content, lambda one: access.redact(store, one), scope=scope, importance=importance,
-            project_id=place.project.id if place.project else None, session_id=access.session_id,
-            supersedes=supersedes, is_pinned=is_pinned, kind=kind or "fact",
-        )  # fmt: skip
+            store,
+            content,
+            lambda one: access.redact(store, one),
+            scope=scope,
+            importance=importance,
+            project_id=place.project.id if place.project else None,
+            session_id=access.session_id,
+            supersedes=supersedes,
+            is_pinned=is_pinned,
+            kind=kind or "fact",
+        )
         is_own = made.scope == "project" and place.project is not None
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
         is_open = bool(open_contradictions(store, made.episode_id))

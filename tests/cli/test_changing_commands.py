@@ -209,10 +209,14 @@ def test_import_brings_nothing_that_rests_on_forgotten_words(
 
 
 @pytest.mark.parametrize(
-    "line", ['{"id": "ep_0123456789ab"}', '{"id": "x", "kind": "fact", "summary": "s"}',
-             '{"id": "ep_0123456789ab", "kind": "fact", "summary": 5}',
-             '{"id": "ep_0123456789ab", "kind": "spell", "summary": "s"}'],
-)  # fmt: skip
+    "line",
+    [
+        '{"id": "ep_0123456789ab"}',
+        '{"id": "x", "kind": "fact", "summary": "s"}',
+        '{"id": "ep_0123456789ab", "kind": "fact", "summary": 5}',
+        '{"id": "ep_0123456789ab", "kind": "spell", "summary": "s"}',
+    ],
+)
 def test_import_counts_lines_that_cannot_be_used_and_goes_on(run: Run, line: str) -> None:
     good = '{"id": "ep_ffffffffffff", "kind": "fact", "summary": "s", "content": "c", "scope": "global"}'
 

@@ -87,9 +87,17 @@ def test_a_wrong_value_changes_nothing(home: Home, name: str, text: str, reason:
 
 
 @pytest.mark.parametrize(
-    "line", ["llm_dollars_per_day = nan", "llm_dollars_per_hour = inf", "bites = inf", "bites = 1.5", "bites = [1]",
-             "llm_dollars_per_day = 1" + "0" * 400, "bites = true"]
-)  # fmt: skip
+    "line",
+    [
+        "llm_dollars_per_day = nan",
+        "llm_dollars_per_hour = inf",
+        "bites = inf",
+        "bites = 1.5",
+        "bites = [1]",
+        "llm_dollars_per_day = 1" + "0" * 400,
+        "bites = true",
+    ],
+)
 def test_a_number_in_the_file_that_is_none_is_refused(home: Home, line: str) -> None:
     home.config_file.write_text(f"{line}\n")
 

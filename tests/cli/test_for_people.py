@@ -60,9 +60,20 @@ def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> Non
     assert "bad lines" in run("up", "--once").stdout
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("sessions",), ("config",), ("timeline",), ("tasks", "list", "--all"),
-                                       ("tasks", "dead"), ("consolidate", "--list"), ("consolidate", "--dry-run"),
-                                       ("pause", "--list")])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status",),
+        ("sessions",),
+        ("config",),
+        ("timeline",),
+        ("tasks", "list", "--all"),
+        ("tasks", "dead"),
+        ("consolidate", "--list"),
+        ("consolidate", "--dry-run"),
+        ("pause", "--list"),
+    ],
+)
 def test_a_person_is_shown_something(filled: Store, run: Run, arguments: tuple[str, ...]) -> None:
     assert run(*arguments).stdout.strip()
 

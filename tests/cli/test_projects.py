@@ -96,10 +96,13 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     kept = filled.value("SELECT count(*) FROM episode WHERE project_id = ? AND scope = 'global'", (harbor.id,))
     lantern = "SELECT t.key, s.text FROM turn t JOIN said s ON s.turn_id = t.id WHERE t.project_id <> ? ORDER BY s.id"
     others = filled.rows(lantern, (harbor.id,))
-    prompts = [str(row[0]) for row in filled.rows(
-        "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
-        (harbor.id,),
-    )]  # fmt: skip
+    prompts = [
+        str(row[0])
+        for row in filled.rows(
+            "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
+            (harbor.id,),
+        )
+    ]
     assert prompts
 
     asked = run("projects", "forget", "harbor", code=1, stdin="n\n").stdout

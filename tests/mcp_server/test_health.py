@@ -62,12 +62,18 @@ def briefing(settings: Settings, folder: Path) -> str:
     link_interpreter(settings.places)
     command = settings_block(interpreter=sys.executable)["hooks"]["SessionStart"][0]["hooks"][0]["command"]
     payload = {
-        "hook_event_name": "SessionStart", "session_id": str(uuid.uuid4()), "cwd": str(folder), "source": "startup",
-    }  # fmt: skip
+        "hook_event_name": "SessionStart",
+        "session_id": str(uuid.uuid4()),
+        "cwd": str(folder),
+        "source": "startup",
+    }
     done = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, check=True,
+        ["/bin/sh", "-c", command],
+        input=json.dumps(payload).encode(),
+        capture_output=True,
+        check=True,
         env={"PATH": os.environ["PATH"], "ENGRAM_HOME": str(settings.home)},
-    )  # fmt: skip
+    )
     return done.stdout.decode()
 
 
