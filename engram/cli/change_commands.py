@@ -6,7 +6,6 @@ import sys
 
 import click
 
-from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
@@ -14,6 +13,7 @@ from engram.memories.correct import correct_memory
 from engram.memories.save import edit_memory, lower_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
 from engram.models.store import Store
+from engram.reports.episode_json import episode_to_json
 
 
 @click.command("edit")

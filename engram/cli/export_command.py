@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 import click
 
 from engram.atomic import write_atomic
-from engram.cli.episode_json import episode_from_json, episode_to_json
 from engram.cli.options import json_option, project_option
 from engram.cli.output import print_json, say, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
@@ -19,6 +18,7 @@ from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
 from engram.models.tombstone_transfer import is_named_by_tombstone
+from engram.reports.episode_json import episode_from_json, episode_to_json
 from engram.transcripts.agent import CLAUDE_CODE
 
 #: Longest line that import reads, in bytes.

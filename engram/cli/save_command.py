@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
 from engram.cli.output import print_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
@@ -15,6 +14,7 @@ from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.memories.save import KINDS, save_memory
 from engram.models.store import Store
+from engram.reports.episode_json import episode_to_json
 
 
 @click.command("save")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.episode_json import evidence_places
 from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import iso, one_line, print_json, print_table, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
@@ -13,6 +12,7 @@ from engram.errors import BadRequest
 from engram.memories.save import require_episode
 from engram.models import episodes
 from engram.models.store import Store
+from engram.reports.memory import evidence_places
 from engram.search.hits import place_to_json
 
 

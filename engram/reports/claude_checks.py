@@ -1,57 +1,61 @@
-"""What ``engram doctor`` looks at on Claude Code's side: are the hooks and the MCP server there, and do they fit?"""
+"""The checks of ``engram doctor`` on Claude Code's settings: the hooks, the MCP server and its permission."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from engram.atomic import read_regular
-from engram.cli.checks import Check, State, claude_json
+from engram.reports.checks import Check, State
 from engram.settings import Settings
 from engram.transcripts.project import find_repository
-from engram_hooks.block import settings_block
 
 #: Settings files larger than this are not read, in bytes.
 _LIMIT_BYTES = 4_000_000
-#: What every command of ours has in its text.
+#: What the command of every hook of Engram contains.
 _MARK = "engram_hooks"
 #: The permission rule that lets Claude use every tool of the MCP server.
 PERMISSION_RULE = "mcp__engram"
-_ADVICE = "merge what `engram hooks` prints into Claude Code's settings"
+_ADVICE = "run `engram hooks` and merge what it prints into Claude Code's settings"
 
 
-def check_claude(settings: Settings) -> Iterator[Check]:
-    """The hooks, their interpreter, the MCP server, and the permission to use it."""
+def check_claude(settings: Settings, block: Mapping[str, Any], folder: Path) -> Iterator[Check]:
+    """Check the hooks, their interpreter, the MCP server, and the permission to use it.
+
+    Args:
+        block: the hooks and the server as ``engram hooks`` prints them.
+        folder: the working folder, whose project may have settings of its own.
+    """
     path = settings.claude_folder / "settings.json"
     found = _read(path)
     ours = _our_commands(found)
-    wanted = _our_commands(settings_block())
+    wanted = _our_commands(block)
     missing = [event for event in wanted if not _scripts(wanted[event]) <= _scripts(ours.get(event, []))]
     obsolete = [event for event in ours if event not in wanted] + _asynchronous(found)
     if found.get("disableAllHooks") is True:
-        yield Check("hooks", State.BAD, f"{path} switches all hooks off (disableAllHooks)", "remove that line")
+        yield Check("hooks", State.BAD, f"{path} disables all hooks (disableAllHooks)", "remove that line")
     elif missing:
-        yield Check("hooks", State.BAD, f"not in {path}, or not as they are now: {', '.join(missing)}", _ADVICE)
+        yield Check("hooks", State.BAD, f"missing or outdated in {path}: {', '.join(missing)}", _ADVICE)
     else:
         yield from _check_scripts(ours)
     if obsolete:
-        detail = f"of an earlier version, in {path}: {', '.join(obsolete)}"
-        advice = "remove Engram's PreCompact hook, and put Stop as `engram hooks` prints it in place of the old one"
+        detail = f"hooks of an earlier version in {path}: {', '.join(obsolete)}"
+        advice = "remove Engram's PreCompact hook, and replace its Stop hook by the one that `engram hooks` prints"
         yield Check("obsolete hooks", State.WARN, detail, advice)
     link = settings.places.python_link
     if not link.exists():
         yield Check(
-            "hooks' interpreter", State.BAD, f"{link} leads nowhere, so hooks stay silent", "engram hooks makes it anew"
+            "hooks' interpreter", State.BAD, f"{link} is a broken link, so hooks stay silent", "run: engram hooks"
         )
     yield from _check_server(settings)
-    yield _check_permission(settings, Path.cwd())
+    yield _check_permission(settings, folder)
 
 
 def _check_permission(settings: Settings, folder: Path) -> Check:
-    """Whether a settings file of the user, or of the project of ``folder``, lets Claude use the tools unasked."""
+    """Check that the user's or the project's settings let Claude use the tools without asking."""
     project = find_repository(folder) or folder
     files = [
         settings.claude_folder / "settings.json",
@@ -62,13 +66,13 @@ def _check_permission(settings: Settings, folder: Path) -> Check:
     for path, (_, denied) in rules.items():
         if any(rule.startswith(PERMISSION_RULE) for rule in denied):
             return Check(
-                "permission", State.WARN, f"{path} denies memory tools", "remove the rule from permissions.deny"
+                "permission", State.WARN, f"{path} denies memory tools", "remove that rule from permissions.deny"
             )
     for path, (allowed, _) in rules.items():
         if allowed & {PERMISSION_RULE, f"{PERMISSION_RULE}__*"}:
             return Check("permission", State.OK, f"{PERMISSION_RULE} in {path}")
     some = sorted(rule for allowed, _ in rules.values() for rule in allowed if rule.startswith(f"{PERMISSION_RULE}__"))
-    detail = f"only {', '.join(some)} may be used unasked" if some else "Claude may not use the memory tools unasked"
+    detail = f"only {', '.join(some)} may be used without asking" if some else "Claude must ask for the memory tools"
     return Check(
         "permission",
         State.WARN,
@@ -90,7 +94,7 @@ def _rules(found: dict[str, Any]) -> tuple[set[str], set[str]]:
 def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
     gone = sorted({part for some in ours.values() for one in some for part in _paths(one) if not Path(part).exists()})
     if gone:
-        yield Check("hooks", State.BAD, f"they name files that are gone: {', '.join(gone[:3])}", _ADVICE)
+        yield Check("hooks", State.BAD, f"they name files that do not exist: {', '.join(gone[:3])}", _ADVICE)
     else:
         yield Check("hooks", State.OK, f"{len(ours)} events")
 
@@ -109,14 +113,14 @@ def _check_server(settings: Settings) -> Iterator[Check]:
     servers = _read(path).get("mcpServers")
     server = servers.get("engram") if isinstance(servers, dict) else None
     if not isinstance(server, dict):
-        yield Check("MCP server", State.WARN, f"not in {path}: Claude cannot ask by itself", _ADVICE)
+        yield Check("MCP server", State.WARN, f"not in {path}: Claude can't search memory itself", _ADVICE)
     elif not Path(str(server.get("command", ""))).exists():
-        yield Check("MCP server", State.BAD, f"its command {server.get('command')!r} is gone", _ADVICE)
+        yield Check("MCP server", State.BAD, f"its command {server.get('command')!r} does not exist", _ADVICE)
     else:
         yield Check("MCP server", State.OK, str(server["command"]))
 
 
-def _our_commands(found: dict[str, Any]) -> dict[str, list[str]]:
+def _our_commands(found: Mapping[str, Any]) -> dict[str, list[str]]:
     """Event → the commands of Engram's hooks."""
     commands: dict[str, list[str]] = {}
     for event, handler in _our_handlers(found):
@@ -130,13 +134,13 @@ def _scripts(commands: list[str]) -> set[str]:
 
 
 def _asynchronous(found: dict[str, Any]) -> list[str]:
-    """Events of Engram's hooks that Claude Code would wait for at its end."""
+    """Events of Engram's asynchronous hooks: Claude Code waits for these when it ends."""
     events = [event for event, handler in _our_handlers(found) if handler.get("async") is True]
     return [f"{event} (async)" for event in dict.fromkeys(events) if event != "PreCompact"]
 
 
-def _our_handlers(found: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(event, hook) of Engram's hooks; what has another form is passed over."""
+def _our_handlers(found: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(event, hook) of Engram's hooks; entries of an unknown form are skipped."""
     hooks = found.get("hooks")
     for event, entries in (hooks if isinstance(hooks, dict) else {}).items():
         for entry in entries if isinstance(entries, list) else []:
@@ -147,9 +151,17 @@ def _our_handlers(found: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A JSON object; an empty one where there is none."""
+    """The JSON object in a file; {} if there is none."""
     try:
         found = json.loads(read_regular(path, _LIMIT_BYTES) or b"{}")
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def claude_json(settings: Settings) -> Path:
+    """Claude Code's user file that lists MCP servers."""
+    default = Path.home() / ".claude"
+    return (
+        Path.home() / ".claude.json" if settings.claude_folder == default else settings.claude_folder / ".claude.json"
+    )

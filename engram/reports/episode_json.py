@@ -10,7 +10,6 @@ from engram.errors import BadRequest
 from engram.models import episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store
-from engram.models.turns import EvidencePlace, places_of
 
 #: Field of an episode → key in JSON, where they differ.
 _NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
@@ -76,8 +75,3 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
     elif isinstance(value, str):
         return value
     raise BadRequest(f"{_NAMES.get(field.name, field.name)} = {str(value)[:60]!r} cannot be used")
-
-
-def evidence_places(store: Store, episode: Episode) -> list[EvidencePlace]:
-    """Transcript, line and uuid of everything that a memory rests on."""
-    return places_of(store, [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid])
