@@ -14,6 +14,7 @@ REPO = Path(__file__).resolve().parent.parent
 #: Package or module → its floor.
 FLOORS = {
     "engram.errors": 0,
+    "engram.enums": 0,
     "engram.paths": 0,
     "engram.clock": 0,
     "engram.atomic": 0,

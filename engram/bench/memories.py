@@ -17,7 +17,7 @@ from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
 from engram.search.question.query import Hit, Query
 from engram.search.vectors.backfill import embed_missing
-from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
 #: Rows embedded at a time.
 _BATCH = 256
@@ -40,7 +40,7 @@ def write_chat(store: Store, chat: Chat) -> None:
 
 def _turn(unit: Unit, place: int) -> Turn:
     label = unit.speaker if unit.speaker[:1].isupper() else ""
-    said = Said(
+    said = TextBlock(
         unit.id, Role.USER if unit.is_first else Role.ASSISTANT, f"{label}: {unit.text}" if label else unit.text,
         offset=place, length=1, line=place + 1, at_ms=unit.at_ms,
     )  # fmt: skip

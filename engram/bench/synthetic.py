@@ -19,7 +19,7 @@ from engram.models.store import Store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turns
 from engram.models.vectors import put_vectors
-from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
 #: Turns of one session, and of one transaction.
 SESSION_TURNS = 50
@@ -114,8 +114,8 @@ class MadeUp:
         prompt, reply = (self.wording.text(int(words), topic) for words in self._numbers.integers(*_WORDS, 2))
         at_ms = _at_ms(number)
         said = (
-            Said(f"u{number}", Role.USER, prompt, line=1, at_ms=at_ms),
-            Said(f"a{number}", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
+            TextBlock(f"u{number}", Role.USER, prompt, line=1, at_ms=at_ms),
+            TextBlock(f"a{number}", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
         )
         entries = (EntryRef(f"u{number}", 0, 1, 1), EntryRef(f"a{number}", 2, 1, 2))
         return Turn(

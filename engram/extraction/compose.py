@@ -19,7 +19,7 @@ from engram.extraction.select import Option
 from engram.extraction.write_filter import content_words
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
-from engram.transcripts.record import Role, Said
+from engram.transcripts.record import Role, TextBlock
 
 #: How much of the telling message a content holds before other voices, in characters.
 TELLING_CHARS = 600
@@ -104,7 +104,7 @@ def _facts(option: Option) -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join(f.split()) for f in facts if f.strip()))[:MAX_FACTS]
 
 
-def _supports(option: Option) -> list[Said]:
+def _supports(option: Option) -> list[TextBlock]:
     """Other messages of the turn that say much of what the passage says, the closest first."""
     said = content_words(option.passage.bite)
     own = {id(s) for s in (option.said, *option.others)}
@@ -114,7 +114,7 @@ def _supports(option: Option) -> list[Said]:
     return [s for _, s in near[:MAX_SUPPORTS]]
 
 
-def _evidence(option: Option, supports: Sequence[Said]) -> tuple[str, ...]:
+def _evidence(option: Option, supports: Sequence[TextBlock]) -> tuple[str, ...]:
     """The telling entry, the entries that support it, then the prompt it answers, which the content quotes."""
     prompts = [s.uuid for s in option.turn.said if s.role is Role.USER]
     own = [option.said.uuid, *(s.uuid for s in (*option.others, *supports)), *prompts]
@@ -122,7 +122,7 @@ def _evidence(option: Option, supports: Sequence[Said]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(u for u in [*own, *calls] if u))
 
 
-def _content(option: Option, supports: Sequence[Said]) -> str:
+def _content(option: Option, supports: Sequence[TextBlock]) -> str:
     """The message from the telling line on, what supports it, the prompt, then what stands before it."""
     lines = option.said.text.splitlines()
     telling = "\n".join(lines[option.line :]).strip()

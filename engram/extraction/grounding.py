@@ -24,7 +24,7 @@ from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
-from engram.transcripts.record import Action, Role, Said, Turn
+from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Share of a summary's content words that must stand in the turns it rests on.
 GROUNDED_SHARE = 0.5
@@ -44,7 +44,7 @@ _ELLIPSIS = re.compile(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 class _Evidence:
     """The entries of a request that a proposal rests on."""
 
-    said: list[tuple[Turn, Said]]
+    said: list[tuple[Turn, TextBlock]]
     actions: list[tuple[Turn, Action]]
 
     @property
@@ -147,9 +147,9 @@ def _candidate(
     )
 
 
-def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, Said]]:
+def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, TextBlock]]:
     """The passages that really stand in a text, each with it; a text that is quoted and not cited is evidence too."""
-    quotes: list[tuple[str, Said]] = []
+    quotes: list[tuple[str, TextBlock]] = []
     others = [(turn, said) for turn in evidence.turns for said in turn.said]
     for passage in proposed.passages[:MAX_PASSAGES]:
         text = cleaned(passage).strip()
@@ -176,12 +176,12 @@ def _stands_in(passage: str, text: str) -> bool:
     return bool(parts)
 
 
-def _is_typed(quote: str, said: Said) -> bool:
+def _is_typed(quote: str, said: TextBlock) -> bool:
     """True where the quoted words were typed: nothing of them was pasted, quoted or relayed."""
     return said.role is Role.USER and _stands_in(quote, typed_text(said.text))
 
 
-def _is_users_word(said: Said, summary: str, target: NearMemory | None) -> bool:
+def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
     """Whether a text is the user's own word on a matter: of one with pasted parts, what was typed has to be about it."""
     typed = typed_text(said.text)
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
@@ -197,7 +197,7 @@ def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -
     return bool(words) and len(words & beginnings(there)) >= GROUNDED_SHARE * len(words)
 
 
-def _is_chosen(said: Iterable[Said]) -> bool:
+def _is_chosen(said: Iterable[TextBlock]) -> bool:
     """Whether the user decided it in a dialog: nothing but the dialog, and words of the user, stands behind it."""
     roles = {one.role for one in said}
     return Role.CHOSEN in roles and Role.ASSISTANT not in roles

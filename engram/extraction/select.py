@@ -16,7 +16,7 @@ from engram.extraction.streams import streams
 from engram.extraction.write_filter import content_words, is_log, is_own, repeats
 from engram.redaction.voice import typed_text
 from engram.text.statements import plain, split
-from engram.transcripts.record import Role, Said, Turn
+from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Most candidates of one turn.
 TURN_CAP = 10
@@ -48,7 +48,7 @@ class Option:
     """One passage that might be kept."""
 
     turn: Turn
-    said: Said
+    said: TextBlock
     passage: Passage
     place: Place
     #: Heading and lead above it.
@@ -59,7 +59,7 @@ class Option:
     #: Whether the user typed it (False for what was pasted, and for the assistant).
     is_typed: bool = False
     #: Further messages that the passage runs on in.
-    others: tuple[Said, ...] = ()
+    others: tuple[TextBlock, ...] = ()
     #: Whether it joins what the user asked with the answer.
     is_exchange: bool = False
     directive: Directive | None = None

@@ -24,7 +24,7 @@ from engram.transcripts.claude_code.discover import TranscriptFile
 from engram.transcripts.claude_code.draft import TurnUpdate
 from engram.transcripts.claude_code.turn import is_queued_key
 from engram.transcripts.project import Project
-from engram.transcripts.record import Opening, Role, Said
+from engram.transcripts.record import Opening, Role, TextBlock
 
 #: Tool calls named in a result at most; only the newest matter for what is at hand.
 MAX_CALLS = 50
@@ -163,7 +163,7 @@ def _count(reading: Reading) -> Written:
     )
 
 
-def _messages(said: tuple[Said, ...]) -> int:
+def _messages(said: tuple[TextBlock, ...]) -> int:
     """Prompts, and distinct messages of the assistant with text; words in a dialog are part of a turn, no message."""
     replies = {one.message_id or one.uuid for one in said if one.role is Role.ASSISTANT}
     return len(replies) + sum(one.role is Role.USER and not one.message_id for one in said)

@@ -8,10 +8,10 @@ from engram.models.schema import CONTEXT_CHARS
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.transcripts.passage import split_passages
-from engram.transcripts.record import Said
+from engram.transcripts.record import TextBlock
 
 
-def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, int, Said]]) -> None:
+def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, int, TextBlock]]) -> None:
     """Split new texts (turn, row id, text) of a session into passages and index them. Inside ``writing``."""
     rows, texts = [], []
     for turn_id, said_id, one in said:

@@ -20,7 +20,7 @@ from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.models.tombstones import TombstoneKind, add_tombstones
 from engram.models.uuids import pack_uuid, unpack_uuid
-from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def write_turn(store: Store, turn: Turn, session: SessionRow, transcript_id: int
 def write_turns(store: Store, turns: Sequence[Turn], session: SessionRow, transcript_id: int) -> list[int]:
     """Store several turns of one session like ``write_turn``; their passages are indexed together, which is faster."""
     ids: list[int] = []
-    said: list[tuple[int, int, Said]] = []
+    said: list[tuple[int, int, TextBlock]] = []
     for turn in turns:
         turn_id, is_new = _write_row(store, turn, session, transcript_id)
         have, next_seq = 0, 0
@@ -157,7 +157,7 @@ def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Act
     return Action(**({"tool_use_id": "", "tool": ""} | known))
 
 
-def _write_said(store: Store, said: Sequence[tuple[int, int, Said]]) -> list[tuple[int, int, Said]]:
+def _write_said(store: Store, said: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
     """Store what was said (turn, place in it, text) in one go; returns turn, row id and text of each.
 
     The row ids are given out here: nobody else writes meanwhile.
@@ -258,7 +258,7 @@ def _stored(store: Store, row: tuple[Any, ...]) -> StoredTurn:
         ended_at_ms=row[7], start_offset=row[8], end_offset=row[9], is_closed=bool(row[10]), message_count=row[11],
         is_interrupted=bool(row[12]), agent=row[13], extra=json.loads(row[15]),
         actions=tuple(_action_from_json(facts, entries) for facts in unpack_facts(row[14])),
-        said=tuple(Said(unpack_uuid(s[0]), Role(s[1]), *s[2:]) for s in said),
+        said=tuple(TextBlock(unpack_uuid(s[0]), Role(s[1]), *s[2:]) for s in said),
         entries=entries,
     )  # fmt: skip
     return StoredTurn(row[0], turn, row[16], row[17], row[18], row[19], Path(os.fsdecode(bytes(row[20]))))

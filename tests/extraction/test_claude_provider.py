@@ -27,14 +27,14 @@ from engram.extraction.provider import BrokenOff, ModelRequest, NotServed, Unfit
 from engram.models.store import Store, open_store
 from engram.models.work import list_stages
 from engram.settings import Settings
-from engram.transcripts.record import Opening, Role, Said, Turn
+from engram.transcripts.record import Opening, Role, TextBlock, Turn
 
 CONTEXT = ExtractionContext(project="harbor")
 TURN = Turn(
     key="t1",
     session_id="s",
     opening=Opening.PROMPT,
-    said=(Said("u1", Role.USER, "we round VAT half up because the tax office does, in invoice.py"),),
+    said=(TextBlock("u1", Role.USER, "we round VAT half up because the tax office does, in invoice.py"),),
     is_closed=True,
 )
 STAND_IN = Path(__file__).parent / "stand_in_claude.py"

@@ -24,7 +24,7 @@ from engram.extraction.request import MARKER, REQUEST_CHARACTERS
 from engram.models.store import Store, open_store
 from engram.models.work import list_stages
 from engram.settings import Settings
-from engram.transcripts.record import Opening, Role, Said, Turn
+from engram.transcripts.record import Opening, Role, TextBlock, Turn
 
 FAKE = runpy.run_path(str(Path(__file__).with_name("fake_llm.py")))
 http, chat, memory, answer, responses_body = (
@@ -45,9 +45,9 @@ class Local:
 
 
 def turn(number: int, prompt: str = "", reply: str = "") -> Turn:
-    said = [Said(f"u{number}", Role.USER, prompt or f"Let us keep the cache number {number} in sqlite")]
+    said = [TextBlock(f"u{number}", Role.USER, prompt or f"Let us keep the cache number {number} in sqlite")]
     if reply:
-        said.append(Said(f"a{number}", Role.ASSISTANT, reply))
+        said.append(TextBlock(f"a{number}", Role.ASSISTANT, reply))
     return Turn(key=f"t{number}", session_id="s", opening=Opening.PROMPT, said=tuple(said), is_closed=True)
 
 
@@ -452,7 +452,7 @@ def test_a_proposal_that_is_begun_anew_pays_only_for_what_was_not_answered(bench
 
 
 def test_a_turn_longer_than_a_request_is_sent_in_parts_and_none_is_left_out(bench: Bench) -> None:
-    said = tuple(Said(f"a{n}", Role.ASSISTANT, f"word{n} " + "x" * 3_900) for n in range(40))
+    said = tuple(TextBlock(f"a{n}", Role.ASSISTANT, f"word{n} " + "x" * 3_900) for n in range(40))
     long = Turn(key="t1", session_id="s", opening=Opening.PROMPT, said=said, is_closed=True)
 
     bench.propose(long)

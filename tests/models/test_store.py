@@ -24,7 +24,7 @@ from engram.models import (
     work,
 )
 from engram.models.store import Store, open_store
-from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 PROMPT = "11111111-1111-1111-1111-111111111111"
 REPLY = "21111111-1111-1111-1111-111111111111"
@@ -42,7 +42,7 @@ def asked(text: str = "Why does the banana leak?") -> Turn:
         key=PROMPT,
         session_id="s1",
         opening=Opening.PROMPT,
-        said=(Said(PROMPT, Role.USER, text, offset=0, length=5, line=1),),
+        said=(TextBlock(PROMPT, Role.USER, text, offset=0, length=5, line=1),),
         entries=(EntryRef(PROMPT, 0, 5, 1),),
     )
 
@@ -50,7 +50,7 @@ def asked(text: str = "Why does the banana leak?") -> Turn:
 def answered(turn: Turn) -> Turn:
     return dataclasses.replace(
         turn,
-        said=(*turn.said, Said(REPLY, Role.ASSISTANT, "Because of the cherry. " * 40, "m1")),
+        said=(*turn.said, TextBlock(REPLY, Role.ASSISTANT, "Because of the cherry. " * 40, "m1")),
         entries=(*turn.entries, EntryRef(REPLY, 6, 5, 2)),
         actions=(Action("t1", "Bash", command="ls"),),
     )

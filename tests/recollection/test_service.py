@@ -21,7 +21,7 @@ from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import OVER_CHARS
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
-from engram.transcripts.record import Action, Opening, Role, Said, Turn
+from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
 FORBIDDEN = {"permission" + "Decision", "decision", "updated" + "Input", "continue"}
@@ -39,7 +39,7 @@ def type_prompt(memory: Any, text: str = PROMPT, *, age_seconds: int = 0, action
             memory.store, "s1", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/dev/lab/proj", at_ms=at_ms
         )  # fmt: skip
         transcript = ensure_transcript(memory.store, Path("/x/s1.jsonl"), session.id)
-        turn = Turn(f"k{text}", "s1", Opening.PROMPT, (Said("", Role.USER, text),), actions, started_at_ms=at_ms)
+        turn = Turn(f"k{text}", "s1", Opening.PROMPT, (TextBlock("", Role.USER, text),), actions, started_at_ms=at_ms)
         write_turn(memory.store, turn, session, transcript)
 
 

@@ -19,7 +19,7 @@ from engram.search.hits import PublicHit
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
-from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
 NOW = 1_767_225_600_000
 
@@ -39,8 +39,8 @@ def add_turn(store: Store, key: str, prompt: str, reply: str, *, project: str = 
         )
         transcript = ensure_transcript(store, Path(f"/t/{project}.jsonl"), session.id)
         said = (
-            Said(f"{key}-u", Role.USER, prompt, line=1, at_ms=at_ms),
-            Said(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
+            TextBlock(f"{key}-u", Role.USER, prompt, line=1, at_ms=at_ms),
+            TextBlock(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
         )
         entries = (EntryRef(f"{key}-u", 0, 1, 1), EntryRef(f"{key}-a", 2, 1, 2))
         turn = Turn(key, session.session_id, Opening.PROMPT, said, entries=entries, started_at_ms=at_ms, is_closed=True)

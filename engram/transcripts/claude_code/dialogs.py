@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from engram.transcripts.claude_code.entry import Entry, storable
 from engram.transcripts.claude_code.prompt import typed_text
-from engram.transcripts.record import Action, Role, Said
+from engram.transcripts.record import Action, Role, TextBlock
 
 QUESTION_TOOL = "AskUserQuestion"
 PLAN_TOOL = "ExitPlanMode"
@@ -77,7 +77,7 @@ def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
     return is_own and text.startswith(_REFUSED) and data.get("toolUseResult") in (f"Error: {text}", _REFUSED_SILENTLY)
 
 
-def heard_in(action: Action, block: dict[str, Any], entry: Entry, proposed: Sequence[Said]) -> Iterator[Part]:
+def heard_in(action: Action, block: dict[str, Any], entry: Entry, proposed: Sequence[TextBlock]) -> Iterator[Part]:
     """What the user said or decided, as the result of a call reports it.
 
     Args:
@@ -100,7 +100,7 @@ def heard_in(action: Action, block: dict[str, Any], entry: Entry, proposed: Sequ
             yield from (Part(Role.USER, text, link) for text in _beside(entry))
 
 
-def _refusal(action: Action, text: str, proposed: Sequence[Said], link: str) -> Iterator[Part]:
+def _refusal(action: Action, text: str, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
     comment = _comment(text)
     if action.tool == PLAN_TOOL:
         title = _title(proposed[0].text) if proposed else ""
@@ -157,7 +157,7 @@ def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
     return chosen, rest
 
 
-def _approval(report: object, proposed: Sequence[Said], link: str) -> Iterator[Part]:
+def _approval(report: object, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
     """A plan that the user approved, and what they changed in it; never a plan that another agent approved."""
     report = _mapping(report)
     if report.get("isAgent") is True:

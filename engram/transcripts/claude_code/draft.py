@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Draft:
     end_offset: int = 0
     is_closed: bool = False
     is_interrupted: bool = False
-    said: list[Said] = field(default_factory=list)
+    said: list[TextBlock] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     entries: list[EntryRef] = field(default_factory=list)
     extra: dict[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Draft:
         """True where the assistant has said something in it."""
         return any(said.role is Role.ASSISTANT for said in self.said)
 
-    def proposed_by(self, action: Action) -> list[Said]:
+    def proposed_by(self, action: Action) -> list[TextBlock]:
         """What a call put before the user."""
         link = f"{action.tool_use_id}#"
         return [said for said in self.said if said.role is Role.PROPOSED and said.message_id.startswith(link)]

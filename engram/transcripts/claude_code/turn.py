@@ -29,7 +29,7 @@ from engram.transcripts.claude_code.draft import Draft, TurnUpdate
 from engram.transcripts.claude_code.entry import MAX_ID_CHARS, Entry, Kind, storable
 from engram.transcripts.claude_code.prompt import command_of, is_interruption, prompt_of, queued_text, text_of
 from engram.transcripts.claude_code.queue import Queue, Waiting
-from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
 AGENT = "claude-code"
 #: Entries of these kinds belong to turns.
@@ -355,6 +355,8 @@ class TurnBuilder:
         return f"{prefix}:{hashlib.sha256(data).hexdigest()[:32]}"
 
 
-def _said(entry: Entry, role: Role, text: str, message_id: str = "") -> Said:
+def _said(entry: Entry, role: Role, text: str, message_id: str = "") -> TextBlock:
     uuid = "" if entry.kind is Kind.QUEUE else entry.uuid
-    return Said(uuid, role, storable(text), storable(message_id), entry.offset, entry.length, entry.line, entry.at_ms)
+    return TextBlock(
+        uuid, role, storable(text), storable(message_id), entry.offset, entry.length, entry.line, entry.at_ms
+    )
