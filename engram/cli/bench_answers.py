@@ -155,7 +155,7 @@ def kept_lines(store: Store) -> list[dict[str, Any]]:
             "session": episode.session_id,
             "summary": episode.summary,
             "content": episode.content,
-            "evidence": [one.uuid for one in evidence_of(store, episode.id) if one.uuid],
+            "evidence": [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid],
             "importance": episode.importance,
             "status": episode.status,
             "superseded_by": episode.superseded_by,

@@ -213,17 +213,17 @@ def speed(workspace: Workspace, turns: int, queries: int, as_json: bool) -> None
     """
     from engram.cli.bench_speed import run_speed
 
-    found = run_speed(workspace, turns, queries)
+    figures = run_speed(workspace, turns, queries)
     if as_json:
-        print_json(found)
+        print_json(figures)
         return
-    print_table(["what", "ms#"], _flat(found), empty="")
+    print_table(["what", "ms#"], _flat(figures), empty="")
 
 
-def _flat(found: dict[str, Any]) -> list[tuple[str, object]]:
+def _flat(figures: dict[str, Any]) -> list[tuple[str, object]]:
     rows: list[tuple[str, object]] = []
-    for name, value in found.items():
-        rows += [(f"{name} {key}", one) for key, one in value.items()] if isinstance(value, dict) else [(name, value)]
+    for name, value in figures.items():
+        rows += [(f"{name} {key}", part) for key, part in value.items()] if isinstance(value, dict) else [(name, value)]
     return rows
 
 

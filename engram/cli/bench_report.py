@@ -39,16 +39,19 @@ def report(
     if run_file is not None:
         write_run(run_file, own)
     if as_json:
-        found = {name: dataclasses.asdict(summary) for name, summary in summaries.items()}
-        print_json({"bench": title, "runs": found, **(more or {})})
+        figures = {name: dataclasses.asdict(summary) for name, summary in summaries.items()}
+        print_json({"bench": title, "runs": figures, **(more or {})})
         return
     click.echo(f"{title}: {summaries[next(iter(runs))].questions} questions with an answer")
-    print_table(["method", *(f"{one}#" for one in _COLUMNS.values())], _rows(summaries, more or {}), empty="")
+    print_table(["method", *(f"{column}#" for column in _COLUMNS.values())], _rows(summaries, more or {}), empty="")
     first = next(iter(summaries.values()))
     click.echo("\nBy category:")
     print_table(
-        ["category", "questions#", *(f"{one}#" for one in _COLUMNS.values())],
-        [(name, found["questions"], *(found[key] for key in _COLUMNS)) for name, found in first.by_category.items()],
+        ["category", "questions#", *(f"{column}#" for column in _COLUMNS.values())],
+        [
+            (name, figures["questions"], *(figures[key] for key in _COLUMNS))
+            for name, figures in first.by_category.items()
+        ],
         empty="",
     )
     for line in paired_lines(more or {}):
@@ -61,30 +64,31 @@ def report(
 
 def _rows(summaries: Mapping[str, Summary], more: Mapping[str, Any]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
-        (name, *(f"{one.figures.get(key, 0)} ± {one.intervals.get(key, 0)}" for key in _COLUMNS))
-        for name, one in summaries.items()
+        (name, *(f"{summary.figures.get(key, 0)} ± {summary.intervals.get(key, 0)}" for key in _COLUMNS))
+        for name, summary in summaries.items()
     ]
-    for one in more.get("published", ()):
-        rows.append((one["model"], *(one.get(key, "–") for key in _COLUMNS)))
+    for row in more.get("published", ()):
+        rows.append((row["model"], *(row.get(key, "–") for key in _COLUMNS)))
     return rows
 
 
 def paired_lines(more: Mapping[str, Any]) -> list[str]:
     """A line a simple method: by how much the first three hits are better, where an answer changed."""
     return [
-        f"{title}, to {name}: {figure} {one['difference']:+} ({one['low']} to {one['high']})"
+        f"{title}, to {name}: {figure} {difference['difference']:+} ({difference['low']} to {difference['high']})"
         for title, methods in more.items()
         if title.startswith("paired, ")
         for name, figures in methods.items()
-        for figure, one in figures.items()
-        if one
+        for figure, difference in figures.items()
+        if difference
     ]
 
 
 def write_run(path: Path, run: Sequence[Asked]) -> None:
     """A line a question: ``{"id", "hits": [{"evidence", "text"}]}``."""
     lines = [
-        {"id": one.id, "hits": [{"evidence": list(hit.evidence), "text": hit.text} for hit in one.hits]} for one in run
+        {"id": answer.id, "hits": [{"evidence": list(hit.evidence), "text": hit.text} for hit in answer.hits]}
+        for answer in run
     ]
     write_lines(path, lines)
 
@@ -98,10 +102,10 @@ def published_rows(path: Path | None, count: int = 5) -> list[dict[str, Any]]:
     """The best rows of a file of published scores (model, r5, r10, n10 as shares), in percent."""
     if path is None:
         return []
-    found = sorted(json.loads(path.read_text(encoding="utf-8")), key=lambda one: -float(one["r10"]))
+    published = sorted(json.loads(path.read_text(encoding="utf-8")), key=lambda row: -float(row["r10"]))
     names = {"r5": "recall@5", "r10": "recall@10", "n10": "ndcg@10"}
-    chosen = [*found[:count], *(one for one in found[count:] if "MiniLM-L6" in one["model"])]
+    chosen = [*published[:count], *(row for row in published[count:] if "MiniLM-L6" in row["model"])]
     return [
-        {"model": one["model"]} | {long: round(100 * float(one[short]), 1) for short, long in names.items()}
-        for one in chosen
+        {"model": row["model"]} | {long: round(100 * float(row[short]), 1) for short, long in names.items()}
+        for row in chosen
     ]

@@ -56,14 +56,14 @@ def run_code(
     """Ask every project its questions: by the search, and by the simple methods."""
     runs: dict[str, list[Asked]] = {}
     with open_homes(workspace, no_model=no_model, keep=keep) as homes:
-        for project, some in read_code_questions(questions).items():
-            click.echo(f"{project}: {len(some)} questions", err=True)
+        for project, of_project in read_code_questions(questions).items():
+            click.echo(f"{project}: {len(of_project)} questions", err=True)
             with homes.memory(project, read_transcripts(corpus / project)) as (store, searcher):
-                _ask(runs, homes, store, searcher, some, project, limit, ablation)
+                _ask(runs, homes, store, searcher, of_project, project, limit, ablation)
                 if homes.embedder is not None:
                     hundred = HundredWords(store, homes.embedder)
                     runs.setdefault(NAME, []).extend(
-                        ask_all(hundred.search, some, now_ms=last_said_ms(store), limit=limit, group=project)
+                        ask_all(hundred.search, of_project, now_ms=last_said_ms(store), limit=limit, group=project)
                     )
     return runs
 
@@ -90,7 +90,7 @@ def _ask(
 def paired(runs: Mapping[str, Sequence[Asked]]) -> dict[str, Any]:
     """Paired differences to every simple method: over all questions, and the first three hits where an answer changed."""
     figures = ("recall@3", "recall@10", "recall in 400 words", "recall in 800 words")
-    latest = [one for one in runs[OWN] if one.category == LATEST]
+    latest = [answer for answer in runs[OWN] if answer.category == LATEST]
     others = {name: run for name, run in runs.items() if name != OWN}
     return {
         "paired": {
@@ -112,15 +112,15 @@ def run_prompts(
 
 def count_prompts(lines: Sequence[Mapping[str, Any]], prompts: Path, memories: Path | None) -> dict[str, Any]:
     """Served prompts, false alarms and precision, by shared evidence alone (an outside scorer also reads the words)."""
-    asked = {one["id"]: one for some in read_prompts(prompts).values() for one in some}
+    asked = {prompt["id"]: prompt for of_project in read_prompts(prompts).values() for prompt in of_project}
     gold: dict[str, set[str]] = {}
     if memories is not None:
         for line in memories.read_text(encoding="utf-8").splitlines():
-            one = json.loads(line)
-            if "id" in one:
-                gold[one["id"]] = set(one["evidence"])
-    with_memories = [one for one in lines if asked[one["id"]]["relevant"]]
-    without = [one for one in lines if not asked[one["id"]]["relevant"]]
+            prompt = json.loads(line)
+            if "id" in prompt:
+                gold[prompt["id"]] = set(prompt["evidence"])
+    with_memories = [prompt for prompt in lines if asked[prompt["id"]]["relevant"]]
+    without = [prompt for prompt in lines if not asked[prompt["id"]]["relevant"]]
     right: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = lambda line, bite: any(  # noqa: E731
         gold.get(name, set()) & set(bite["evidence"]) for name in asked[line["id"]]["relevant"]
     )

@@ -39,17 +39,17 @@ def _time_all(store: Store, homes: Homes, writer: MadeUp, queries: int) -> dict[
     searcher.refresh()
     cold = (time.perf_counter() - start) * 1000
     asked = [writer.question() for _ in range(queries)]
-    found: dict[str, Any] = {"cold_start_ms": round(cold)}
-    found["embed_ms"] = _timed(lambda text: homes.embedder.embed_query(text) if homes.embedder else None, asked)
-    found["recall_ms"] = _timed(lambda text: searcher.recall(Query(text)), asked)
-    found["search_ms"] = _timed(lambda text: searcher.search(Query(text)), asked)
-    found["add_turn_ms"] = _timed(lambda text: writer.add(store, 1), asked[:50])
+    figures: dict[str, Any] = {"cold_start_ms": round(cold)}
+    figures["embed_ms"] = _timed(lambda text: homes.embedder.embed_query(text) if homes.embedder else None, asked)
+    figures["recall_ms"] = _timed(lambda text: searcher.recall(Query(text)), asked)
+    figures["search_ms"] = _timed(lambda text: searcher.search(Query(text)), asked)
+    figures["add_turn_ms"] = _timed(lambda text: writer.add(store, 1), asked[:50])
     writer.fill_vectors(store, homes.embedder)
     start = time.perf_counter()
     searcher.refresh()
-    found["refresh_ms"] = round((time.perf_counter() - start) * 1000, 1)
-    found["memory_mb"] = round(_peak_mb())
-    return found
+    figures["refresh_ms"] = round((time.perf_counter() - start) * 1000, 1)
+    figures["memory_mb"] = round(_peak_mb())
+    return figures
 
 
 def _timed(work: Callable[[str], object], texts: list[str]) -> dict[str, float]:

@@ -95,21 +95,21 @@ def _sentence(facts: dict[str, object]) -> str:
 
 
 def _list(store: Store, as_json: bool) -> None:
-    found = [
+    rows = [
         {
-            "run": one.id,
-            "kind": one.kind,
-            "state": one.state,
-            "started_at": iso(one.started_at_ms),
-            "changes": len(one.report.get("lines", [])),
+            "run": run.id,
+            "kind": run.kind,
+            "state": run.state,
+            "started_at": iso(run.started_at_ms),
+            "changes": len(run.report.get("lines", [])),
         }
-        for one in list_runs(store)
+        for run in list_runs(store)
     ]
     if as_json:
-        print_json({"runs": found})
+        print_json({"runs": rows})
     else:
         print_table(
             ["run#", "kind", "started", "state", "changes#"],
-            [(one["run"], one["kind"], one["started_at"], one["state"], one["changes"]) for one in found],
+            [(row["run"], row["kind"], row["started_at"], row["state"], row["changes"]) for row in rows],
             empty="No run has changed anything yet.",
         )

@@ -72,28 +72,28 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
 
 def _list(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
-        waiting = [_facts(store, one) for one in open_contradictions(store)]
+        waiting = [_facts(store, contradiction) for contradiction in open_contradictions(store)]
     if as_json:
         print_json({"contradictions": waiting})
         return
-    for one in waiting:
-        click.echo(f"{one['number']}: {safe(one['reason'])}")
+    for facts in waiting:
+        click.echo(f"{facts['number']}: {safe(facts['reason'])}")
         for side in ("older", "newer"):
-            pinned = ", pinned" if one[side]["pinned"] else ""
-            click.echo(f"   {one[side]['id']}  {one_line(one[side]['summary'])} ({one[side]['voice']}{pinned})")
+            pinned = ", pinned" if facts[side]["pinned"] else ""
+            click.echo(f"   {facts[side]['id']}  {one_line(facts[side]['summary'])} ({facts[side]['voice']}{pinned})")
     if waiting:
         click.echo("`engram contradictions keep ID` keeps one of two, `engram contradictions both NUMBER` both.")
     else:
         click.echo("No memories contradict each other.")
 
 
-def _facts(store: Store, one: Contradiction) -> dict[str, Any]:
+def _facts(store: Store, contradiction: Contradiction) -> dict[str, Any]:
     return {
-        "number": one.id,
-        "reason": one.reason,
-        "made_at": iso(one.made_at_ms),
-        "older": _side(store, one.older_id),
-        "newer": _side(store, one.newer_id),
+        "number": contradiction.id,
+        "reason": contradiction.reason,
+        "made_at": iso(contradiction.made_at_ms),
+        "older": _side(store, contradiction.older_id),
+        "newer": _side(store, contradiction.newer_id),
     }
 
 

@@ -30,13 +30,13 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
     """
     with workspace.store() as store:
         rows = spending(store, store.now_ms() - int(seconds * 1000))
-    total = sum(one.dollars for one in rows)
+    total = sum(row.dollars for row in rows)
     settings = workspace.settings
     if as_json:
         print_json(
             {
                 "dollars": total,
-                "rows": [dataclasses.asdict(one) for one in rows],
+                "rows": [dataclasses.asdict(row) for row in rows],
                 "extractor": settings.extractor,
                 "caps": {
                     "day": settings.llm_dollars_per_day,
@@ -51,16 +51,16 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
         ["day", "model", "task", "project", "calls#", "tokens in#", "tokens out#", "dollars#"],
         [
             (
-                one.day,
-                one.model,
-                one.task,
-                one.project,
-                one.calls,
-                one.input_tokens,
-                one.output_tokens,
-                f"{one.dollars:.4f}",
+                row.day,
+                row.model,
+                row.task,
+                row.project,
+                row.calls,
+                row.input_tokens,
+                row.output_tokens,
+                f"{row.dollars:.4f}",
             )
-            for one in rows
+            for row in rows
         ],
         empty=f"Nothing was spent (extractor: {settings.extractor}).",
     )

@@ -45,9 +45,9 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         lines = []
-        for one in episodes.all_episodes(store):
-            if (place is None or one.project_id == place.id) and (not only_current or one.is_in_force):
-                lines.append(to_json(episode_to_json(store, one) | _identity(store, one)))
+        for episode in episodes.all_episodes(store):
+            if (place is None or episode.project_id == place.id) and (not only_current or episode.is_in_force):
+                lines.append(to_json(episode_to_json(store, episode) | _identity(store, episode)))
     if output is None:
         for line in lines:
             click.echo(line)
@@ -57,8 +57,8 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
 
 
 def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
-    found = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
-    return {} if found is None else {"project_identity": found.identity, "project_root": found.root}
+    project = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
+    return {} if project is None else {"project_identity": project.identity, "project_root": project.root}
 
 
 @click.command("import")
@@ -119,15 +119,15 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
     redact = workspace.redactor()
     if episodes.find_episode(store, episode.episode_id) is not None:
         return "known"
-    uuids = [one.uuid for one in evidence]
+    uuids = [entry.uuid for entry in evidence]
     if is_named_by_tombstone(store, episode.episode_id, episode.slot, uuids, episode.source, with_purged=False):
         return "forgotten"
     episode = dataclasses.replace(
         episode,
         summary=redact(episode.summary),
         content=redact(episode.content),
-        facts=tuple(redact(one) for one in episode.facts),
-        entities=tuple(redact(one) for one in episode.entities),
+        facts=tuple(redact(fact) for fact in episode.facts),
+        entities=tuple(redact(entity) for entity in episode.entities),
     )
     identity = str(line.get("project_identity") or "")
     with store.writing():

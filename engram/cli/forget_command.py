@@ -91,7 +91,7 @@ def _facts(report: ForgetReport) -> dict[str, object]:
         "turns": report.turns,
         "entries": report.entries,
         "needed": [
-            {"entry": one.entry, "by": [episode.episode_id for episode in one.needed_by]} for one in report.needed
+            {"entry": entry.entry, "by": [episode.episode_id for episode in entry.needed_by]} for entry in report.needed
         ],
         "restored": list(report.restored),
         "files": list(report.files),

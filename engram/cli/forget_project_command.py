@@ -53,7 +53,7 @@ def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
         "sessions": report.sessions,
         "turns": report.turns,
         "memories": report.memories,
-        "kept_global": [{"id": one.episode_id, "summary": one.summary} for one in report.kept_global],
+        "kept_global": [{"id": memory.episode_id, "summary": memory.summary} for memory in report.kept_global],
         "files": list(report.files),
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,

@@ -60,7 +60,7 @@ def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None
         say(f"{number} files passed over: {reason}")
     print_table(
         ["project", "sessions#", "turns#"],
-        [(name or "(no project)", one["sessions"], one["turns"]) for name, one in report["projects"].items()],
+        [(name or "(no project)", totals["sessions"], totals["turns"]) for name, totals in report["projects"].items()],
         empty=f"There are no transcripts below {workspace.settings.projects_folder}.",
     )
 
@@ -91,19 +91,24 @@ def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, An
     """What ``engram ingest --json`` prints: this reading's files and new turns, everything else in all."""
     totals = counts.count_totals(store)
     skipped: dict[str, int] = {}
-    for one in results:
-        if one.skipped:
-            skipped[one.skipped] = skipped.get(one.skipped, 0) + 1
+    for result in results:
+        if result.skipped:
+            skipped[result.skipped] = skipped.get(result.skipped, 0) + 1
     return {
         "files": len(results) - sum(skipped.values()),
         "turns": totals.turns,
-        "new_turns": sum(one.new_turns for one in results),
+        "new_turns": sum(result.new_turns for result in results),
         "episodes": totals.episodes,
         "bad_lines": totals.bad_lines,
         "skipped": skipped,
         "projects": {
-            one.name: {"sessions": one.sessions, "turns": one.turns, "prompts": one.prompts, "episodes": one.episodes}
-            for one in counts.count_projects(store)
+            project.name: {
+                "sessions": project.sessions,
+                "turns": project.turns,
+                "prompts": project.prompts,
+                "episodes": project.episodes,
+            }
+            for project in counts.count_projects(store)
         },
     }
 

@@ -92,9 +92,9 @@ class CommandGroup(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         module = importlib.import_module(COMMANDS[cmd_name])
-        for one in vars(module).values():
-            if isinstance(one, click.Command) and one.name == cmd_name:
-                return one
+        for value in vars(module).values():
+            if isinstance(value, click.Command) and value.name == cmd_name:
+                return value
         raise click.ClickException(f"{module.__name__} holds no command {cmd_name}")
 
     def invoke(self, ctx: click.Context) -> object:

@@ -122,7 +122,7 @@ def _bars(is_quiet: bool) -> Iterator[Progress]:
 
 
 def _print(report: dict[str, Any]) -> None:
-    sessions = sum(one["sessions"] for one in report["projects"].values())
+    sessions = sum(project["sessions"] for project in report["projects"].values())
     click.echo(
         f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns ({report['new_turns']} new)"
     )

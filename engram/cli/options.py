@@ -52,7 +52,7 @@ class TimeSpan(click.ParamType[float]):
         """Seconds of the text."""
         if isinstance(value, int | float):
             return float(value)
-        found = _SPAN.fullmatch(str(value).strip().lower())
-        if found is None:
+        match = _SPAN.fullmatch(str(value).strip().lower())
+        if match is None:
             self.fail(f"{value!r} is no length of time such as 90s, 30m, 1h or 7d", param, ctx)
-        return float(found[1]) * _SECONDS[found[2] or "s"]
+        return float(match[1]) * _SECONDS[match[2] or "s"]

@@ -49,6 +49,6 @@ def pause(
             sentence = f"Paused {what} " + (f"until {when(until_ms)}." if seconds else "until `engram pause --off`.")
         paused = sorted(paused_scopes(store))
     if as_json:
-        print_json({"paused": [{"scope": one or "everything"} for one in paused]})
+        print_json({"paused": [{"scope": scope or "everything"} for scope in paused]})
     else:
-        say(sentence or "\n".join(one or "everything" for one in paused) or "Nothing is paused.")
+        say(sentence or "\n".join(scope or "everything" for scope in paused) or "Nothing is paused.")

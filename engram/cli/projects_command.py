@@ -56,19 +56,26 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     """
     with workspace.store() as store:
         counts = count_projects(store)
-        known = [_as_json(one, counts) for one in list_hints(store)]
-        moves = [_move_as_json(one) for one in find_moves(store)]
+        known = [_as_json(hints, counts) for hints in list_hints(store)]
+        moves = [_move_as_json(move) for move in find_moves(store)]
     if as_json:
         print_json({"projects": known, "moves": moves})
         return
     rows = [
-        (one["name"], one["folder"] + ("" if one["folder_exists"] else " (gone)"), one["sessions"], one["memories"])
-        for one in known
+        (
+            project["name"],
+            project["folder"] + ("" if project["folder_exists"] else " (gone)"),
+            project["sessions"],
+            project["memories"],
+        )
+        for project in known
     ]
     print_table(("project", "folder", "sessions", "memories"), rows, empty="No project is known yet.")
-    for one in moves:
+    for move in moves:
         click.echo(
-            safe(f"{one['former']} may be {one['present']} now: engram projects merge {one['present']} {one['former']}")
+            safe(
+                f"{move['former']} may be {move['present']} now: engram projects merge {move['present']} {move['former']}"
+            )
         )
 
 
@@ -84,7 +91,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
     with workspace.store() as store:
         place = named_project(store, name)
         counts = count_projects(store)
-        facts = next(_as_json(one, counts) for one in list_hints(store) if one.project.id == place.id)
+        facts = next(_as_json(hints, counts) for hints in list_hints(store) if hints.project.id == place.id)
     if as_json:
         print_json(facts)
     else:
@@ -104,20 +111,20 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
     """
     with workspace.store() as store:
         place = named_project(store, name)
-        found = identify_folder(str(folder.expanduser().absolute()), workspace.settings)
-        if found.is_global or not found.identity:
+        scope = identify_folder(str(folder.expanduser().absolute()), workspace.settings)
+        if scope.is_global or not scope.identity:
             raise BadRequest(f"{folder} is a root folder of projects, so it can't be one")
-        known = find_project_of_identity(store, found.identity)
+        known = find_project_of_identity(store, scope.identity)
         if known is not None and known.id == place.id:
             raise BadRequest(f"{folder} means {place.name} already")
         if known is not None:
             raise BadRequest(f"{folder} is the project {known.name}: engram projects merge {known.name} {place.name}")
         confirm(
-            yes, as_json, f"Sessions in {found.root} see and add to the memories of {place.name} from now on. Go on?"
+            yes, as_json, f"Sessions in {scope.root} see and add to the memories of {place.name} from now on. Go on?"
         )
         with store.writing():
-            link_folder(store, place, found.identity, found.root, "by hand")
-    tell(as_json, {"project": place.name, "folder": found.root}, f"{found.root} means {place.name} now.")
+            link_folder(store, place, scope.identity, scope.root, "by hand")
+    tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} means {place.name} now.")
 
 
 @projects.command("merge")
@@ -164,27 +171,27 @@ def rename(workspace: Workspace, name: str, new_name: str, as_json: bool) -> Non
     tell(as_json, {"project": renamed}, f"{name} is named {renamed} now.")
 
 
-def _as_json(one: ProjectHints, counts: dict[int, ProjectCounts]) -> dict[str, Any]:
-    found = counts.get(one.project.id, ProjectCounts())
+def _as_json(hints: ProjectHints, counts: dict[int, ProjectCounts]) -> dict[str, Any]:
+    totals = counts.get(hints.project.id, ProjectCounts())
     return {
-        "name": one.project.name,
-        "folder": one.project.root or one.project.identity,
-        "folder_exists": os.path.isdir(one.project.root) if one.project.root else False,
-        "joined_folders": list(one.folders),
-        "remote": one.remote,
-        "first_commit": one.first_commit,
-        "sessions": found.sessions,
-        "memories": found.memories,
+        "name": hints.project.name,
+        "folder": hints.project.root or hints.project.identity,
+        "folder_exists": os.path.isdir(hints.project.root) if hints.project.root else False,
+        "joined_folders": list(hints.folders),
+        "remote": hints.remote,
+        "first_commit": hints.first_commit,
+        "sessions": totals.sessions,
+        "memories": totals.memories,
     }
 
 
-def _move_as_json(one: Move) -> dict[str, Any]:
+def _move_as_json(move: Move) -> dict[str, Any]:
     return {
-        "former": one.former.project.name,
-        "former_folder": one.former.project.root,
-        "present": one.present.project.name,
-        "present_folder": one.present.project.root,
-        "certain": one.is_certain,
+        "former": move.former.project.name,
+        "former_folder": move.former.project.root,
+        "present": move.present.project.name,
+        "present_folder": move.present.project.root,
+        "certain": move.is_certain,
     }
 
 

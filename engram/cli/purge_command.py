@@ -100,15 +100,15 @@ def _facts(plan: PurgePlan, report: PurgeReport | None) -> dict[str, object]:
         "kept": 0 if report is None else report.kept,
         "memories": [
             {
-                "id": one.episode_id,
-                "status": one.status,
-                "kind": one.kind,
-                "importance": one.importance,
-                "project": one.project,
-                "summary": one.summary,
-                "created_at": iso(one.created_at_ms),
+                "id": memory.episode_id,
+                "status": memory.status,
+                "kind": memory.kind,
+                "importance": memory.importance,
+                "project": memory.project,
+                "summary": memory.summary,
+                "created_at": iso(memory.created_at_ms),
             }
-            for one in plan.memories
+            for memory in plan.memories
         ],
     }
 
@@ -117,7 +117,10 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
     if report is None:
         print_table(
             ["id", "status", "kind", "summary"],
-            [(one.episode_id, one.status, one.kind, one_line(one.summary, 90)) for one in plan.memories[:_LISTED]],
+            [
+                (memory.episode_id, memory.status, memory.kind, one_line(memory.summary, 90))
+                for memory in plan.memories[:_LISTED]
+            ],
             empty="There is nothing to purge.",
         )
         if len(plan.memories) > _LISTED:

@@ -58,8 +58,8 @@ def _command_text(name: str, command: click.Command) -> str:
     ctx = click.Context(command, info_name=name)
     lines = [f"## {name}\n", inspect.cleandoc(command.help or ""), ""]
     lines += ["```", " ".join([name, *command.collect_usage_pieces(ctx)]), "```", ""]
-    own = [one for one in command.params if one.name != "help"]
-    records = [record for one in own if (record := one.get_help_record(ctx)) is not None]
+    own = [param for param in command.params if param.name != "help"]
+    records = [record for param in own if (record := param.get_help_record(ctx)) is not None]
     lines += [f"- `{option}`: {' '.join(text.split())}" for option, text in records]
     return "\n".join(lines) + "\n"
 
@@ -101,11 +101,11 @@ def _default(name: str) -> str:
     places = {"home": "`~/.claude-memory`", "claude_folder": "`CLAUDE_CONFIG_DIR` or `~/.claude`"}
     if name in places:
         return places[name]
-    value: Any = next(one.default for one in dataclasses.fields(Settings) if one.name == name)
+    value: Any = next(known.default for known in dataclasses.fields(Settings) if known.name == name)
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, tuple):
-        return ", ".join(f"`{one}`" for one in value) or "none"
+        return ", ".join(f"`{item}`" for item in value) or "none"
     return f"`{value}`" if value != "" else "none"
 
 
@@ -137,7 +137,7 @@ def tools_page() -> str:
 
     server = build_server(Access(Settings(), "/"))
     lines = [_MADE, "# MCP tools\n", f"What the agent is told: {INSTRUCTIONS}\n"]
-    for tool in sorted(server.tools.values(), key=lambda one: one.name):
+    for tool in sorted(server.tools.values(), key=lambda tool: tool.name):
         lines += [f"## {tool.name}\n", str(tool.description), ""]
         needed = tool.input_schema.get("required", [])
         for name, schema in tool.input_schema.get("properties", {}).items():

@@ -64,12 +64,17 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
 def _print_list(backups: list[Backup], as_json: bool) -> None:
     if as_json:
         print_json(
-            {"backups": [{"path": str(one.path), "made_at": iso(one.made_at_ms), "bytes": one.size} for one in backups]}
+            {
+                "backups": [
+                    {"path": str(backup.path), "made_at": iso(backup.made_at_ms), "bytes": backup.size}
+                    for backup in backups
+                ]
+            }
         )
         return
     print_table(
         ["backup", "made", "MB#"],
-        [(one.path.name, when(one.made_at_ms), f"{one.size / 1e6:.1f}") for one in backups],
+        [(backup.path.name, when(backup.made_at_ms), f"{backup.size / 1e6:.1f}") for backup in backups],
         empty="There are no backups yet; the worker makes one a day.",
     )
 

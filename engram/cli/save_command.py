@@ -70,9 +70,9 @@ def save(
 
 def _project_id(workspace: Workspace, store: Store, project: str | None) -> int:
     if project is not None:
-        found = find_project(store, workspace.settings, project)
-        assert found is not None
-        return found.id
+        place = find_project(store, workspace.settings, project)
+        assert place is not None
+        return place.id
     scope = scope_of_folder(store, workspace.settings, str(Path.cwd()), make=True)
     if scope.project is None:
         raise BadRequest(f"{Path.cwd()} is a root folder and no project: name one with --project, or take --global")

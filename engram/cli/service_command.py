@@ -40,10 +40,10 @@ def service(workspace: Workspace, is_printed: bool, system: str | None, as_json:
         print_json(
             {
                 "system": system,
-                "files": [{"path": str(one.folder / one.name), "text": one.data.decode()} for one in files],
+                "files": [{"path": str(file.folder / file.name), "text": file.data.decode()} for file in files],
             }
         )
         return
-    for one in files:
-        click.echo(f"# {one.folder / one.name}")
-        click.echo(one.data.decode())
+    for file in files:
+        click.echo(f"# {file.folder / file.name}")
+        click.echo(file.data.decode())

@@ -111,7 +111,9 @@ def example_files() -> dict[str, bytes]:
     linux = Settings(home=Path("/home/you/.claude-memory"), claude_folder=Path("/home/you/.claude"))
     agents = launchd_files(mac, Path("/Users/you/engram/.venv/bin/python"))
     units = systemd_files(linux, Path("/home/you/engram/.venv/bin/python"))
-    return {f"launchd/{one.name}": one.data for one in agents} | {f"systemd/{one.name}": one.data for one in units}
+    return {f"launchd/{file.name}": file.data for file in agents} | {
+        f"systemd/{file.name}": file.data for file in units
+    }
 
 
 def _command(name: str, python: Path | None) -> list[str]:
@@ -120,11 +122,11 @@ def _command(name: str, python: Path | None) -> list[str]:
 
 def _environment(settings: Settings) -> dict[str, str]:
     """Where things are, and no more: keys stand in ``.env`` in the memory folder, never in a service file."""
-    found = {"ENGRAM_HOME": str(settings.home), "CLAUDE_CONFIG_DIR": str(settings.claude_folder)}
-    for name, value in found.items():
+    environment = {"ENGRAM_HOME": str(settings.home), "CLAUDE_CONFIG_DIR": str(settings.claude_folder)}
+    for name, value in environment.items():
         if any(ord(letter) < 32 for letter in value):
             raise BadRequest(f"{name} holds a control character, so that no service file can name it")
-    return found
+    return environment
 
 
 def _quoted(text: str) -> str:

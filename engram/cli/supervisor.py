@@ -141,7 +141,7 @@ class Supervisor:
         """Look after each child once; False where none runs or will run again, or one has failed for good."""
         for child in self.children:
             child.look()
-        return not any(one.has_failed for one in self.children) and not all(one.ended for one in self.children)
+        return not any(child.has_failed for child in self.children) and not all(child.ended for child in self.children)
 
     def stop(self) -> bool:
         """Stop all children at once and wait for them; False where one had to be killed."""

@@ -29,23 +29,23 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
-        found = episodes.latest_episodes(
+        memories = episodes.latest_episodes(
             store, project_id=None if place is None else place.id, limit=limit, before_ms=_time_of(store, around)
         )
         rows = [
             {
-                "id": one.episode_id,
-                "kind": one.kind,
-                "summary": one.summary,
-                "project": one.project,
-                "scope": one.scope,
-                "importance": one.importance,
-                "created_at": iso(one.created_at_ms),
-                "pinned": one.is_pinned,
-                "session": one.session_id,
-                "evidence": [place_to_json(place) for place in evidence_places(store, one)],
+                "id": episode.episode_id,
+                "kind": episode.kind,
+                "summary": episode.summary,
+                "project": episode.project,
+                "scope": episode.scope,
+                "importance": episode.importance,
+                "created_at": iso(episode.created_at_ms),
+                "pinned": episode.is_pinned,
+                "session": episode.session_id,
+                "evidence": [place_to_json(place) for place in evidence_places(store, episode)],
             }
-            for one in found
+            for episode in memories
         ]
     if as_json:
         print_json({"episodes": rows})
@@ -53,8 +53,14 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
         print_table(
             ["made", "memory", "kind", "project", "summary"],
             [
-                (when(one.created_at_ms), one.episode_id, one.kind, one.project or "global", one_line(one.summary))
-                for one in found
+                (
+                    when(episode.created_at_ms),
+                    episode.episode_id,
+                    episode.kind,
+                    episode.project or "global",
+                    one_line(episode.summary),
+                )
+                for episode in memories
             ],
             empty="There are no memories yet; `engram up` makes them.",
         )

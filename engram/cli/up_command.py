@@ -106,12 +106,12 @@ def _stop_signals() -> Iterator[threading.Event]:
         stopping.set()
 
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {one: signal.signal(one, stop) for one in signals}
+    before = {number: signal.signal(number, stop) for number in signals}
     try:
         yield stopping
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Event) -> None:

@@ -52,10 +52,10 @@ class Workspace:
 
     def arguments(self) -> list[str]:
         """The global flags as arguments for a child process, so that it works on the same places."""
-        found: list[str] = []
+        arguments: list[str] = []
         for name, value in self.flags.items():
-            found += ["--set", f"{name}={value}"]
-        return found
+            arguments += ["--set", f"{name}={value}"]
+        return arguments
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
@@ -79,7 +79,7 @@ class Workspace:
 
 def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
     """The global flags by setting name. Raises SettingsError for a name that does not exist."""
-    known = {one.name for one in dataclasses.fields(Settings)}
+    known = {setting.name for setting in dataclasses.fields(Settings)}
     flags: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -107,9 +107,9 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
         return None
     folder = Path(name).expanduser()
     if name == "." or "/" in name or name.startswith("~"):
-        found = scope_of_folder(store, settings, str(folder.absolute())).project
-        if found is not None:
-            return found
+        project = scope_of_folder(store, settings, str(folder.absolute())).project
+        if project is not None:
+            return project
     return named_project(store, name)
 
 

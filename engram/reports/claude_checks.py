@@ -30,12 +30,12 @@ def check_claude(settings: Settings, block: Mapping[str, Any], folder: Path) -> 
         folder: the working folder, whose project may have settings of its own.
     """
     path = settings.claude_folder / "settings.json"
-    found = _read(path)
-    ours = _our_commands(found)
+    settings_file = _read(path)
+    ours = _our_commands(settings_file)
     wanted = _our_commands(block)
     missing = [event for event in wanted if not _scripts(wanted[event]) <= _scripts(ours.get(event, []))]
-    obsolete = [event for event in ours if event not in wanted] + _asynchronous(found)
-    if found.get("disableAllHooks") is True:
+    obsolete = [event for event in ours if event not in wanted] + _asynchronous(settings_file)
+    if settings_file.get("disableAllHooks") is True:
         yield Check("hooks", State.BAD, f"{path} disables all hooks (disableAllHooks)", "remove that line")
     elif missing:
         yield Check("hooks", State.BAD, f"missing or outdated in {path}: {', '.join(missing)}", _ADVICE)
@@ -71,8 +71,14 @@ def _check_permission(settings: Settings, folder: Path) -> Check:
     for path, (allowed, _) in rules.items():
         if allowed & {PERMISSION_RULE, f"{PERMISSION_RULE}__*"}:
             return Check("permission", State.OK, f"{PERMISSION_RULE} in {path}")
-    some = sorted(rule for allowed, _ in rules.values() for rule in allowed if rule.startswith(f"{PERMISSION_RULE}__"))
-    detail = f"only {', '.join(some)} may be used without asking" if some else "Claude must ask for the memory tools"
+    allowed_tools = sorted(
+        rule for allowed, _ in rules.values() for rule in allowed if rule.startswith(f"{PERMISSION_RULE}__")
+    )
+    detail = (
+        f"only {', '.join(allowed_tools)} may be used without asking"
+        if allowed_tools
+        else "Claude must ask for the memory tools"
+    )
     return Check(
         "permission",
         State.WARN,
@@ -81,9 +87,9 @@ def _check_permission(settings: Settings, folder: Path) -> Check:
     )
 
 
-def _rules(found: dict[str, Any]) -> tuple[set[str], set[str]]:
+def _rules(settings_file: dict[str, Any]) -> tuple[set[str], set[str]]:
     """The rules of ``permissions.allow`` and of ``permissions.deny``."""
-    permissions = found.get("permissions")
+    permissions = settings_file.get("permissions")
     kept = []
     for name in ("allow", "deny"):
         rules = permissions.get(name) if isinstance(permissions, dict) else None
@@ -92,7 +98,15 @@ def _rules(found: dict[str, Any]) -> tuple[set[str], set[str]]:
 
 
 def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
-    gone = sorted({part for some in ours.values() for one in some for part in _paths(one) if not Path(part).exists()})
+    gone = sorted(
+        {
+            part
+            for commands in ours.values()
+            for command in commands
+            for part in _paths(command)
+            if not Path(part).exists()
+        }
+    )
     if gone:
         yield Check("hooks", State.BAD, f"they name files that do not exist: {', '.join(gone[:3])}", _ADVICE)
     else:
@@ -120,10 +134,10 @@ def _check_server(settings: Settings) -> Iterator[Check]:
         yield Check("MCP server", State.OK, str(server["command"]))
 
 
-def _our_commands(found: Mapping[str, Any]) -> dict[str, list[str]]:
+def _our_commands(settings_file: Mapping[str, Any]) -> dict[str, list[str]]:
     """Event → the commands of Engram's hooks."""
     commands: dict[str, list[str]] = {}
-    for event, handler in _our_handlers(found):
+    for event, handler in _our_handlers(settings_file):
         commands.setdefault(event, []).append(str(handler["command"]))
     return commands
 
@@ -133,15 +147,15 @@ def _scripts(commands: list[str]) -> set[str]:
     return {Path(part).name for command in commands for part in _paths(command)}
 
 
-def _asynchronous(found: dict[str, Any]) -> list[str]:
+def _asynchronous(settings_file: dict[str, Any]) -> list[str]:
     """Events of Engram's asynchronous hooks: Claude Code waits for these when it ends."""
-    events = [event for event, handler in _our_handlers(found) if handler.get("async") is True]
+    events = [event for event, handler in _our_handlers(settings_file) if handler.get("async") is True]
     return [f"{event} (async)" for event in dict.fromkeys(events) if event != "PreCompact"]
 
 
-def _our_handlers(found: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _our_handlers(settings_file: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(event, hook) of Engram's hooks; entries of an unknown form are skipped."""
-    hooks = found.get("hooks")
+    hooks = settings_file.get("hooks")
     for event, entries in (hooks if isinstance(hooks, dict) else {}).items():
         for entry in entries if isinstance(entries, list) else []:
             handlers = entry.get("hooks") if isinstance(entry, dict) else None
@@ -153,10 +167,10 @@ def _our_handlers(found: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any
 def _read(path: Path) -> dict[str, Any]:
     """The JSON object in a file; {} if there is none."""
     try:
-        found = json.loads(read_regular(path, _LIMIT_BYTES) or b"{}")
+        value = json.loads(read_regular(path, _LIMIT_BYTES) or b"{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def claude_json(settings: Settings) -> Path:
