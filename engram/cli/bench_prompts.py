@@ -1,4 +1,4 @@
-"""What would be injected for the prompts of a set: through the service that answers the hook."""
+"""What would be injected for a set of prompts, through the service that answers the hook."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def read_prompts(path: Path) -> dict[str, list[dict[str, Any]]]:
             prompt = json.loads(line)
             prompts.setdefault(prompt["project"], []).append(prompt)
     except (OSError, ValueError, KeyError) as error:
-        raise BadRequest(f"{path} holds no prompts: {error!r}") from error
+        raise BadRequest(f"{path} is not a file of prompts: {error!r}") from error
     return prompts
 
 
 def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """A line a prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
+    """One entry for each prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
     lines: list[dict[str, Any]] = []
     for project, of_project in prompts.items():
         with homes.memory(f"{project}-prompts", as_one_project(corpus / project)) as (store, searcher):
@@ -47,7 +47,7 @@ def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[s
 def inject_for(
     homes: Homes, store: Store, searcher: Searcher, prompts: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """A line a prompt of one project, over the memories that are there."""
+    """One entry for each prompt of one project, over its existing memories."""
     lines = []
     service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
     folder = _usual_folder(store)
@@ -58,7 +58,7 @@ def inject_for(
 
 
 def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
-    """Fills a memory with the sessions of several people in one repository: one project, as for its questions."""
+    """Return a function that fills a memory with the sessions of several people in one repository, as one project."""
     read = read_transcripts(folder)
 
     def fill(store: Store, settings: Settings) -> None:
@@ -74,7 +74,7 @@ def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
 def _bites(
     store: Store, service: RecollectionService, prompt: str, session_id: str, cwd: str
 ) -> Iterator[dict[str, Any]]:
-    """The bites of one prompt, asked in a session of its own."""
+    """The bites for one prompt, asked in a new session."""
     payload = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "prompt": prompt, "cwd": cwd}
     answer = service.answer_hook(payload)
     service.write_down()
@@ -88,6 +88,6 @@ def _bites(
 
 
 def _usual_folder(store: Store) -> str:
-    """Where most sessions were: the new one is in the same project."""
+    """The folder of most sessions: the new session belongs to the same project."""
     counted = Counter(session.cwd for session in list_sessions(store) if session.cwd)
     return counted.most_common(1)[0][0] if counted else "/"

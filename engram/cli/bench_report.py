@@ -1,4 +1,4 @@
-"""How the figures of a benchmark are shown and written."""
+"""Prints and writes the figures of a benchmark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def report(
     run_file: Path | None,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the figures of every run; the first one is Engram's own and is what ``run_file`` gets."""
+    """Print the figures of every run. The first run is Engram's own, and ``run_file`` gets its hits."""
     summaries = {name: summarise(run) for name, run in runs.items()}
     own = next(iter(runs.values()))
     if run_file is not None:
@@ -58,7 +58,7 @@ def report(
         click.echo(line)
     for name, summary in summaries.items():
         if summary.hits_unanswerable is not None:
-            click.echo(f"Hits for a question without an answer, {name}: {summary.hits_unanswerable}")
+            click.echo(f"Hits for questions without an answer, {name}: {summary.hits_unanswerable}")
     click.echo(f"One search: {', '.join(f'{name} {value} ms' for name, value in first.latency_ms.items())}")
 
 
@@ -73,7 +73,7 @@ def _rows(summaries: Mapping[str, Summary], more: Mapping[str, Any]) -> list[tup
 
 
 def paired_lines(more: Mapping[str, Any]) -> list[str]:
-    """A line a simple method: by how much the first three hits are better, where an answer changed."""
+    """One line for each baseline: the paired difference in the first three hits, where an answer changed."""
     return [
         f"{title}, to {name}: {figure} {difference['difference']:+} ({difference['low']} to {difference['high']})"
         for title, methods in more.items()
@@ -85,7 +85,7 @@ def paired_lines(more: Mapping[str, Any]) -> list[str]:
 
 
 def write_run(path: Path, run: Sequence[Asked]) -> None:
-    """A line a question: ``{"id", "hits": [{"evidence", "text"}]}``."""
+    """Write one line for each question: ``{"id", "hits": [{"evidence", "text"}]}``."""
     lines = [
         {"id": answer.id, "hits": [{"evidence": list(hit.evidence), "text": hit.text} for hit in answer.hits]}
         for answer in run
@@ -94,7 +94,7 @@ def write_run(path: Path, run: Sequence[Asked]) -> None:
 
 
 def write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """JSON lines, all of them or none."""
+    """Write JSON lines, all of them or none."""
     write_atomic(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode())
 
 

@@ -1,4 +1,4 @@
-"""The runs of ``engram bench``: memories made, questions asked, simple methods beside."""
+"""The runs of ``engram bench``: make the memories, ask the questions, compare with baselines."""
 
 from __future__ import annotations
 
@@ -21,26 +21,31 @@ from engram.cli.workspace import Workspace
 from engram.models.store import Store
 from engram.search.passages.features import STEP_NAMES
 from engram.search.service import Searcher
+from engram.settings import Settings
 
-#: What Engram's own run is called.
+#: The name of Engram's own run.
 OWN = "Engram"
-#: The category of questions whose answer changed: what was said last is asked for.
+#: The category of questions about something that changed: the latest statement counts.
 LATEST = "superseded"
-#: Hits for a question of a chat.
+#: Hits for each question about a chat.
 CHAT_LIMIT = 25
 
 
 def run_chats(
     workspace: Workspace, chats: Iterable[Chat], *, no_model: bool, keep: Path | None, ablation: bool = False
 ) -> dict[str, list[Asked]]:
-    """Ask every chat its questions: by the search, and by text alone."""
+    """Ask every chat its questions: by the full search, and by text only."""
     runs: dict[str, list[Asked]] = {}
     with open_homes(workspace, no_model=no_model, keep=keep) as homes:
         for chat in chats:
             click.echo(f"{chat.name}: {len(chat.units)} units, {len(chat.questions)} questions", err=True)
-            with homes.memory(chat.name, lambda store, _, chat=chat: write_chat(store, chat)) as (store, searcher):  # type: ignore[misc]
+            with homes.memory(chat.name, partial(_fill, chat)) as (store, searcher):
                 _ask(runs, homes, store, searcher, chat.questions, chat.name, CHAT_LIMIT, ablation)
     return runs
+
+
+def _fill(chat: Chat, store: Store, _: Settings) -> None:
+    write_chat(store, chat)
 
 
 def run_code(
@@ -53,7 +58,7 @@ def run_code(
     limit: int,
     ablation: bool,
 ) -> dict[str, list[Asked]]:
-    """Ask every project its questions: by the search, and by the simple methods."""
+    """Ask every project its questions: by the full search, and by the baselines."""
     runs: dict[str, list[Asked]] = {}
     with open_homes(workspace, no_model=no_model, keep=keep) as homes:
         for project, of_project in read_code_questions(questions).items():
@@ -88,7 +93,7 @@ def _ask(
 
 
 def paired(runs: Mapping[str, Sequence[Asked]]) -> dict[str, Any]:
-    """Paired differences to every simple method: over all questions, and the first three hits where an answer changed."""
+    """Paired differences to every baseline: over all questions, and in the first three hits if an answer changed."""
     figures = ("recall@3", "recall@10", "recall in 400 words", "recall in 800 words")
     latest = [answer for answer in runs[OWN] if answer.category == LATEST]
     others = {name: run for name, run in runs.items() if name != OWN}
@@ -111,7 +116,7 @@ def run_prompts(
 
 
 def count_prompts(lines: Sequence[Mapping[str, Any]], prompts: Path, memories: Path | None) -> dict[str, Any]:
-    """Served prompts, false alarms and precision, by shared evidence alone (an outside scorer also reads the words)."""
+    """Served prompts, false alarms and precision, by shared evidence (an external scorer also reads the words)."""
     asked = {prompt["id"]: prompt for of_project in read_prompts(prompts).values() for prompt in of_project}
     gold: dict[str, set[str]] = {}
     if memories is not None:

@@ -1,4 +1,4 @@
-"""``engram bench speed``: a memory of made-up turns and episodes, and how long it takes to use."""
+"""``engram bench speed``: times a memory of synthetic turns and episodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engram.search.service import Searcher
 
 
 def run_speed(workspace: Workspace, turns: int, queries: int) -> dict[str, Any]:
-    """Fill a memory with ``turns`` turns and as many episodes, then time it. All figures in milliseconds but memory."""
+    """Fill a memory with ``turns`` turns and as many episodes, then time it. Figures are in milliseconds, but memory."""
     with open_homes(workspace, no_model=False, keep=None) as homes:
         writer = MadeUp()
         with homes.memory("speed", lambda store, _: None) as (store, _):
@@ -62,6 +62,6 @@ def _timed(work: Callable[[str], object], texts: list[str]) -> dict[str, float]:
 
 
 def _peak_mb() -> float:
-    """The most memory this process has had; macOS counts bytes, others kilobytes."""
+    """The peak memory of this process in MB; macOS counts bytes, other systems kilobytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak / 1e3

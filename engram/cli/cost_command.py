@@ -1,4 +1,4 @@
-"""``engram cost``: what a language model cost, where one is chosen."""
+"""``engram cost``: what the language model cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engram.models.counts import spending
 @json_option
 @pass_workspace
 def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
-    """Show what the language model cost, by day, model, task and project; the local extractor costs nothing.
+    """Show what the language model cost, by day, model, task and project. The local extractor costs nothing.
 
     Example: engram cost --since 7d
     """
@@ -65,4 +65,4 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
         empty=f"Nothing was spent (extractor: {settings.extractor}).",
     )
     if rows:
-        click.echo(f"{total:.4f} dollars in all; at most {settings.llm_dollars_per_day} a day.")
+        click.echo(f"{total:.4f} dollars in total. The cap is {settings.llm_dollars_per_day} dollars a day.")

@@ -1,4 +1,4 @@
-"""``engram export`` and ``engram import``: memories as JSON lines, there and back without loss."""
+"""``engram export`` and ``engram import``: memories as JSON lines, without loss in both directions."""
 
 from __future__ import annotations
 
@@ -28,17 +28,20 @@ _LINE_LIMIT_BYTES = 16_000_000
 @click.command("export")
 @project_option
 @click.option(
-    "--current", "only_current", is_flag=True, help="Leave out archived and superseded memories (default: all)."
+    "--current",
+    "only_current",
+    is_flag=True,
+    help="Leave out archived and superseded memories (default: all memories).",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
-    help="The file to write, mode 0600 (default: the standard output).",
+    help="The file to write, mode 0600 (default: standard output).",
 )
 @pass_workspace
 def export(workspace: Workspace, project: str | None, only_current: bool, output: Path | None) -> None:
-    """Print every memory as one JSON object on a line of its own.
+    """Write every memory as one JSON object a line.
 
     Example: engram export --output memories.jsonl
     """
@@ -66,10 +69,10 @@ def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
 @json_option
 @pass_workspace
 def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None:
-    """Read memories as `engram export` wrote them; - reads the standard input.
+    """Read memories that `engram export` wrote; - reads standard input.
 
-    A memory that is there already stays as it is, and one that you forgot does not come back. What was replaced by
-    a memory that is neither there nor imported is in force again. Secrets are masked.
+    Existing memories are not changed, and memories that you forgot do not come back. A memory whose replacement is
+    neither here nor imported is in force again. Secrets are masked.
 
     Example: engram import memories.jsonl
     """
@@ -88,8 +91,8 @@ def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None
         print_json(counted)
     else:
         click.echo(
-            f"Added {counted['added']} memories; {counted['known']} were there, {counted['forgotten']} are forgotten, "
-            f"{counted['bad']} lines could not be used."
+            f"Added {counted['added']} memories. Skipped: {counted['known']} existing, {counted['forgotten']} forgotten, "
+            f"{counted['bad']} unusable lines."
         )
 
 
@@ -98,19 +101,19 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
     while data := file.readline(_LINE_LIMIT_BYTES + 1):
         number += 1
         if len(data) > _LINE_LIMIT_BYTES:
-            raise BadRequest(f"line {number} is longer than {_LINE_LIMIT_BYTES} bytes: this is no export of Engram")
+            raise BadRequest(f"line {number} is longer than {_LINE_LIMIT_BYTES} bytes: this is not an export of Engram")
         try:
             text = data.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise BadRequest(f"line {number} is no text in UTF-8: this is no export of Engram") from error
+            raise BadRequest(f"line {number} is not UTF-8 text: this is not an export of Engram") from error
         if not text.strip():
             continue
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(f"line {number} is no JSON: {error}") from error
+            raise BadRequest(f"line {number} is not JSON: {error}") from error
         if not isinstance(line, dict):
-            raise BadRequest(f"line {number} is no JSON object")
+            raise BadRequest(f"line {number} is not a JSON object")
         yield number, line
 
 

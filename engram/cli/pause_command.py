@@ -23,16 +23,16 @@ from engram.models.sessions import paused_scopes, resume
     metavar="TIME",
     help="How long, such as 30m, 1h or 2d (default: until `engram pause --off`).",
 )
-@click.option("--off", is_flag=True, help="End the pause (default: begin one).")
-@click.option("--list", "only_list", is_flag=True, help="Only show what is paused (default: pause).")
+@click.option("--off", is_flag=True, help="End the pause (default: start one).")
+@click.option("--list", "only_list", is_flag=True, help="Only list what is paused (default: pause).")
 @json_option
 @pass_workspace
 def pause(
     workspace: Workspace, project: str | None, seconds: float | None, off: bool, only_list: bool, as_json: bool
 ) -> None:
-    """Pause: nothing is read, stored or injected, of one project or of everything.
+    """Pause a project or everything: nothing is read, stored or injected.
 
-    What is said meanwhile is not kept, not even when its transcript is read after the pause; what was said before it is.
+    What is said during the pause is never kept, even if its transcript is read afterwards. What was said before is.
 
     Example: engram pause --project harbor --for 1h
     """
@@ -43,7 +43,7 @@ def pause(
         what = "everything" if place is None else place.name
         sentence = ""
         if off:
-            sentence = f"Going on with {what}." if resume(store, scope) else f"{what} was not paused."
+            sentence = f"Resumed {what}." if resume(store, scope) else f"{what} was not paused."
         elif not only_list:
             pause_scope(store, scope, until_ms)
             sentence = f"Paused {what} " + (f"until {when(until_ms)}." if seconds else "until `engram pause --off`.")

@@ -12,7 +12,7 @@ from engram.memories.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_na
 from engram.memories.purge import purge as run_purge
 from engram.models.store import Store
 
-#: Memories that are listed at most; the rest is counted.
+#: Memories that are listed at most; the others are counted.
 _LISTED = 50
 
 
@@ -24,7 +24,7 @@ _LISTED = 50
     type=click.IntRange(0),
     default=None,
     metavar="DAYS",
-    help=f"Archived memories that nobody changed or used for so many days (default: {ARCHIVED_DAYS}, where "
+    help=f"Archived memories that were not changed or used for this many days (default: {ARCHIVED_DAYS}, if "
     "neither --superseded nor an ID is given).",
 )
 @click.option(
@@ -33,10 +33,12 @@ _LISTED = 50
     type=click.IntRange(0),
     default=None,
     metavar="DAYS",
-    help="Superseded memories that nobody changed or used for so many days (default: none).",
+    help="Superseded memories that were not changed or used for this many days (default: none).",
 )
 @project_option
-@click.option("--yes", is_flag=True, help="Delete them; this cannot be undone (default: only show what would go).")
+@click.option(
+    "--yes", is_flag=True, help="Delete them; this can't be undone (default: only show what would be deleted)."
+)
 @json_option
 @pass_workspace
 def purge(
@@ -50,11 +52,10 @@ def purge(
 ) -> None:
     """Delete archived and superseded memories for good: their words, vectors and history.
 
-    Consolidation only archives; this is for those who want the room back. Without --yes it only shows what would go.
-    Pinned memories never go, highly important ones only when they are named. The turns that they rest on stay and can
-    be searched, and the same memories are not made of them again. This cannot be undone, and consolidations that
-    had changed a purged memory can no longer be undone either. Backups made before still hold what went; to delete
-    something everywhere, turns and backups included, use `engram forget`.
+    Consolidation only archives; purging frees the space. Without --yes this only shows what would be deleted. Pinned
+    memories are never purged, important ones only if you name them. The turns that they rest on stay searchable, and
+    the same memories are not made again. A purge can't be undone, and neither can consolidations that had changed a
+    purged memory. Older backups still contain what was purged; to delete something everywhere, use `engram forget`.
 
     Example: engram purge --archived 365 --yes
     """
@@ -79,7 +80,7 @@ def _plan(
 ) -> PurgePlan:
     if ids:
         if project is not None or archived is not None or superseded is not None:
-            raise BadRequest("name memories or say which, not both")
+            raise BadRequest("give IDs or --archived/--superseded, not both")
         return plan_named(store, ids)
     place = find_project(store, workspace.settings, project)
     return plan_purge(
@@ -126,9 +127,11 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
         if len(plan.memories) > _LISTED:
             click.echo(f"… and {len(plan.memories) - _LISTED} more")
     if plan.spared:
-        click.echo(f"{plan.spared} more stay, since they are pinned or highly important; name those to be purged.")
+        click.echo(
+            f"{plan.spared} more are kept, since they are pinned or important. Name those that you want to purge."
+        )
     if report is not None:
-        kept = f"; {report.kept} stay, since they changed meanwhile" if report.kept else ""
+        kept = f"; kept {report.kept} that changed meanwhile" if report.kept else ""
         click.echo(
             f"Purged {_memories(len(report.episode_ids))} for good{kept}."
             if report.episode_ids or report.kept
@@ -136,8 +139,8 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
         )
     elif plan.memories:
         click.echo(
-            f"{_memories(len(plan.memories))}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted; with --yes "
-            "they are, and that cannot be undone."
+            f"{_memories(len(plan.memories))}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted. --yes deletes "
+            "them, and that can't be undone."
         )
 
 

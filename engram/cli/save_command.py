@@ -19,12 +19,16 @@ from engram.reports.episode_json import episode_to_json
 
 @click.command("save")
 @click.argument("text")
-@click.option("--global", "is_global", is_flag=True, help="For every project (default: for one project).")
-@click.option("--project", metavar="NAME", default=None, help="The project's name or folder (default: this folder's).")
-@click.option("--summary", default=None, help="The one line that is injected (default: the first sentence).")
-@click.option("--high", is_flag=True, help="Of high importance (default: normal).")
-@click.option("--pin", is_flag=True, help="Pin it: it never ages and heads every briefing (default: not pinned).")
-@click.option("--kind", type=click.Choice(KINDS), default="fact", help="What sort of memory it is (default: fact).")
+@click.option("--global", "is_global", is_flag=True, help="For all projects (default: for one project).")
+@click.option(
+    "--project", metavar="NAME", default=None, help="The project's name or folder (default: the current folder's)."
+)
+@click.option("--summary", default=None, help="The line that is injected (default: the first sentence).")
+@click.option("--high", is_flag=True, help="High importance (default: normal).")
+@click.option(
+    "--pin", is_flag=True, help="Pin it: it never ages, and every briefing begins with it (default: not pinned)."
+)
+@click.option("--kind", type=click.Choice(KINDS), default="fact", help="The kind of memory (default: fact).")
 @click.option("--supersedes", metavar="ID", default=None, help="The memory that it replaces (default: none).")
 @json_option
 @pass_workspace
@@ -40,7 +44,7 @@ def save(
     supersedes: str | None,
     as_json: bool,
 ) -> None:
-    """Keep TEXT as a memory; - reads it from the standard input. Secrets are masked first.
+    """Keep TEXT as a memory; - reads it from standard input. Secrets are masked first.
 
     Example: engram save --global "Use pnpm, never npm"
     """
@@ -75,5 +79,7 @@ def _project_id(workspace: Workspace, store: Store, project: str | None) -> int:
         return place.id
     scope = scope_of_folder(store, workspace.settings, str(Path.cwd()), make=True)
     if scope.project is None:
-        raise BadRequest(f"{Path.cwd()} is a root folder and no project: name one with --project, or take --global")
+        raise BadRequest(
+            f"{Path.cwd()} is a folder of projects, not a project. Name one with --project, or use --global."
+        )
     return scope.project.id

@@ -20,7 +20,7 @@ from engram.worker.client import ask_worker
 @json_option
 @pass_workspace
 def status(workspace: Workspace, as_json: bool) -> None:
-    """Show what is running, how much was read and kept, and how far each stage is behind.
+    """Show what is running, how much was read and kept, and how far behind each stage is.
 
     Example: engram status --json
     """
@@ -46,8 +46,8 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
             ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
             ("shown to Claude", f"{totals.injections} times"),
-            ("waiting", f"{health.waiting} pieces of work, {health.missing_vectors} texts without a vector"),
-            ("not readable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
+            ("waiting", f"{health.waiting} tasks, {health.missing_vectors} texts without a vector"),
+            ("unreadable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
             ("paused", ", ".join(scope or "everything" for scope in paused)),
         ]
     )
@@ -74,7 +74,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
 def status_json(
     health: Health, projects: list[counts.ProjectTotals], paused: list[str], settings: Settings
 ) -> dict[str, object]:
-    """What ``engram status --json`` prints."""
+    """The JSON of ``engram status``."""
     totals = health.totals
     return {
         "worker": health.worker.as_json(),

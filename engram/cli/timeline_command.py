@@ -1,4 +1,4 @@
-"""``engram timeline``: memories in the order of time."""
+"""``engram timeline``: memories in chronological order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engram.search.hits import place_to_json
 @json_option
 @pass_workspace
 def timeline(workspace: Workspace, around: str | None, project: str | None, limit: int, as_json: bool) -> None:
-    """List memories in the order of time, the latest first; with a memory's ID or a time, those up to it.
+    """List memories by time, latest first; with a memory's ID or a time, those up to it.
 
     Example: engram timeline 2026-11-05 --project harbor
     """
@@ -62,7 +62,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
                 )
                 for episode in memories
             ],
-            empty="There are no memories yet; `engram up` makes them.",
+            empty="There are no memories yet. `engram up` makes them.",
         )
 
 
@@ -73,6 +73,6 @@ def _time_of(store: Store, around: str | None) -> int | None:
         return require_episode(store, around).created_at_ms
     at_ms = parse_time_ms(around)
     if at_ms is None:
-        raise BadRequest(f"{around!r} is neither the id of a memory nor a time such as 2026-11-05 or 2026-11-05T10:00")
-    # A day alone means all of that day.
+        raise BadRequest(f"{around!r} is neither a memory's id nor a time such as 2026-11-05 or 2026-11-05T10:00")
+    # A date means the whole day.
     return at_ms + 86_400_000 - 1 if len(around) == 10 else at_ms

@@ -79,7 +79,7 @@ def _moves(store: Store) -> Iterator[Check]:
         yield Check(
             "moved project",
             State.WARN,
-            f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same project",
+            f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same",
             f"if it is, run: engram projects merge {present.name} {former.name}",
         )
 
