@@ -122,8 +122,8 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
             as_json,
             f"From now on, sessions in {scope.root} will see and add to the memories of {place.name}. Continue?",
         )
-        with store.writing():
-            link_folder(store, place, scope.identity, scope.root, "by hand")
+        with store.transaction() as tx:
+            link_folder(tx, place, scope.identity, scope.root, "by hand")
     tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} means {place.name} now.")
 
 

@@ -172,7 +172,7 @@ def test_unset_brings_the_default_back(home: Home) -> None:
     home.config_file.write_text("bites = 2\nrecall_limit = 9\n")
 
     assert invoke(home, "unset", "bites")[0] == 0
-    assert "does not stand in config.toml" in invoke(home, "unset", "bites")[1]
+    assert "is not in config.toml" in invoke(home, "unset", "bites")[1]
 
     assert home.config_file.read_text() == "recall_limit = 9\n"
 
@@ -183,7 +183,7 @@ def test_what_goes_before_the_file_is_said(home: Home, monkeypatch: pytest.Monke
     code, _, errors = invoke(home, "set", "bites", "1")
 
     assert code == 0
-    assert "environment sets bites too" in errors
+    assert "environment also sets bites" in errors
 
 
 def test_two_writers_at_once_lose_nothing(home: Home) -> None:

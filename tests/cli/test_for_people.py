@@ -43,7 +43,7 @@ def test_ingest_tells_what_was_read_and_passed_over(run: Run, tmp_path: Path) ->
     assert "Read 5 files: 13 new turns, 13 in all." in run("ingest").stdout
     run("pause")
 
-    assert "5 files passed over: paused" in run("ingest").stdout
+    assert "5 files skipped: paused" in run("ingest").stdout
 
 
 def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Path) -> None:
@@ -53,8 +53,8 @@ def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Pat
 
 
 def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
-    with filled.writing():
-        transcripts.add_bad_lines(filled, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
+    with filled.transaction() as tx:
+        transcripts.add_bad_lines(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
 
     assert "engram doctor" in run("ingest").stdout
     assert "bad lines" in run("up", "--once").stdout
@@ -83,7 +83,7 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
 
     assert f"Changed {made}." in run("edit", made, "--importance", "high").stdout
     assert f"Pinned {made}." in run("pin", made).stdout
-    assert f"{made} is not injected any more." in run("bad", made).stdout
+    assert f"{made} is no longer injected." in run("bad", made).stdout
     assert "Saved as ep_" in run("save", "Sails are made of linen.", "--project", "boats").stdout
     assert "Wrote" in run("export", "--output", str(folder / "all.jsonl")).stderr
     done = re.search(r"Done; `engram consolidate --undo (\d+)`", run("consolidate").stdout)
@@ -95,8 +95,8 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
 
 
 def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
-    with filled.writing():
-        work.make_due(filled, "extract", "some-session", 0)
+    with filled.transaction() as tx:
+        work.make_due(tx, "extract", "some-session", 0)
     one = work.find_work(filled, "extract", "some-session")
     assert one is not None
 
@@ -202,7 +202,7 @@ def test_a_child_that_cannot_run_ends_up_with_its_reason(run: Run, monkeypatch: 
 
     monkeypatch.setattr(up_command, "Child", Broken)
 
-    assert "engram watch cannot run: the disk is gone" in run("up", code=1).stderr
+    assert "engram watch can't run: the disk is gone" in run("up", code=1).stderr
 
 
 def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

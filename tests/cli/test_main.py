@@ -92,7 +92,7 @@ def test_a_fault_is_one_line_and_its_traceback_goes_to_the_log(
         main(["config", "--json"])
 
     assert ended.value.code == 70
-    assert capsys.readouterr().err.startswith("Error: a fault in Engram (ZeroDivisionError)")
+    assert capsys.readouterr().err.startswith("Error: a bug in Engram (ZeroDivisionError)")
     assert "the fault of a test" in (home.logs / "cli.log").read_text()
     assert "Traceback" in (home.logs / "cli.log").read_text()
 
