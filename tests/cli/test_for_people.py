@@ -86,9 +86,9 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     assert f"{made} is no longer injected." in run("bad", made).stdout
     assert "Saved as ep_" in run("save", "Sails are made of linen.", "--project", "boats").stdout
     assert "Wrote" in run("export", "--output", str(folder / "all.jsonl")).stderr
-    done = re.search(r"Done; `engram consolidate --undo (\d+)`", run("consolidate").stdout)
+    done = re.search(r"Done. To undo it, run: engram consolidate --undo (\d+)", run("consolidate").stdout)
     assert done
-    assert "is undone" in run("consolidate", "--undo", done[1]).stdout
+    assert "was undone" in run("consolidate", "--undo", done[1]).stdout
     assert "begins no work" in run("tasks", "pause", "--for", "2h").stdout
     assert "goes on" in run("tasks", "resume").stdout
     assert "was not paused" in run("tasks", "resume").stdout

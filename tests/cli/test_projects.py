@@ -35,7 +35,7 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
 
     asked = run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
     assert "There is no undo." in asked
-    assert "There is no undo" in run("projects", "merge", "--help").stdout
+    assert "can't be undone" in run("projects", "merge", "--help").stdout
     assert len(list_projects(filled)) == 2
     run("projects", "merge", "lantern", "harbor", "--yes")
 

@@ -50,7 +50,7 @@ def test_the_state_of_the_disk_is_named(
 
     assert done.stderr.count("\n") == 1, done.stderr
     assert cause in done.stderr
-    assert "fault in Engram" not in done.stderr
+    assert "bug in Engram" not in done.stderr
 
 
 @needs_mounts
