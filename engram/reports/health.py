@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from engram.clock import iso_time
-from engram.models import counts, transcripts, work
+from engram.models import counts, transcripts
+from engram.models.stages import list_stages
 from engram.models.store import Store
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
@@ -165,7 +166,7 @@ def count_unread(store: Store, settings: Settings) -> Unread:
 def _stages(store: Store, unread: Unread, by_kind: list[counts.WorkTotals]) -> dict[str, StageHealth]:
     now = store.now_ms()
     waits = {one.kind: max(0, now - one.oldest_due_at_ms) / 1000 if one.oldest_due_at_ms else 0.0 for one in by_kind}
-    found = {one.name: one for one in work.list_stages(store)}
+    found = {one.name: one for one in list_stages(store)}
     stages = {}
     for name in sorted({"ingest", "extract", "recollect", *found, *waits}):
         known = found.get(name)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engram.errors import EmbeddingError, EngramError
+from engram.models.stages import note_failure, note_success
 from engram.models.store import Store
-from engram.models.work import note_failure, note_success
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.tasks.api_key import find_api_key
