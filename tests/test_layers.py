@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,16 @@ FLOORS = {
     "engram_mcp": 10,
     "engram_hooks": 10,
     "engram.cli": 11,
+}
+
+#: Module or room of engram.search → its floor within the package.
+SEARCH_FLOORS = {
+    "engram.search.hits": 0,
+    "engram.search.vectors": 1,
+    "engram.search.question": 2,
+    "engram.search.episodes": 3,
+    "engram.search.passages": 4,
+    "engram.search.service": 5,
 }
 
 #: Library → packages that are its home.
@@ -102,9 +112,9 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
                 yield f"{node.module}.{alias.name}", id(node) in for_types
 
 
-def part_of(module: str) -> str | None:
+def part_of(module: str, floors: Mapping[str, int] = FLOORS) -> str | None:
     """The part of the architecture that a module belongs to; None for a library or ``engram`` itself."""
-    for part in FLOORS:
+    for part in floors:
         if module == part or module.startswith(part + "."):
             return part
     return None
@@ -131,6 +141,20 @@ def test_every_module_has_its_floor() -> None:
 
 def test_imports_run_downwards_only() -> None:
     assert violations() == []
+
+
+def test_the_rooms_of_the_search_import_downwards_only() -> None:
+    upwards = set()
+    for name, tree in ALL.items():
+        mine = part_of(name, SEARCH_FLOORS)
+        if not name.startswith("engram.search."):
+            continue
+        assert mine is not None, f"{name} has no floor"
+        for imported, _ in imports(tree):
+            other = part_of(imported, SEARCH_FLOORS)
+            if other is not None and other != mine and SEARCH_FLOORS[other] >= SEARCH_FLOORS[mine]:
+                upwards.add(f"{name} imports {imported}")
+    assert upwards == set()
 
 
 def test_the_package_itself_imports_nothing() -> None:

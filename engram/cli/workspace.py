@@ -14,8 +14,8 @@ from engram.errors import SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
 from engram.models.replacement import using_database
 from engram.models.sessions import ProjectRow
+from engram.models.stages import note_failure
 from engram.models.store import Store, open_store
-from engram.models.work import note_failure
 from engram.paths import Home
 from engram.settings import Loaded, Settings, load
 from engram.worker.client import ask_worker

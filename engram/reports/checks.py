@@ -20,8 +20,9 @@ from engram.models import counts
 from engram.models.database import SAFE_SQLITE, sqlite_version
 from engram.models.sessions import paused_scopes
 from engram.models.soundness import find_all_damage
+from engram.models.stages import note_failure
 from engram.models.store import Store
-from engram.models.work import WorkState, list_work, note_failure
+from engram.models.work import WorkState, list_work
 from engram.reports.health import Health
 from engram.settings import Settings
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from engram.clock import iso_time
-from engram.models import counts, transcripts, work
+from engram.models import counts, transcripts
+from engram.models.stages import list_stages
 from engram.models.store import Store
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
@@ -171,7 +172,7 @@ def _stages(store: Store, unread: Unread, by_kind: list[counts.WorkTotals]) -> d
         totals.kind: max(0, now - totals.oldest_due_at_ms) / 1000 if totals.oldest_due_at_ms else 0.0
         for totals in by_kind
     }
-    known_stages = {stage.name: stage for stage in work.list_stages(store)}
+    known_stages = {stage.name: stage for stage in list_stages(store)}
     stages = {}
     for name in sorted({"ingest", "extract", "recollect", *known_stages, *waits}):
         known = known_stages.get(name)

@@ -16,8 +16,8 @@ from engram.log import start_logging
 from engram.models.episodes import Episode, find_episode, is_episode_id, may_see
 from engram.models.replacement import is_replaced, using_database
 from engram.models.sessions import ProjectRow, find_project, known_values
+from engram.models.stages import note_failure
 from engram.models.store import Store
-from engram.models.work import note_failure
 from engram.recollection.searching import NO_PROJECT
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings

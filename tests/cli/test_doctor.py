@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from planting import plant
 
-from engram.models import transcripts, work
+from engram.models import stages, transcripts, work
 from engram.models.store import Store
 from engram.models.transcripts import BadLine
 from engram.paths import Home
@@ -152,7 +152,7 @@ def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, fille
     one = work.find_work(filled, "extract", "broken")
     assert one is not None
     work.fail(filled, one, "no answer", max_attempts=1)
-    work.note_failure(filled, "extract", "no answer")
+    stages.note_failure(filled, "extract", "no answer")
     run("pause", "--for", "1h")
     plant(filled, "UPDATE episode SET suspect = 'tells the reader what to do' WHERE id = 1")
 

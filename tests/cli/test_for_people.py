@@ -20,7 +20,7 @@ from engram.cli.output import one_line, safe, span, when
 from engram.cli.supervisor import Child, Supervisor
 from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
-from engram.models import counts, episodes, transcripts, work
+from engram.models import counts, episodes, stages, transcripts, work
 from engram.models.store import Store
 from engram.models.transcripts import BadLine
 from engram.paths import Home
@@ -137,7 +137,7 @@ def picture(health: Any, children: list[Child]) -> str:
 
 
 def test_the_picture_shows_sessions_turns_memories_queue_and_lag(filled: Store, run: Run) -> None:
-    work.note_failure(filled, "extract", "no answer from \x1b[2Jthe model")
+    stages.note_failure(filled, "extract", "no answer from \x1b[2Jthe model")
     health = take_health(filled, load().settings)
 
     shown = picture(health, [Child("work", [], ended="another one runs")])

@@ -32,8 +32,8 @@ from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.worker.memory_file import open_or_set_aside
@@ -275,7 +275,7 @@ def opened(settings: Settings) -> Iterator[Store]:
 def repair(settings: Settings) -> dict[str, Any]:
     """What the worker does: open, read again, and start again where damage is met; then what is there."""
     from engram.errors import BrokenDatabase
-    from engram.models.damage_note import note_damage
+    from engram.models.stages import note_damage
 
     error: EngramError | None = None
     for store in opened(settings):

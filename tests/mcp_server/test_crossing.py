@@ -16,8 +16,8 @@ from transcript_lines import say
 from engram.ingest.service import ingest_file
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
+from engram.models.stages import note_failure
 from engram.models.store import open_store
-from engram.models.work import note_failure
 from engram.notes.index import index_notes
 from engram.notes.saved import save_note
 from engram.redaction import redact

@@ -98,7 +98,8 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
 
 
 def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> None:
-    from engram.models.work import make_due, note_failure
+    from engram.models.stages import note_failure
+    from engram.models.work import make_due
 
     unread = settings.projects_folder / "slug" / f"{uuid.uuid4()}.jsonl"
     unread.parent.mkdir()
