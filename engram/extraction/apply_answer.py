@@ -10,9 +10,9 @@ from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import Episode, Evidence, find_episode, may_stand_for
-from engram.models.marks import undone
 from engram.models.runs import add_run, add_seen_evidence, close_run
 from engram.models.transaction import Tx
+from engram.models.watermarks import undone
 
 
 @dataclass(slots=True)

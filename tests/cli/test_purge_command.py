@@ -40,7 +40,7 @@ def test_without_yes_it_shows_what_would_go_and_deletes_nothing(
 
     assert all(one in shown for one in archived)
     assert "Nothing was deleted" in shown
-    assert "cannot be undone" in shown
+    assert "can't be undone" in shown
     assert (facts["purged"], facts["count"], facts["run"]) == (False, 2, None)
     assert facts["bytes"] > 0
     assert {one["id"] for one in facts["memories"]} == set(archived)

@@ -14,9 +14,9 @@ from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
 from engram.models import sessions
+from engram.models.stages import note_failure, note_success
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
-from engram.models.work import note_failure, note_success
 from engram.recollection.briefing import build_briefing
 from engram.redaction import redact
 from engram.transcripts.record import Action, Opening, Turn
