@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.on_extract import welcome
+from engram.consolidation.on_extract import reconcile_new
 from engram.consolidation.service import consolidate, undo_run
 from engram.enums import Importance, Kind, Scope, Status
 from engram.memories.forget import forget_episode
@@ -188,7 +188,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     before = runs.content_digest(store)
     pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
 
-    lines = welcome(
+    lines = reconcile_new(
         store, settings, "s1", [new.id, twin.id],
         lambda row_ids, least: [pair for pair in pairs if pair[2] >= least], duplicate_cosine=0.92,
     )  # fmt: skip
@@ -198,7 +198,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     assert (run.kind, run.state, run.report["lines"]) == ("extract", "done", lines)
     undo_run(store, settings, run.id)
     assert runs.content_digest(store) == before
-    again = welcome(
+    again = reconcile_new(
         store, settings, "s1", [new.id, twin.id],
         lambda row_ids, least: [pair for pair in pairs if pair[2] >= least], duplicate_cosine=0.92,
     )  # fmt: skip
@@ -206,7 +206,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
 
 
 def test_an_extraction_that_changes_nothing_older_leaves_no_run(store: Store, settings: Settings, keep: Keep) -> None:
-    welcome(store, settings, "s1", [keep("new").id], lambda row_ids, least: [], duplicate_cosine=0.92)
+    reconcile_new(store, settings, "s1", [keep("new").id], lambda row_ids, least: [], duplicate_cosine=0.92)
 
     assert runs.list_runs(store) == []
 

@@ -12,7 +12,7 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Scope, Voice
-from engram.extraction.answer import Answer, ProposedMemory
+from engram.extraction.answer import ModelOutput, ProposedMemory
 from engram.extraction.grounding import candidates_of
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
@@ -156,7 +156,7 @@ def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
             kind="decision", summary="The ledger shall live in a SQLite file", entities=[],
             importance="high", scope="global", evidence=list(evidence),
         )  # fmt: skip
-        answer = Answer(memories=[memory], rolling_summary="")
+        answer = ModelOutput(memories=[memory], rolling_summary="")
         (candidate,) = candidates_of(answer, ids, ExtractionContext(project="demo"))
         return candidate.voice, candidate.scope
 

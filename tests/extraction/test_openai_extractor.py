@@ -18,10 +18,10 @@ from engram.errors import ExtractionError, RetryLater
 from engram.extraction import bounded_http
 from engram.extraction.budget import Budget, price_of
 from engram.extraction.candidate import Candidate
-from engram.extraction.model_extractor import MOST_UNREADABLE
+from engram.extraction.model_extractor import MAX_UNREADABLE_ANSWERS
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.request import MARKER, REQUEST_CHARACTERS
+from engram.extraction.request import MARKER, MAX_REQUEST_CHARACTERS
 from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
 from engram.settings import Settings
@@ -403,7 +403,7 @@ def test_whatever_is_no_answer_reaches_the_local_extractor_after_few_tries(
 
 
 def test_an_answer_of_many_megabytes_is_not_read_to_the_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "ANSWER_BYTES", 100_000)
+    monkeypatch.setattr(bounded_http, "MAX_ANSWER_BYTES", 100_000)
     bench.server.reply = lambda body: chat("x" * 10_000_000)
 
     with pytest.raises(RetryLater):
@@ -432,7 +432,7 @@ def test_a_server_that_only_babbles_is_not_asked_for_every_turn(bench: Bench) ->
     found = bench.propose(*(turn(n) for n in range(60)))
 
     assert sorted(key for one in found for key in one.turn_keys) == sorted(f"t{n}" for n in range(60))
-    assert len(bench.server.received) == MOST_UNREADABLE
+    assert len(bench.server.received) == MAX_UNREADABLE_ANSWERS
 
 
 def test_a_proposal_that_is_begun_anew_pays_only_for_what_was_not_answered(bench: Bench, clock: FixedClock) -> None:
@@ -460,7 +460,7 @@ def test_a_turn_longer_than_a_request_is_sent_in_parts_and_none_is_left_out(benc
 
     sent = [json.loads(one.partition(b"\r\n\r\n")[2])["messages"][1]["content"] for one in bench.server.received]
     assert len(sent) > 1
-    assert all(len(one) < REQUEST_CHARACTERS + 2_000 for one in sent)
+    assert all(len(one) < MAX_REQUEST_CHARACTERS + 2_000 for one in sent)
     assert all(any(f"word{n} " in one for one in sent) for n in range(40))
 
 

@@ -16,7 +16,7 @@ from engram.extraction.budget import Budget
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.openai_provider import OpenAIProvider
 from engram.extraction.request import MARKER
-from engram.extraction.rewording import CONTENT_CHARACTERS, Rewriter, Wording
+from engram.extraction.rewording import MAX_SENT_CHARACTERS, Rewriter, Wording
 from engram.models.episodes import Episode
 from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
@@ -138,7 +138,7 @@ def test_secrets_are_masked_before_sending_and_long_contents_cut(bench: Bench) -
 
     (sent,) = bench.server.received
     assert secret.encode() not in sent
-    assert len(json.loads(sent.partition(b"\r\n\r\n")[2])["messages"][1]["content"]) < CONTENT_CHARACTERS + 200
+    assert len(json.loads(sent.partition(b"\r\n\r\n")[2])["messages"][1]["content"]) < MAX_SENT_CHARACTERS + 200
 
 
 def test_engrams_own_text_is_not_sent(bench: Bench) -> None:
