@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import runpy
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from fake_llm import FakeLanguageModel, answer, chat, http, memory, responses_body
 
 from engram.clock import FixedClock
 from engram.enums import Kind, Scope, Status, Voice
@@ -23,14 +23,10 @@ from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import MARKER, MAX_REQUEST_CHARACTERS
 from engram.models.stages import list_stages
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.record import Opening, Role, TextBlock, Turn
 
-FAKE = runpy.run_path(str(Path(__file__).with_name("fake_llm.py")))
-http, chat, memory, answer, responses_body = (
-    FAKE[name] for name in ("http", "chat", "memory", "answer", "responses_body")
-)
 CONTEXT = ExtractionContext(project="demo", project_id=None)
 
 
@@ -52,25 +48,12 @@ def turn(number: int, prompt: str = "", reply: str = "") -> Turn:
     return Turn(key=f"t{number}", session_id="s", opening=Opening.PROMPT, said=tuple(said), is_closed=True)
 
 
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FixedClock) -> Iterator[Store]:
-    home = tmp_path / "home"
-    home.mkdir()
-    with open_store(home / "memory.db", clock=clock) as opened:
-        yield opened
-
-
 class Bench:
     """An extractor before a fake server."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.server = FAKE["FakeLanguageModel"](lambda body: chat(answer()))
+        self.server = FakeLanguageModel(lambda body: chat(answer()))
         self.settings = Settings(home=store.path.parent, extractor="openai", llm_base_url=self.server.base_url)
         self.made: OpenAIExtractor | None = None
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_llm import FakeLanguageModel, chat, http
 
 from engram.errors import BudgetReached, RetryLater
 from engram.extraction.budget import Budget
@@ -22,8 +22,6 @@ from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 
-FAKE = runpy.run_path(str(Path(__file__).with_name("fake_llm.py")))
-chat, http = FAKE["chat"], FAKE["http"]
 CONTENT = "The worker lost tasks on SIGTERM, since huey deletes a task before it runs: 3 of 40 were lost. I fixed it in drain.py."
 
 
@@ -41,7 +39,7 @@ class Bench:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.server = FAKE["FakeLanguageModel"](lambda body: chat({"memories": []}))
+        self.server = FakeLanguageModel(lambda body: chat({"memories": []}))
         self.rewriter = self.make()
 
     def make(self, **changes: Any) -> Rewriter:

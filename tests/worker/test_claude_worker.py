@@ -16,6 +16,7 @@ import pytest
 from processes import wait_until_gone, wait_until_group_gone
 from transcript_lines import say
 
+from engram.clock import SYSTEM_CLOCK, Clock
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 from engram.tasks.flush import flush
@@ -37,6 +38,12 @@ def wait_for(happened: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
     return result
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of the machine."""
+    return SYSTEM_CLOCK
 
 
 @pytest.fixture
@@ -88,12 +95,6 @@ def start(settings: Settings, tmp_path: Path) -> Iterator[Start]:
     for process in started:
         process.kill()
         process.wait()
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db) as opened:
-        yield opened
 
 
 def write_session(settings: Settings) -> None:
