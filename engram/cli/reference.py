@@ -104,10 +104,9 @@ def _default(name: str) -> str:
 
 def tasks_page() -> str:
     """Every task of the queue."""
-    from engram.tasks.queue import huey
-    from engram.worker.main import bind_queue
+    from engram.tasks.queue import huey, import_tasks
 
-    bind_queue(Settings())
+    import_tasks()
     lines = [_MADE, "# Tasks\n", "A task carries ids, never text; every task may run twice or never: what is due stands in "
              "memory.db, the queue only rings.\n", "| task | |", "|---|---|"]  # fmt: skip
     tasks = {name: huey._registry.string_to_task(name) for name in huey._registry._registry}
