@@ -28,7 +28,7 @@ def flush(session_id: str) -> None:
 
 def write_log(runtime: Runtime, session_id: str) -> None:
     """Bring the daily log of a session up to date; the scan indexes it. Raises StoreError or OSError."""
-    from engram.models.work import note_success
+    from engram.models.stages import note_success
     from engram.notes.daily import log_session
 
     files = log_session(runtime.store, runtime.settings.places, session_id)
@@ -47,5 +47,5 @@ def read_and_make_due(runtime: Runtime, session_id: str) -> None:
     session = find_session(runtime.store, session_id)
     if session is None or runtime.extractor is None or not has_due_turns(runtime.store, session.id):
         return
-    with runtime.store.writing():
-        make_due(runtime.store, "extract", session_id, runtime.store.now_ms(), reason="flush")
+    with runtime.store.transaction() as tx:
+        make_due(tx, "extract", session_id, runtime.store.now_ms(), reason="flush")

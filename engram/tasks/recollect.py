@@ -35,14 +35,15 @@ def refresh(session_id: str) -> None:
 
 def recollect_now(runtime: Runtime, session_id: str) -> None:
     """Choose bites, and finish the work unless a newer prompt made it due meanwhile."""
-    from engram.models.work import find_work, finish, note_success
+    from engram.models.stages import note_success
+    from engram.models.work import find_work, finish
 
     work = find_work(runtime.store, "recollect", session_id)
     if not runtime.recollection.recollect(session_id):
         _recollect_for_tools(runtime, session_id)
-    with runtime.store.writing():
+    with runtime.store.transaction() as tx:
         if work is not None:
-            finish(runtime.store, work)
+            finish(tx, work)
         note_success(runtime.store, "recollect", seen=1, done=1)
 
 

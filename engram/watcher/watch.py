@@ -15,13 +15,12 @@ from engram.errors import AlreadyRunning, BrokenDatabase, EngramError, StoreErro
 from engram.failpoint import reach
 from engram.ingest.service import IngestResult, ingest_file
 from engram.log import start_logging
-from engram.models.changes import file_identity
-from engram.models.damage_note import note_damage
+from engram.models.leases import is_overdue
 from engram.models.replacement import using_database
 from engram.models.sessions import paused_scopes
+from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store, open_store
 from engram.models.transcripts import all_cursors, note_gone
-from engram.models.work import is_overdue, note_failure, note_success
 from engram.paths import Home
 from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
@@ -62,7 +61,7 @@ class Watcher:
         #: Transcripts that must not be read: their size and the pauses then.
         self._passed_over: dict[Path, tuple[int, frozenset[str]]] = {}
         self._next_sweep = 0.0
-        self._opened = file_identity(store)
+        self._opened = store.file_identity()
         self._is_stopping = False
         self._pipe = os.pipe()
         os.set_blocking(self._pipe[0], False)
@@ -183,12 +182,12 @@ class Watcher:
         """Follow the transcripts until ``stop``; returns the exit code."""
         while not self._is_stopping:
             try:
-                if file_identity(self.store) != self._opened:
+                if self.store.file_identity() != self._opened:
                     raise BrokenDatabase("memory.db was replaced")
                 self._turn()
             except BrokenDatabase as error:
                 logger.error("action=watch failed=%s", error)
-                if file_identity(self.store) == self._opened:
+                if self.store.file_identity() == self._opened:
                     note_damage(self.store)
                 return EXIT_RESTART
             except Exception as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from planting import plant
 from repositories import repository, worktree
 
 from engram.models.sessions import list_projects
@@ -33,8 +34,8 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
     before = {one["name"]: one for one in run_json("projects", "list")["projects"]}
 
     asked = run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
-    assert "There is no undo: this can't be taken apart" in asked
-    assert "There is no undo" in run("projects", "merge", "--help").stdout
+    assert "There is no undo." in asked
+    assert "can't be undone" in run("projects", "merge", "--help").stdout
     assert len(list_projects(filled)) == 2
     run("projects", "merge", "lantern", "harbor", "--yes")
 
@@ -77,12 +78,12 @@ def test_a_name_may_be_changed_and_stays_one_projects_alone(filled: Store, run: 
 
 def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
     harbor, lantern = sorted(list_projects(filled), key=lambda one: one.name)
-    filled.run("UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
-    filled.run("UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
+    plant(filled, "UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
+    plant(filled, "UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
 
     advice = [one["advice"] for one in run_json("doctor", code=1)["checks"] if one["name"] == "moved project"]
 
-    assert advice == ["if it is: engram projects merge lantern harbor"]
+    assert advice == ["if it is, run: engram projects merge lantern harbor"]
     assert "engram projects merge lantern harbor" in run("projects").stdout
     assert harbor.name == "harbor"
 
@@ -96,10 +97,13 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     kept = filled.value("SELECT count(*) FROM episode WHERE project_id = ? AND scope = 'global'", (harbor.id,))
     lantern = "SELECT t.key, s.text FROM turn t JOIN said s ON s.turn_id = t.id WHERE t.project_id <> ? ORDER BY s.id"
     others = filled.rows(lantern, (harbor.id,))
-    prompts = [str(row[0]) for row in filled.rows(
-        "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
-        (harbor.id,),
-    )]  # fmt: skip
+    prompts = [
+        str(row[0])
+        for row in filled.rows(
+            "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
+            (harbor.id,),
+        )
+    ]
     assert prompts
 
     asked = run("projects", "forget", "harbor", code=1, stdin="n\n").stdout

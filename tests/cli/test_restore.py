@@ -24,8 +24,8 @@ def home() -> Home:
     with open_store(places.memory_db) as store:
         save_memory(store, "The mast is brown", str, scope="global")
         make_backup(store, places.backups)
-        with store.writing():
-            episode_changes.add_episode(store, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
+        with store.transaction() as tx:
+            episode_changes.add_episode(tx, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
     return places
 
 
@@ -75,5 +75,5 @@ def test_while_engram_runs_it_is_refused(home: Home) -> None:
     lock.release()
 
     assert code == 1
-    assert "stop it first" in output
+    assert "Stop it first" in output
     assert not (home.root / "memory.replaced.db").exists()

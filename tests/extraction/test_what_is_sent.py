@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planting import plant
 from transcript_lines import say
 
 from engram.clock import FixedClock
@@ -167,7 +168,7 @@ def test_what_was_forgotten_is_in_no_later_request(machine: Machine) -> None:
     machine.answer()
     say(path, "user", "Which rules of the harbor do we have?", at=AT.format(5))
     machine.extract(machine.read(path))
-    machine.store.run("UPDATE turn SET extracted_revision = 0")
+    plant(machine.store, "UPDATE turn SET extracted_revision = 0")
     machine.extract(session)
     other = machine.path(2)
     say(other, "user", "What about the harbor, its gates and its crane?", at=AT.format(6))

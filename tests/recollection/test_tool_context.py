@@ -7,7 +7,7 @@ import pytest
 from engram.models.episodes import Episode
 from engram.recollection.choose import Asking
 from engram.recollection.tool_context import ToolCall, choose_at_hand, is_about
-from engram.search.question.query import Hit
+from engram.search.hits import Hit
 
 
 def hit(text: str, *entities: str, kind: str = "fix", session: str = "old", **fields: object) -> Hit:

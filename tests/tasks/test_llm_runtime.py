@@ -18,8 +18,9 @@ from engram.ingest.service import ingest_file
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import all_episodes
 from engram.models.sessions import find_session
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import WorkState, find_work, list_stages
+from engram.models.work import WorkState, find_work
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
@@ -98,10 +99,8 @@ def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Be
     bench.say("user", "Let us keep the cache in sqlite")
     bench.extract()
     (kept,) = all_episodes(bench.store)
-    with bench.store.writing():
-        change_episode(
-            bench.store, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really"
-        )
+    with bench.store.transaction() as tx:
+        change_episode(tx, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really")
     bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"]())
     bench.say("assistant", "Done.")
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import transcript_lines
+from planting import plant
 from processes import wait_for
 
 from engram.clock import FixedClock
-from engram.models.damage_note import is_damage_noted
 from engram.models.sessions import pause, resume
+from engram.models.stages import is_damage_noted, list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.process_lock import EXIT_RESTART
 from engram.settings import Settings
 from engram.tasks.queue import huey
@@ -298,7 +298,7 @@ def test_what_tools_write_below_a_session_is_never_read(desk: Desk, place: str) 
 def test_damage_of_what_the_reader_kept_is_told_to_the_worker(desk: Desk, state: str) -> None:
     desk.watcher.hint(desk.talk("s1", 5))
     desk.watcher.step()
-    desk.store.run(f"UPDATE transcript SET reader_state = {state}")
+    plant(desk.store, f"UPDATE transcript SET reader_state = {state}")
     desk.watcher.hint(desk.talk("s1", 2))
 
     assert desk.watcher.run() == EXIT_RESTART
