@@ -69,9 +69,9 @@ def test_every_type_of_value_comes_back_as_it_was_meant(home: Home, name: str, t
         ("colour", "red", "no setting 'colour'"),
         ("bites", "many", "bites = 'many'"),
         ("bites", "-1", "must not be negative"),
-        ("llm_dollars_per_day", "nan", "a number is wanted"),
-        ("llm_dollars_per_day", "inf", "a number is wanted"),
-        ("claude_timeout_seconds", "1e999", "a number is wanted"),
+        ("llm_dollars_per_day", "nan", "must be a number"),
+        ("llm_dollars_per_day", "inf", "must be a number"),
+        ("claude_timeout_seconds", "1e999", "must be a number"),
         ("extractor", "gpt", "must be one of local, claude, openai, off"),
         ("home", "/elsewhere", "ENGRAM_HOME"),
     ],
@@ -104,7 +104,7 @@ def test_a_number_in_the_file_that_is_none_is_refused(home: Home, line: str) -> 
     code, _, errors = invoke(home, "bites")
 
     assert code == 1
-    assert "number is wanted" in errors or "too large" in errors
+    assert "must be a number" in errors or "too large" in errors
     assert line.partition(" ")[0] in errors
 
 
