@@ -9,6 +9,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.enums import Importance, Scope, Voice
 from engram.memories.correct import correct_memory
 from engram.memories.save import edit_memory, lower_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
@@ -20,8 +21,8 @@ from engram.reports.episode_json import episode_to_json
 @click.argument("episode_id", metavar="ID")
 @click.option("--summary", default=None, help="The new line that is injected (default: unchanged).")
 @click.option("--content", default=None, help="The new full text; - reads it from standard input (default: unchanged).")
-@click.option("--importance", type=click.Choice(["normal", "high"]), default=None, help="(default: unchanged)")
-@click.option("--scope", type=click.Choice(["project", "global"]), default=None, help="(default: unchanged)")
+@click.option("--importance", type=click.Choice(Importance.values()), default=None, help="(default: unchanged)")
+@click.option("--scope", type=click.Choice(Scope.values()), default=None, help="(default: unchanged)")
 @json_option
 @pass_workspace
 def edit(
@@ -48,8 +49,8 @@ def edit(
             workspace.redactor(),
             summary=summary,
             content=content,
-            importance=importance,
-            scope=scope,
+            importance=None if importance is None else Importance(importance),
+            scope=None if scope is None else Scope(scope),
         )
         _report(store, changed, as_json, f"Changed {episode_id}.")
     workspace.wake_worker()
@@ -78,7 +79,7 @@ def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json:
     """
     content = sys.stdin.read() if text == "-" else text
     with workspace.store() as store:
-        done = correct_memory(store, episode_id, content, why, workspace.redactor(), voice="user")
+        done = correct_memory(store, episode_id, content, why, workspace.redactor(), voice=Voice.USER)
         _report(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
     workspace.wake_worker()
 

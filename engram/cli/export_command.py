@@ -49,7 +49,7 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
         place = find_project(store, workspace.settings, project)
         lines = []
         for episode in episodes.all_episodes(store):
-            if (place is None or episode.project_id == place.id) and (not only_current or episode.is_in_force):
+            if (place is None or episode.project_id == place.id) and (not only_current or episode.is_current):
                 lines.append(to_json(episode_to_json(store, episode) | _identity(store, episode)))
     if output is None:
         for line in lines:

@@ -10,9 +10,10 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import print_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.enums import Importance, Kind, Scope, Voice
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
-from engram.memories.save import KINDS, save_memory
+from engram.memories.save import SAVED_KINDS, save_memory
 from engram.models.store import Store
 from engram.reports.episode_json import episode_to_json
 
@@ -28,7 +29,12 @@ from engram.reports.episode_json import episode_to_json
 @click.option(
     "--pin", is_flag=True, help="Pin it: it never ages, and every briefing begins with it (default: not pinned)."
 )
-@click.option("--kind", type=click.Choice(KINDS), default="fact", help="The kind of memory (default: fact).")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in SAVED_KINDS]),
+    default=Kind.FACT.value,
+    help="The kind of memory (default: fact).",
+)
 @click.option("--supersedes", metavar="ID", default=None, help="The memory that it replaces (default: none).")
 @json_option
 @pass_workspace
@@ -55,14 +61,14 @@ def save(
             store,
             content,
             workspace.redactor(),
-            scope="global" if is_global else "project",
-            importance="high" if high else "normal",
+            scope=Scope.GLOBAL if is_global else Scope.PROJECT,
+            importance=Importance.HIGH if high else Importance.NORMAL,
             project_id=project_id,
             supersedes=supersedes,
             is_pinned=pin,
-            voice="user",
+            voice=Voice.USER,
             summary=summary,
-            kind=kind,
+            kind=Kind(kind),
         )
         facts = episode_to_json(store, made)
     workspace.wake_worker()

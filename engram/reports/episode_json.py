@@ -8,15 +8,13 @@ from typing import Any
 
 from engram.errors import BadRequest
 from engram.models import episodes
-from engram.models.episodes import Episode, Evidence
+from engram.models.episodes import ENUM_FIELDS, Episode, Evidence
 from engram.models.store import Store
 
 #: Field of an episode → key in JSON, where they differ.
 _NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
 #: Fields that have a meaning in this database only.
 _LOCAL = {"id", "project_id"}
-_KINDS = {"decision", "preference", "fix", "fact", "state", "dead-end", "turn"}
-_STATES = {"active", "provisional", "superseded", "archived", "suspect"}
 
 
 def episode_to_json(store: Store, episode: Episode) -> dict[str, Any]:
@@ -50,8 +48,6 @@ def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]
     values.setdefault("content", "")
     if not episodes.is_episode_id(values["episode_id"]):
         raise BadRequest(f"{values['episode_id'][:40]!r} is not a memory's id")
-    if values["kind"] not in _KINDS or values.get("status", "active") not in _STATES:
-        raise BadRequest(f"unknown kind {values['kind']!r} or status {values.get('status')!r}")
     sessions = [str(session_id) for session_id in line.get("evidence_sessions") or [] if isinstance(session_id, str)]
     session = sessions[0] if sessions else values.get("session_id", "")
     return Episode(**values), [Evidence(str(uuid), session) for uuid in line.get("evidence") or []]
@@ -60,6 +56,8 @@ def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
     """The value, if it has the field's type. Raises BadRequest."""
     default = field.default
+    if field.name in ENUM_FIELDS:
+        return ENUM_FIELDS[field.name].parse(value)
     if field.name in ("facts", "entities"):
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from engram.clock import iso_time
+from engram.enums import Scope
 from engram.models import counts, episodes, injections
 from engram.models.counts import FileTotals, SessionTotals
 from engram.models.episodes import Episode
@@ -45,7 +46,7 @@ class SessionSummary:
         return {
             "id": session.session_id,
             "project": self.project,
-            "scope": "global" if session.is_global else "project",
+            "scope": Scope.GLOBAL if session.is_global else Scope.PROJECT,
             "agent": session.agent,
             "cwd": session.cwd,
             "branch": session.branch,

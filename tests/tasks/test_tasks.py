@@ -12,8 +12,9 @@ from transcript_lines import say
 
 from engram.clock import FixedClock, iso_time
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Kind
 from engram.errors import BudgetReached, EngramError, StoreError
-from engram.extraction.candidate import Candidate, Kind
+from engram.extraction.candidate import Candidate
 from engram.models.leases import take_lease
 from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
