@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import subprocess
 import sys
@@ -104,7 +105,7 @@ def test_a_number_in_the_file_that_is_none_is_refused(home: Home, line: str) -> 
     code, _, errors = invoke(home, "bites")
 
     assert code == 1
-    assert "must be a number" in errors or "too large" in errors
+    assert re.search("must be a (whole )?number|too large", errors)
     assert line.partition(" ")[0] in errors
 
 
@@ -126,7 +127,7 @@ def test_a_linked_file_is_neither_passed_over_nor_replaced(home: Home, tmp_path:
     for arguments in (("exclude",), ("set", "bites", "1"), ("unset", "exclude")):
         code, _, errors = invoke(home, *arguments)
         assert code == 1
-        assert "no link" in errors
+        assert "not a link" in errors
 
     assert home.config_file.is_symlink()
     assert target.read_text() == 'exclude = ["/secret"]\n'
@@ -135,7 +136,7 @@ def test_a_linked_file_is_neither_passed_over_nor_replaced(home: Home, tmp_path:
 def test_a_folder_in_the_files_place_is_told(home: Home) -> None:
     home.config_file.mkdir()
 
-    assert "no link" in invoke(home, "set", "bites", "1")[2]
+    assert "not a link" in invoke(home, "set", "bites", "1")[2]
 
 
 def test_a_read_only_file_is_not_replaced(home: Home) -> None:
