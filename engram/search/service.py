@@ -138,11 +138,7 @@ class Searcher:
         )
         vector = wait_for_vector()
         ids = sorted({*bm25, *self._nearest_episodes(vector, query)})
-        rows = {
-            row_id: row
-            for row_id, row in episode_rows(self._store, ids).items()
-            if row.status != "suspect" and _is_visible(query, row)
-        }
+        rows = {row_id: row for row_id, row in episode_rows(self._store, ids).items() if _is_visible(query, row)}
         return build_candidates(rows, bm25, self._episode_cosines(vector, sorted(rows)))
 
     def _newest_episodes(self, query: Query, parsed: ParsedQuery, vector: Floats | None) -> EpisodeCandidates:

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engram.enums import Importance, Status
 from engram.models.search_rows import EpisodeRow
 from engram.search.episodes.abstain import MIN_HITS, count_likely, is_unsupported, query_support, select_relevant
 from engram.search.episodes.candidates import EpisodeCandidates, build_candidates
@@ -116,14 +117,36 @@ def test_without_a_model_everything_is_near() -> None:
     )
 
 
+def row(
+    number: int,
+    *,
+    summary: str = "s",
+    days: float = 0,
+    importance: Importance = Importance.NORMAL,
+    access: int = 0,
+) -> EpisodeRow:
+    """A current global memory, said ``days`` ago."""
+    return EpisodeRow(
+        id=number,
+        project_id=None,
+        is_global=True,
+        status=Status.ACTIVE,
+        importance=importance,
+        is_pinned=False,
+        is_lowered=False,
+        weight=1.0,
+        quality=0.0,
+        created_at_ms=NOW - int(days * DAY),
+        access_count=access,
+        session_ref=0,
+        summary=summary,
+        entities="",
+    )
+
+
 def memories(summaries: dict[str, float | None]) -> tuple[EpisodeCandidates, Coverage, ParsedQuery]:
     """Memories with their cosines to a question, and that question parsed."""
-    rows = {
-        number: EpisodeRow(
-            number, None, True, "active", "normal", False, False, 1.0, 1.0, NOW, 0, 0, summary=summary, entities=""
-        )
-        for number, summary in enumerate(summaries)
-    }
+    rows = {number: row(number, summary=summary) for number, summary in enumerate(summaries)}
     cosines = {number: value for number, value in enumerate(summaries.values()) if value is not None}
     query = parse_query(Query("Which colour did the designers choose for trains in paint_set.py?"), NOW)
     counts = dict.fromkeys(query.terms, 1)
@@ -186,14 +209,8 @@ def test_parts_add_up_to_the_score_and_a_feature_group_can_be_left_out() -> None
     assert "time" not in less.parts
 
 
-def row(number: int, *, days: float = 0, importance: str = "normal", access: int = 0) -> EpisodeRow:
-    return EpisodeRow(
-        number, None, False, "active", importance, False, False, 1.0, 0.0, NOW - int(days * DAY), access, 0, "s", "[]"
-    )
-
-
 def test_the_classic_formula_is_exact() -> None:
-    rows = {1: row(1, access=3), 2: row(2, days=15), 3: row(3, days=60, importance="high")}
+    rows = {1: row(1, access=3), 2: row(2, days=15), 3: row(3, days=60, importance=Importance.HIGH)}
 
     ranked = rank_classic(build_candidates(rows, {1: 4.0, 2: 2.0}, {}), NOW)
 

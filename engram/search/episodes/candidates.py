@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.enums import Importance, Status
+from engram.enums import Importance
 from engram.models.search_rows import EpisodeRow
 
 #: One number for each candidate.
@@ -53,14 +53,11 @@ def build_candidates(
         session=np.array([episode.session_ref for episode in episodes], dtype=np.int64),
         at_ms=np.array([episode.created_at_ms for episode in episodes], dtype=np.float64),
         texts=tuple(f"{episode.summary}\n{episode.entities}" for episode in episodes),
-        is_retired=np.array([episode.status in _RETIRED for episode in episodes], dtype=bool),
+        is_retired=np.array([not episode.status.is_current for episode in episodes], dtype=bool),
         is_pinned=np.array([episode.is_pinned for episode in episodes], dtype=bool),
-        is_high=np.array([episode.importance == Importance.HIGH for episode in episodes], dtype=bool),
+        is_high=np.array([episode.importance is Importance.HIGH for episode in episodes], dtype=bool),
         access_count=np.array([episode.access_count for episode in episodes], dtype=np.float64),
     )
-
-
-_RETIRED = (Status.SUPERSEDED, Status.ARCHIVED)
 
 
 def _column(ids: Sequence[int], values: Mapping[int, float], default: float) -> Column:
