@@ -8,7 +8,7 @@
     │   ├── NewerSchema         a newer Engram wrote the file
     │   ├── UnsupportedSchema   the file is older than Engram's first release
     │   ├── BrokenDatabase      SQLite reports that the file is damaged
-    │   └── Moved               a compare-and-set found a change; try again
+    │   └── Conflict            a compare-and-set found a change; try again
     ├── TranscriptError         a transcript can't be read at all
     ├── EmbeddingError          the model is missing, damaged, or returned unusable numbers
     ├── ExtractionError         an extractor failed; the turns stay due
@@ -60,7 +60,7 @@ class BrokenDatabase(StoreError):
     """The memory database is damaged."""
 
 
-class Moved(StoreError):
+class Conflict(StoreError):
     """The data changed meanwhile. Read it again."""
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from engram.atomic import FILE_MODE
 from engram.errors import AlreadyRunning
 
+#: Exit code of a worker or watcher that asks to be restarted (EX_TEMPFAIL).
+EXIT_RESTART = 75
 #: How long a held lock is retried, in seconds: a status command holds a shared one for an instant.
 PATIENCE_SECONDS = 0.3
 
