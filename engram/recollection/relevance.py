@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engram.recollection.prompt_filter import telling_words
-from engram.search.episodes.nearest import mean_of_nearest
+from engram.search.episodes.abstain import mean_top_cosine
 from engram.search.hits import Hit
 from engram.text.stems import stems
 
@@ -54,7 +54,7 @@ class Support:
         for hit in passages:
             if hit.turn_id is not None and best > 0:
                 by_turn[hit.turn_id] = max(by_turn.get(hit.turn_id, 0.0), hit.score / best)
-        return cls(by_turn, mean_of_nearest(hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
+        return cls(by_turn, mean_top_cosine(hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
 
 
 @dataclass(frozen=True, slots=True)
