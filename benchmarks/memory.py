@@ -49,22 +49,22 @@ def fill(store: Store, models: Path, count: int) -> None:
     """Keep ``count`` memories of one project, with vectors drawn by chance."""
     model = load_embedder("bundled", models, compile_if_missing=False)
     found = identify_project(PROJECT, known_roots=[], root_folders=())
-    with store.writing():
-        project = ensure_project(store, found.identity, found.name, found.root)
+    with store.transaction() as tx:
+        project = ensure_project(tx, found.identity, found.name, found.root)
         for number in range(count):
             text = f"Part {number} keeps its budget of retries in store {number % 97}, decided after outage {number}."
             episode = Episode(
                 new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
                 status="active", confidence=0.9, quality=0.9, importance="high",
             )  # fmt: skip
-            add_episode(store, episode, [])
+            add_episode(tx, episode, [])
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
         rows = chance.standard_normal((len(waiting), model.dimension)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        with store.writing():
+        with store.transaction() as tx:
             put_vectors(
-                store, model.model_id,
+                tx, model.model_id,
                 [(one.owner, one.owner_id, 0, row.astype(np.float16).tobytes()) for one, row in zip(waiting, rows, strict=True)],
             )  # fmt: skip
     store.checkpoint("TRUNCATE")

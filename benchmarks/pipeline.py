@@ -61,8 +61,8 @@ def name_of(number: int) -> str:
 def fill(store: Store, embedder: Any, count: int) -> None:
     """Keep ``count`` memories of one project, each about another made-up part, with their vectors."""
     found = identify_project(CWD, known_roots=[], root_folders=())
-    with store.writing():
-        project = ensure_project(store, found.identity, found.name, found.root)
+    with store.transaction() as tx:
+        project = ensure_project(tx, found.identity, found.name, found.root)
         for number in range(count):
             part, place = _PARTS[number % 10], _PLACES[number // 10 % 10]
             text = f"The {name_of(number)} {part} keeps its retry budget in {place}, decided after outage {number}."
@@ -70,7 +70,7 @@ def fill(store: Store, embedder: Any, count: int) -> None:
                 new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
                 status="active", confidence=0.9, quality=0.9, importance="high",
             )  # fmt: skip
-            add_episode(store, episode, [])
+            add_episode(tx, episode, [])
     while embed_missing(store, embedder, 256):
         pass
     store.checkpoint("TRUNCATE")

@@ -28,14 +28,14 @@ def write_chat(store: Store, chat: Chat) -> None:
     """Write a chat as turns, one for each thing said, under the name of its speaker."""
     for session_id, some in groupby(chat.units, key=lambda unit: unit.session):
         units = list(some)
-        with store.writing():
-            project = ensure_project(store, chat.name, chat.name)
+        with store.transaction() as tx:
+            project = ensure_project(tx, chat.name, chat.name)
             session = ensure_session(
-                store, session_id, agent="chat", project_id=project.id, is_global=False, cwd="", at_ms=units[0].at_ms
+                tx, session_id, agent="chat", project_id=project.id, is_global=False, cwd="", at_ms=units[0].at_ms
             )
-            transcript = ensure_transcript(store, Path("/") / f"{session_id}.jsonl", session.id)
+            transcript = ensure_transcript(tx, Path("/") / f"{session_id}.jsonl", session.id)
             for place, unit in enumerate(units):
-                write_turn(store, _turn(unit, place), session, transcript)
+                write_turn(tx, _turn(unit, place), session, transcript)
 
 
 def _turn(unit: Unit, place: int) -> Turn:

@@ -16,6 +16,7 @@ from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.search_rows import count_documents
 from engram.models.sessions import SessionRow, ensure_project, ensure_session
 from engram.models.store import Store
+from engram.models.transaction import Tx
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turns
 from engram.models.vectors import put_vectors
@@ -90,23 +91,23 @@ class MadeUp:
     def add(self, store: Store, turns: int) -> None:
         """Write a few turns of one session in one transaction."""
         topic = self._topic(self._written)
-        with store.writing():
-            session = self._session(store)
-            transcript = ensure_transcript(store, Path(f"/{session.session_id}.jsonl"), session.id)
+        with store.transaction() as tx:
+            session = self._session(tx)
+            transcript = ensure_transcript(tx, Path(f"/{session.session_id}.jsonl"), session.id)
             made = [self._turn(session, topic, number) for number in range(self._written, self._written + turns)]
-            ids = write_turns(store, made, session, transcript)
+            ids = write_turns(tx, made, session, transcript)
             for turn, turn_id in zip(made, ids, strict=True):
                 if self._memories is None or self._kept < self._memories:
-                    add_episode(store, self._episode(turn, topic, session), [
+                    add_episode(tx, self._episode(turn, topic, session), [
                         Evidence(turn.said[-1].uuid, session.session_id, turn_id)])  # fmt: skip
                     self._kept += 1
         self._written += turns
 
-    def _session(self, store: Store) -> SessionRow:
+    def _session(self, tx: Tx) -> SessionRow:
         number = self._written // SESSION_TURNS
-        project = ensure_project(store, f"project-{number % PROJECTS}", f"project-{number % PROJECTS}")
+        project = ensure_project(tx, f"project-{number % PROJECTS}", f"project-{number % PROJECTS}")
         return ensure_session(
-            store, f"session-{number}", agent="claude-code", project_id=project.id, is_global=False, cwd="",
+            tx, f"session-{number}", agent="claude-code", project_id=project.id, is_global=False, cwd="",
             at_ms=_at_ms(self._written),
         )  # fmt: skip
 
@@ -146,8 +147,8 @@ class MadeUp:
             # Rows come in the order of their turns, one or two of each.
             turns = self._written if owner == "p" else self._kept
             rows = self._rows(centres, [self._topic((one - 1) * turns // last) for one in ids])
-            with store.writing():
-                put_vectors(store, model, [(owner, one, 0, row.tobytes()) for one, row in zip(ids, rows, strict=True)])
+            with store.transaction() as tx:
+                put_vectors(tx, model, [(owner, one, 0, row.tobytes()) for one, row in zip(ids, rows, strict=True)])
         self._embedded[owner] = last
 
     def _topic(self, turn: int) -> int:

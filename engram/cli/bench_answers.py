@@ -111,8 +111,8 @@ class AnsweredMemories:
                 self.held_back += sum(len(later) for later in waves[number + 1 :])
                 return
             seen += [session.session_id for session in wave]
-        with store.writing():
-            run_id = add_run(store, "consolidate")
+        with store.transaction() as tx:
+            run_id = add_run(tx, "consolidate")
         reconcile(Context(store, settings, run_id, reconciling=Reconciler(extractor.model)))
 
 

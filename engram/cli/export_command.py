@@ -79,8 +79,8 @@ def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None
             except BadRequest as error:
                 counted["bad"] += 1
                 say(f"line {number}: {error}", err=True)
-        with store.writing():
-            episode_changes.restore_orphans(store)
+        with store.transaction() as tx:
+            episode_changes.restore_orphans(tx)
     wake_worker(workspace)
     if as_json:
         print_json(counted)
@@ -128,18 +128,18 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
         entities=tuple(redact(one) for one in episode.entities),
     )
     identity = str(line.get("project_identity") or "")
-    with store.writing():
+    with store.transaction() as tx:
         if episode.slot and episodes.episode_by_slot(store, episode.slot) is not None:
             return "known"
         if episode.project:
             place = sessions.find_project(store, identity or episode.project) or sessions.ensure_project(
-                store, identity or f"name:{episode.project}", episode.project, str(line.get("project_root") or "")
+                tx, identity or f"name:{episode.project}", episode.project, str(line.get("project_root") or "")
             )
             episode = dataclasses.replace(episode, project_id=place.id)
         if episode.session_id:
             sessions.ensure_session(
-                store, episode.session_id, agent=CLAUDE_CODE.name, project_id=episode.project_id,
+                tx, episode.session_id, agent=CLAUDE_CODE.name, project_id=episode.project_id,
                 is_global=False, cwd="", at_ms=episode.created_at_ms,
             )  # fmt: skip
-        episode_changes.add_episode(store, episode, evidence, action="import")
+        episode_changes.add_episode(tx, episode, evidence, action="import")
     return "added"

@@ -84,8 +84,8 @@ def offer_claude(store: Store, settings: Settings) -> str:
     """Say once in the life of a memory what Claude as the extractor would bring; "" after that."""
     if settings.extractor != "local" or find_claude(settings) is None or get_meta(store, _OFFER_KEY):
         return ""
-    with store.writing():
+    with store.transaction() as tx:
         if get_meta(store, _OFFER_KEY):
             return ""
-        put_meta(store, _OFFER_KEY, str(store.now_ms()))
+        put_meta(tx, _OFFER_KEY, str(store.now_ms()))
     return _OFFER

@@ -115,8 +115,8 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
         confirm(
             yes, as_json, f"Sessions in {found.root} see and add to the memories of {place.name} from now on. Go on?"
         )
-        with store.writing():
-            link_folder(store, place, found.identity, found.root, "by hand")
+        with store.transaction() as tx:
+            link_folder(tx, place, found.identity, found.root, "by hand")
     tell(as_json, {"project": place.name, "folder": found.root}, f"{found.root} means {place.name} now.")
 
 

@@ -12,6 +12,7 @@ from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.marks import Mark, latest_change, undone
 from engram.models.store import Store
+from engram.models.transaction import Tx
 from engram.models.unjoined import held_back_rows
 from engram.settings import Settings
 
@@ -111,9 +112,9 @@ class Context:
             if pair[0] not in held_back and pair[1] not in held_back:
                 yield pair
 
-    def current(self, *seen: Episode) -> list[Episode] | None:
-        """The memories as they are now; None where one of them changed since it was read. Inside ``writing``."""
-        found = [episodes.find_episode(self.store, one.episode_id) for one in seen]
+    def current(self, tx: Tx, *seen: Episode) -> list[Episode] | None:
+        """The memories as they are now; None where one of them changed since it was read."""
+        found = [episodes.find_episode(tx, one.episode_id) for one in seen]
         now = [one for one in found if one is not None]
         is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
         return now if is_same else None
@@ -122,10 +123,10 @@ class Context:
         """Change one memory in a transaction of its own, if nobody else did meanwhile; tells nothing."""
         if self.is_dry:
             return True
-        with self.store.writing():
-            now = self.current(episode)
+        with self.store.transaction() as tx:
+            now = self.current(tx, episode)
             if now is not None:
-                episode_changes.change_episode(self.store, now[0], action, reason, run_id=self.run_id, **changes)
+                episode_changes.change_episode(tx, now[0], action, reason, run_id=self.run_id, **changes)
         return now is not None
 
     # -- notes

@@ -36,7 +36,8 @@ def welcome(
         similar_to: finds what is alike.
         duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
     """
-    run_id = runs.add_run(store, "extract")
+    with store.transaction() as tx:
+        run_id = runs.add_run(tx, "extract")
     context = Context(store, settings, run_id, duplicate_cosine=duplicate_cosine)
     pairs = similar_to(row_ids, NAMED_COSINE) if row_ids else []
     supersede_pairs(
@@ -45,5 +46,6 @@ def welcome(
     context.similar = lambda least, _: iter([pair for pair in pairs if pair[2] >= least])
     merge_near_duplicates(context)
     confirm_session(context, session_id)
-    runs.close_run(store, run_id, context.told)
+    with store.transaction() as tx:
+        runs.close_run(tx, run_id, context.told)
     return context.told

@@ -79,17 +79,17 @@ def _apply(context: Context, relation: Related) -> None:
         return
     reason = ENDING_REASONS[relation.action]
     if _is_settled(older, newer):
-        with context.store.writing():
-            if context.current(older, newer) is not None:
-                note_contradiction(context.store, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
+        with context.store.transaction() as tx:
+            if context.current(tx, older, newer) is not None:
+                note_contradiction(tx, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
         return
     if context.is_undone("supersede", older):
         return
-    with context.store.writing():
-        if (now := context.current(older, newer)) is None:
+    with context.store.transaction() as tx:
+        if (now := context.current(tx, older, newer)) is None:
             return
         episode_changes.change_episode(
-            context.store,
+            tx,
             now[0],
             "supersede",
             f"{newer.episode_id} {reason}",
@@ -105,14 +105,14 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
     """The later one stays and takes up the evidence; the earlier one was the user's own, or is a person's: both stay."""
     if _is_settled(older, newer) or context.is_undone("archive", older):
         return
-    with context.store.writing():
-        if (now := context.current(older, newer)) is None:
+    with context.store.transaction() as tx:
+        if (now := context.current(tx, older, newer)) is None:
             return
         older, newer = now
-        runs.add_merged_evidence(context.store, newer, older, context.run_id)
+        runs.add_merged_evidence(tx, newer, older, context.run_id)
         if older.session_id != newer.session_id:
             episode_changes.change_episode(
-                context.store,
+                tx,
                 newer,
                 "confirm",
                 f"says again what {older.episode_id} said",
@@ -121,7 +121,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
                 status="active",
             )
         episode_changes.change_episode(
-            context.store,
+            tx,
             older,
             "archive",
             f"says the same as {newer.episode_id}",

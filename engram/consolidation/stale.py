@@ -68,7 +68,8 @@ def mark_stale(context: Context) -> None:
             _mark_project(context, project, waiting[project.id])
             heads[str(project.id)] = state
             if not context.is_dry:
-                marks.keep_heads(context.store, heads)
+                with context.store.transaction() as tx:
+                    marks.keep_heads(tx, heads)
 
 
 def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episode]) -> None:

@@ -34,19 +34,19 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
     if context.is_dry:
         context.tell(line)
         return kept
-    with context.store.writing():
+    with context.store.transaction() as tx:
         reach("consolidate.begin")
-        if (now := context.current(kept, merged)) is None:
+        if (now := context.current(tx, kept, merged)) is None:
             return kept
         kept, merged = now
-        runs.add_merged_evidence(context.store, kept, merged, context.run_id)
+        runs.add_merged_evidence(tx, kept, merged, context.run_id)
         episode_changes.change_episode(
-            context.store, merged, "archive", f"says the same as {kept.episode_id}", run_id=context.run_id,
+            tx, merged, "archive", f"says the same as {kept.episode_id}", run_id=context.run_id,
             status="archived", superseded_by=kept.episode_id,
         )  # fmt: skip
         if merged.session_id != kept.session_id:
             kept = episode_changes.change_episode(
-                context.store, kept, "confirm", f"came back as {merged.episode_id}", run_id=context.run_id,
+                tx, kept, "confirm", f"came back as {merged.episode_id}", run_id=context.run_id,
                 confirmations=kept.confirmations + 1,
                 status="active" if kept.status == "provisional" else kept.status,
             )  # fmt: skip
@@ -86,18 +86,18 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
     if context.is_dry:
         context.tell(line)
         return True
-    with context.store.writing():
+    with context.store.transaction() as tx:
         reach("consolidate.begin")
-        if (now := context.current(older, newer)) is None:
+        if (now := context.current(tx, older, newer)) is None:
             return False
         older, newer = now
-        runs.add_merged_evidence(context.store, older, newer, context.run_id)
+        runs.add_merged_evidence(tx, older, newer, context.run_id)
         episode_changes.change_episode(
-            context.store, older, "merge", f"took up {newer.episode_id}", run_id=context.run_id,
+            tx, older, "merge", f"took up {newer.episode_id}", run_id=context.run_id,
             **_merged_fields(older, newer),
         )  # fmt: skip
         episode_changes.change_episode(
-            context.store, newer, "archive", f"merged into {older.episode_id}", run_id=context.run_id,
+            tx, newer, "archive", f"merged into {older.episode_id}", run_id=context.run_id,
             status="archived", superseded_by=older.episode_id,
         )  # fmt: skip
         context.tell(line)
@@ -138,10 +138,10 @@ def pack_old(context: Context) -> None:
     for episode in episodes.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
         if not context.is_dry:
-            with context.store.writing():
-                if (now := context.current(episode)) is None:
+            with context.store.transaction() as tx:
+                if (now := context.current(tx, episode)) is None:
                     continue
-                runs.pack_content(context.store, now[0], context.run_id, f"older than {days} days")
+                runs.pack_content(tx, now[0], context.run_id, f"older than {days} days")
         context.tell(f"pack {episode.episode_id} (older than {days} days)")
 
 

@@ -172,7 +172,7 @@ def supersede_pairs(
             older, newer = sorted(found.values(), key=lambda e: (e.holds_from_ms, e.id))
             reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
             if reason and contradictions.is_kept_by_hand(older):
-                if is_dry or contradictions.note_contradiction(store, older.episode_id, newer.episode_id, reason):
+                if is_dry or _note_contradiction(store, older, newer, reason):
                     told.append(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
             elif reason and (is_dry or _supersede(store, older, newer, reason, run_id)):
                 told.append(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
@@ -180,14 +180,19 @@ def supersede_pairs(
     return told
 
 
+def _note_contradiction(store: Store, older: Episode, newer: Episode, reason: str) -> int:
+    with store.transaction() as tx:
+        return contradictions.note_contradiction(tx, older.episode_id, newer.episode_id, reason)
+
+
 def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id: int | None) -> bool:
     """Mark the older one; False where somebody changed it meanwhile."""
-    with store.writing():
+    with store.transaction() as tx:
         now = episodes.find_episode(store, older.episode_id)
         if now is None or now.revision != older.revision:
             return False
         episode_changes.change_episode(
-            store, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
+            tx, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
             status="superseded", superseded_by=newer.episode_id, valid_to_ms=newer.holds_from_ms,
         )  # fmt: skip
     return True

@@ -21,6 +21,7 @@ from engram.models.extractions import extracted_of_session, has_due_turns, note_
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
+from engram.models.transaction import Tx
 from engram.models.turns import StoredTurn, check_unmoved, mark_extracted, turns_of_session
 from engram.models.vectors import put_vectors
 from engram.models.work import Work, find_work, finish, note_success
@@ -171,18 +172,18 @@ class _Step:
         vectors = self._embed(candidates)
         reach("extract.embedded")
         due = {turn.id for turn in batch.due}
-        with self.store.writing():
+        with self.store.transaction() as tx:
             reach("extract.begin")
-            self._check_still_told(context)
+            self._check_still_told(tx, context)
             for turn in batch.turns:
                 if turn.id in due:
-                    mark_extracted(self.store, turn.id, turn.revision)
+                    mark_extracted(tx, turn.id, turn.revision)
                 else:
-                    check_unmoved(self.store, turn.id, turn.revision)
-            keeper = Keeper(self.store, session, batch.turns, self.extractor.name, self.settings)
+                    check_unmoved(tx, turn.id, turn.revision)
+            keeper = Keeper(tx, session, batch.turns, self.extractor.name, self.settings)
             kept = keeper.keep(candidates)
             applied = apply_actions(
-                self.store,
+                tx,
                 candidates,
                 lambda place: keeper.stored(kept, place),
                 keeper.evidence,
@@ -191,11 +192,11 @@ class _Step:
             kept.updated += applied.changed
             if self.embedder is not None:
                 rows = [("e", kept.row_ids[n], 0, vectors[n]) for n in sorted(kept.row_ids)]
-                put_vectors(self.store, self.embedder.model_id, rows)
+                put_vectors(tx, self.embedder.model_id, rows)
             if (summary := getattr(self.extractor, "rolling_summary", "")) and summary != session.rolling_summary:
-                set_rolling_summary(self.store, session.id, summary)
+                set_rolling_summary(tx, session.id, summary)
             reach("extract.episodes")
-            is_last = self._settle(work, session)
+            is_last = self._settle(tx, work, session)
             note_success(self.store, "extract", seen=len(due), done=kept.new)
             reach("extract.work")
         reach("extract.committed")
@@ -225,13 +226,13 @@ class _Step:
             candidates = self._ask(batch, context)
         return batch, candidates, context
 
-    def _check_still_told(self, context: ExtractionContext) -> None:
-        """Raise Moved where something that the extractor was told was forgotten since. Inside ``writing``."""
-        session = find_session(self.store, self.session_id)
+    def _check_still_told(self, tx: Tx, context: ExtractionContext) -> None:
+        """Raise Moved where something that the extractor was told was forgotten since."""
+        session = find_session(tx, self.session_id)
         if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
             raise Moved(f"what session {self.session_id} is about was erased or told anew")
         for memory in (*context.own, *context.near):
-            if memory.reference and find_episode(self.store, memory.reference) is None:
+            if memory.reference and find_episode(tx, memory.reference) is None:
                 raise Moved(f"memory {memory.reference} was forgotten meanwhile")
 
     def _ask(self, batch: _Batch, context: ExtractionContext) -> list[Candidate]:
@@ -309,22 +310,22 @@ class _Step:
         rows = self.embedder.embed([candidate.summary for candidate in candidates])
         return [row.astype("float16").tobytes() for row in rows]
 
-    def _settle(self, work: Work | None, session: SessionRow) -> bool:
-        """Move the session and its work on; True where no turn is left. Inside ``writing``."""
-        if has_due_turns(self.store, session.id):
+    def _settle(self, tx: Tx, work: Work | None, session: SessionRow) -> bool:
+        """Move the session and its work on; True where no turn is left."""
+        if has_due_turns(tx, session.id):
             return False
-        note_extraction(self.store, session.id, session.message_count)
+        note_extraction(tx, session.id, session.message_count)
         if work is not None:
-            finish(self.store, work)
+            finish(tx, work)
         return True
 
     def _finish(self, work: Work | None, session: SessionRow | None) -> None:
         """There is nothing to extract: the work is done, unless it was made due again meanwhile."""
         if work is None:
             return
-        with self.store.writing():
+        with self.store.transaction() as tx:
             if session is None or not has_due_turns(self.store, session.id):
-                finish(self.store, work)
+                finish(tx, work)
 
 
 def _name(project: ProjectRow) -> str:

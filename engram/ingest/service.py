@@ -325,9 +325,9 @@ class _Step:
             reader_state=json.dumps(state),
             size=0,
         )
-        with self.store.writing():
-            transcript_id = ensure_transcript(self.store, self.file.path, before.session_ref or None)
-            move_cursor(self.store, before, after, transcript_id)
+        with self.store.transaction() as tx:
+            transcript_id = ensure_transcript(tx, self.file.path, before.session_ref or None)
+            move_cursor(tx, before, after, transcript_id)
         logger.info("action=reread path=%s generation=%d", self.file.path, after.generation)
 
 
@@ -353,8 +353,8 @@ def is_excluded_turn(turn: Turn, settings: Settings) -> bool:
 def _close(store: Store, session_id: str) -> None:
     session = find_session(store, session_id)
     if session is not None:
-        with store.writing():
-            close_turns(store, session.id)
+        with store.transaction() as tx:
+            close_turns(tx, session.id)
 
 
 def _unavailable(store: Store, path: Path) -> IngestResult:

@@ -62,7 +62,7 @@ def correct_memory(
     reason = " ".join(redact(why.replace("\0", "")).split())
     if not reason or len(reason) > MAX_WHY_CHARACTERS:
         raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
-    with store.writing():
+    with store.transaction() as tx:
         old = require_episode(store, episode_id)
         if old.superseded_by:
             raise BadRequest(f"{episode_id} was replaced by {old.superseded_by}: correct that one")
@@ -83,7 +83,7 @@ def correct_memory(
             extractor="manual",
             valid_from_ms=store.now_ms(),
         )
-        made, number = replace_memory(store, old, new, action="correct", reason=f"corrected: {reason}")
+        made, number = replace_memory(tx, old, new, action="correct", reason=f"corrected: {reason}")
     return Correction(old, made, number)
 
 
@@ -96,19 +96,19 @@ def keep_one(store: Store, episode_id: str) -> list[str]:
         NotFound: there is no such memory.
         BadRequest: it is part of no contradiction that waits for a decision.
     """
-    with store.writing():
+    with store.transaction() as tx:
         kept = require_episode(store, episode_id)
         waiting = _waiting(store, episode_id)
-        run_id = add_run(store, "decide")
+        run_id = add_run(tx, "decide")
         lines = []
         for one in waiting:
             other = require_episode(store, one.newer_id if one.older_id == episode_id else one.older_id)
-            supersede(store, other, kept, "decided by hand", run_id=run_id)
-            note_decision(store, one.id, episode_id, run_id)
+            supersede(tx, other, kept, "decided by hand", run_id=run_id)
+            note_decision(tx, one.id, episode_id, run_id)
             lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
         if kept.status == "provisional":
-            episode_changes.change_episode(store, kept, "confirm", "decided by hand", run_id=run_id, status="active")
-        close_run(store, run_id, lines)
+            episode_changes.change_episode(tx, kept, "confirm", "decided by hand", run_id=run_id, status="active")
+        close_run(tx, run_id, lines)
     return lines
 
 
@@ -123,22 +123,22 @@ def keep_both(store: Store, which: str) -> list[str]:
         NotFound: there is no such contradiction.
         BadRequest: the memory is part of no contradiction that waits for a decision.
     """
-    with store.writing():
+    with store.transaction() as tx:
         waiting = open_contradictions(store, number=int(which)) if which.isdecimal() else _waiting(store, which)
         if not waiting:
             raise NotFound(f"there is no open contradiction {which}; `engram contradictions` lists them")
-        run_id = add_run(store, "decide")
+        run_id = add_run(tx, "decide")
         lines = []
         for one in waiting:
             for episode_id in (one.older_id, one.newer_id):
                 episode = require_episode(store, episode_id)
                 if episode.status == "provisional":
                     episode_changes.change_episode(
-                        store, episode, "confirm", "decided by hand", run_id=run_id, status="active"
+                        tx, episode, "confirm", "decided by hand", run_id=run_id, status="active"
                     )
-            note_decision(store, one.id, BOTH, run_id)
+            note_decision(tx, one.id, BOTH, run_id)
             lines.append(f"both {one.older_id} and {one.newer_id} stay")
-        close_run(store, run_id, lines)
+        close_run(tx, run_id, lines)
     return lines
 
 

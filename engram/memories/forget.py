@@ -99,18 +99,18 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
         backups, dropped = clean_copies(
-            places, store.driver, lambda copy: forgetting.forget_in_copy(copy, forgotten, is_kept)
+            places, store.driver, lambda tx: forgetting.forget_in_copy(tx, forgotten, is_kept)
         )
         changed = [forgotten.cut.episode_id] if forgotten.cut else []
         cleaned = clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
         cleaned += clean_exports(places, forgotten.episode_ids, forgotten)
         notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
-        with store.writing():
+        with store.transaction() as tx:
             plan = plan_forget(store, episode_id, also_source=also_source)
-            forgetting.delete_forgotten(store, plan.forgotten(store))
-            forgetting.clean_runs(store, is_kept)
-            forgetting.clean_reasons(store, is_kept)
-            forgetting.drop_notes(store, [str(path) for path in notes])
+            forgetting.delete_forgotten(tx, plan.forgotten(store))
+            forgetting.clean_runs(tx, is_kept)
+            forgetting.clean_reasons(tx, is_kept)
+            forgetting.drop_notes(tx, [str(path) for path in notes])
     for session_id in sessions:
         log_session(store, places, session_id)
     forgetting.wipe_free_space(store)

@@ -15,6 +15,7 @@ from engram.models.backup import drop_database
 from engram.models.recovery import set_aside_files
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten
+from engram.models.transaction import Tx
 from engram.notes.day_files import cut_sections, notes_lock, write_text
 from engram.paths import Home
 from engram.redaction.display import fence_safe
@@ -126,13 +127,13 @@ def all_notes(places: Home) -> list[Path]:
     return _files(places.notes, ("**/*.md",))
 
 
-def clean_copies(places: Home, driver: str, clean: Callable[[Store], int]) -> tuple[int, int]:
+def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple[int, int]:
     """Clean every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)
 
     Args:
         places: the memory folder.
         driver: of SQLite.
-        clean: deletes rows of an open copy, inside ``writing``; returns how many.
+        clean: deletes rows of an open copy, in a transaction; returns how many.
     """
     cleaned = dropped = 0
     for path in [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]:
@@ -145,15 +146,15 @@ def clean_copies(places: Home, driver: str, clean: Callable[[Store], int]) -> tu
     return cleaned, dropped
 
 
-def _clean_copy(path: Path, driver: str, clean: Callable[[Store], int]) -> bool:
+def _clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> bool:
     """Delete the rows in one copy; True where there were any. Raises StoreError where the copy is damaged."""
     copy = Store(path, driver=driver)
     try:
         copy.open()
         if damage := copy.find_damage():
             raise BrokenDatabase(damage)
-        with copy.writing():
-            changed = clean(copy)
+        with copy.transaction() as tx:
+            changed = clean(tx)
         forgetting.wipe_free_space(copy)
     finally:
         copy.close()

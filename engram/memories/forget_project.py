@@ -32,6 +32,7 @@ from engram.models.project_names import names_of_project
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten
+from engram.models.transaction import Tx
 from engram.notes.daily import move_saved_notes
 from engram.notes.day_files import notes_lock
 from engram.notes.owner import owners_of_lines
@@ -81,8 +82,8 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
         StoreError: the database cannot be written; ask again.
     """
     with holding_backups(places.backups):
-        with store.writing():
-            until_ms = erasing.note_forgotten_project(store, project)
+        with store.transaction() as tx:
+            until_ms = erasing.note_forgotten_project(tx, project)
         reach("forget_project.marked")
         contents = erasing.contents_of_project(store, project)
         gone = _Gone(store, contents)
@@ -95,16 +96,16 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
         cleaned = clean_recollections(places, lambda text: not ids & set(_EPISODE_ID.findall(text)), gone.session_ids)
         cleaned += clean_exports(places, ids)
         notes = gone.clean_notes(places)
-        with store.writing():
-            forgetting.clean_runs(store, gone.is_line_kept, gone.clean_note)
+        with store.transaction() as tx:
+            forgetting.clean_runs(tx, gone.is_line_kept, gone.clean_note)
         reach("forget_project.files")
         _erase(store, contents)
         # What was stored by others meanwhile: a read or an extraction that was under way when the mark was set.
         late = erasing.contents_of_project(store, project, until_ms)
         _erase(store, late)
         notes += cut_daily_log(places, sorted(gone.session_ids))
-        with store.writing():
-            forgetting.drop_notes(store, [str(path) for path in notes])
+        with store.transaction() as tx:
+            forgetting.drop_notes(tx, [str(path) for path in notes])
     forgetting.wipe_free_space(store)
     files = list(dict.fromkeys([*cleaned, *(path.name for path in notes)]))
     logger.info(
@@ -129,18 +130,18 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
 
 def _erase(store: Store, contents: ProjectContents) -> None:
     """Erase what belongs to the project in short transactions; cut short, the rest is still there to be asked for."""
-    with store.writing():
-        erasing.release_memories(store, contents)
+    with store.transaction() as tx:
+        erasing.release_memories(tx, contents)
     _in_batches(store, contents.memories, erasing.erase_memories)
     _in_batches(store, contents.turn_ids, erasing.erase_turns)
-    with store.writing():
-        erasing.clean_sessions(store, contents)
+    with store.transaction() as tx:
+        erasing.clean_sessions(tx, contents)
 
 
-def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Store, Sequence[Item]], None]) -> None:
+def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Tx, Sequence[Item]], None]) -> None:
     for start in range(0, len(items), _BATCH):
-        with store.writing():
-            erase(store, items[start : start + _BATCH])
+        with store.transaction() as tx:
+            erase(tx, items[start : start + _BATCH])
         reach("forget_project.batch")
 
 
@@ -185,12 +186,12 @@ class _Gone:
 
         return rewrite_notes(places, all_notes(places), clean)
 
-    def forget_in_copy(self, copy: Store) -> int:
-        """Erase the same in a copy of the database, whatever the project is called there. Inside ``writing``."""
-        erased = erasing.carry_forgotten_projects(copy, self._marks, self.clean_note)
+    def forget_in_copy(self, tx: Tx) -> int:
+        """Erase the same in a copy of the database, whatever the project is called there."""
+        erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note)
         forgotten = Forgotten(
-            episode_ids=tuple(one for one in self.episode_ids if find_episode(copy, one) is not None),
+            episode_ids=tuple(one for one in self.episode_ids if find_episode(tx, one) is not None),
             turn_keys=self._turn_keys,
         )
-        forgetting.clean_runs(copy, self.is_line_kept, self.clean_note)
-        return erased + forgetting.forget_in_copy(copy, forgotten, self.is_line_kept)
+        forgetting.clean_runs(tx, self.is_line_kept, self.clean_note)
+        return erased + forgetting.forget_in_copy(tx, forgotten, self.is_line_kept)

@@ -96,13 +96,13 @@ def purge(store: Store, plan: PurgePlan) -> PurgeReport:
     """
     if not plan.memories:
         return PurgeReport(0, ())
-    with store.writing():
-        run_id = purging.begin_purge(store)
+    with store.transaction() as tx:
+        run_id = purging.begin_purge(tx)
     gone: list[str] = []
     for start in range(0, len(plan.memories), _BATCH):
-        with store.writing():
+        with store.transaction() as tx:
             some = [now for one in plan.memories[start : start + _BATCH] if (now := _unchanged(store, one)) is not None]
-            purging.purge_episodes(store, run_id, some)
+            purging.purge_episodes(tx, run_id, some)
         gone += [one.episode_id for one in some]
     store.checkpoint("PASSIVE")
     logger.info("action=purge run=%d episodes=%d", run_id, len(gone))

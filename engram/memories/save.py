@@ -13,6 +13,7 @@ from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import find_session
 from engram.models.store import Store
+from engram.models.transaction import Tx
 
 #: Longest content that is saved, in characters.
 CONTENT_LIMIT = 20_000
@@ -81,39 +82,39 @@ def save_memory(
         extractor="manual",
         valid_from_ms=store.now_ms(),
     )
-    with store.writing():
+    with store.transaction() as tx:
         old = None if supersedes is None else require_episode(store, supersedes)
         # Where the session's transcript was not read yet, this says who saved it: that session need not be reminded.
         said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
         if old is None:
-            return episode_changes.add_episode(store, made, said_in, action="save")
+            return episode_changes.add_episode(tx, made, said_in, action="save")
         if not episodes.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} would be missed where the new memory is not seen: save it with scope global, or "
                 "without supersedes"
             )
-        made, _ = replace_memory(store, old, made, said_in, action="save", reason="replaced by hand")
+        made, _ = replace_memory(tx, old, made, said_in, action="save", reason="replaced by hand")
         return made
 
 
 def replace_memory(
-    store: Store, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, action: str, reason: str
+    tx: Tx, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, action: str, reason: str
 ) -> tuple[Episode, int]:
-    """Store a new memory in the place of an old one; returns it and the number of a contradiction. Inside ``writing``.
+    """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
     What a person pinned or saved is replaced by a person's memory alone. Where an agent's is to replace it, the new one
     is kept as provisional beside it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
     """
-    run_id = add_run(store, "save")
+    run_id = add_run(tx, "save")
     if is_persons_own(old) and new.voice != "user":
         new = dataclasses.replace(new, status="provisional", is_pinned=False)
-        made = episode_changes.add_episode(store, new, evidence, action=action, reason=reason, run_id=run_id)
-        number = note_contradiction(store, old.episode_id, made.episode_id, reason)
-        close_run(store, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
+        made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
+        number = note_contradiction(tx, old.episode_id, made.episode_id, reason)
+        close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
         return made, number
-    made = episode_changes.add_episode(store, new, evidence, action=action, reason=reason, run_id=run_id)
-    supersede(store, old, made, reason, run_id=run_id)
-    close_run(store, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
+    made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
+    supersede(tx, old, made, reason, run_id=run_id)
+    close_run(tx, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
     return made, 0
 
 
@@ -125,11 +126,11 @@ def clean_content(text: str, redact: Redact) -> str:
     return clean
 
 
-def supersede(store: Store, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:
-    """Mark ``old`` as replaced by ``new`` from now on. Inside ``writing``."""
+def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:
+    """Mark ``old`` as replaced by ``new`` from now on."""
     return episode_changes.change_episode(
-        store, old, "supersede", reason, run_id=run_id,
-        status="superseded", superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or store.now_ms(),
+        tx, old, "supersede", reason, run_id=run_id,
+        status="superseded", superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or tx.now_ms(),
     )  # fmt: skip
 
 
@@ -154,27 +155,27 @@ def edit_memory(
     changes = {name: value for name, value in changes.items() if value is not None}
     if not changes or changes.get("summary") == "":
         raise BadRequest("say what to change: a summary, a content, an importance or a scope")
-    with store.writing():
+    with store.transaction() as tx:
         found = require_episode(store, episode_id)
         if changes.get("scope") == "project" and found.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
-        return episode_changes.change_episode(store, found, "edit", "by hand", **changes)
+        return episode_changes.change_episode(tx, found, "edit", "by hand", **changes)
 
 
 def pin_memory(store: Store, episode_id: str, *, is_pinned: bool = True) -> Episode:
     """Pin a memory (it never ages and heads every briefing), or unpin it."""
-    with store.writing():
+    with store.transaction() as tx:
         found = require_episode(store, episode_id)
         return episode_changes.change_episode(
-            store, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned
+            tx, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned
         )
 
 
 def lower_memory(store: Store, episode_id: str) -> Episode:
     """Say that a memory is bad: it is never injected again and sinks in every answer; nothing is deleted."""
-    with store.writing():
+    with store.transaction() as tx:
         found = require_episode(store, episode_id)
-        return episode_changes.change_episode(store, found, "bad", "by hand", is_lowered=True)
+        return episode_changes.change_episode(tx, found, "bad", "by hand", is_lowered=True)
 
 
 def require_episode(store: Store, episode_id: str) -> Episode:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engram.models.store import Store
+from engram.models.transaction import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Totals:
 
 def count_totals(store: Store) -> Totals:
     """How much of everything there is, in one consistent view."""
-    with store.reading():
+    with store.snapshot():
         return Totals(
             projects=_count(store, "project"),
             sessions=_count(store, "session"),
@@ -44,12 +45,12 @@ def count_totals(store: Store) -> Totals:
         )
 
 
-def count_transcripts(store: Store) -> int:
+def count_transcripts(store: Reader) -> int:
     """How many transcripts were read at least in part."""
     return _count(store, "transcript")
 
 
-def _count(store: Store, table: str, where: str = "1") -> int:
+def _count(store: Reader, table: str, where: str = "1") -> int:
     return int(store.value(f"SELECT count(*) FROM {table} WHERE {where}"))
 
 
@@ -65,7 +66,7 @@ class ProjectTotals:
     episodes: int
 
 
-def count_projects(store: Store) -> list[ProjectTotals]:
+def count_projects(store: Reader) -> list[ProjectTotals]:
     """Figures of each project, by name; what belongs to no project comes last under the name ""."""
     rows = store.rows(
         "SELECT p.name, (SELECT count(*) FROM session s WHERE s.project_id = p.id), "
@@ -97,7 +98,7 @@ class SessionTotals:
     tokens: int
 
 
-def count_sessions(store: Store) -> Mapping[str, SessionTotals]:
+def count_sessions(store: Reader) -> Mapping[str, SessionTotals]:
     """Session id → figures."""
     rows = store.rows(
         "SELECT s.session_id, (SELECT count(*) FROM turn t WHERE t.session_ref = s.id), "
@@ -125,7 +126,7 @@ class WorkTotals:
     oldest_due_at_ms: int | None
 
 
-def count_work(store: Store) -> list[WorkTotals]:
+def count_work(store: Reader) -> list[WorkTotals]:
     """What waits, by kind of work."""
     now = store.now_ms()
     rows = store.rows(
@@ -137,7 +138,7 @@ def count_work(store: Store) -> list[WorkTotals]:
     return [WorkTotals(*row) for row in rows]
 
 
-def count_without_vector(store: Store) -> int:
+def count_without_vector(store: Reader) -> int:
     """Rows that have no vector of any model yet."""
     total = 0
     for owner, table in (("e", "episode"), ("n", "note_chunk"), ("p", "passage")):
@@ -162,7 +163,7 @@ class ReadFault:
     length: int | None = None
 
 
-def read_faults(store: Store, limit: int = 50) -> list[ReadFault]:
+def read_faults(store: Reader, limit: int = 50) -> list[ReadFault]:
     """Transcripts and lines that could not be read."""
     rows = store.rows(
         "SELECT path, last_error, NULL, NULL FROM transcript WHERE last_error <> '' UNION ALL "
@@ -184,7 +185,7 @@ class FileTotals:
     last_error: str
 
 
-def files_of_session(store: Store, session_id: str) -> list[FileTotals]:
+def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
     """The files of a session with how far each was read."""
     rows = store.rows(
         "SELECT t.path, t.cursor, t.size, t.line_number, t.is_gone, t.last_error FROM transcript t "
@@ -208,7 +209,7 @@ class Spending:
     dollars: float
 
 
-def spending(store: Store, since_ms: int) -> list[Spending]:
+def spending(store: Reader, since_ms: int) -> list[Spending]:
     """Money spent by day, model, task and project since a time, the latest day first."""
     rows = store.rows(
         "SELECT date(at_ms / 1000, 'unixepoch', 'localtime') AS day, model, task, coalesce(p.name, ''), count(*), "

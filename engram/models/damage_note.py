@@ -6,6 +6,7 @@ import contextlib
 
 from engram.errors import StoreError
 from engram.models.store import Store
+from engram.models.transaction import Reader
 from engram.models.work import note_failure
 
 _NOTE = "memory.db proved damaged; the worker starts again and checks it"
@@ -17,6 +18,6 @@ def note_damage(store: Store) -> None:
         note_failure(store, "memory", _NOTE)
 
 
-def is_damage_noted(store: Store) -> bool:
+def is_damage_noted(store: Reader) -> bool:
     """True where somebody met damage since the last close look."""
     return store.row("SELECT 1 FROM stage WHERE name = 'memory' AND last_error = ?", (_NOTE,)) is not None

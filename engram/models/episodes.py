@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.models.packed import unpack_text
-from engram.models.store import Store, Value
+from engram.models.transaction import Reader, Value
 from engram.models.uuids import unpack_uuid
 
 #: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
@@ -145,20 +145,20 @@ def _texts(stored: object) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
 
 
-def find_episode(store: Store, episode_id: str) -> Episode | None:
+def find_episode(store: Reader, episode_id: str) -> Episode | None:
     """An episode by its id."""
     found = store.row(f"SELECT {_COLUMNS} {_FROM} WHERE e.episode_id = ?", (episode_id,))
     return None if found is None else _episode(found)
 
 
-def episodes_by_row(store: Store, row_ids: Sequence[int]) -> dict[int, Episode]:
+def episodes_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, Episode]:
     """Row id → episode, for those that exist."""
     found = (_episode(row) for row in store.rows_among(f"SELECT {_COLUMNS} {_FROM} WHERE e.id IN", row_ids))
     return {episode.id: episode for episode in found}
 
 
 def select_episodes(
-    store: Store, where: str = "1", parameters: Sequence[Value] = (), *, order: str = "e.id", limit: int = -1
+    store: Reader, where: str = "1", parameters: Sequence[Value] = (), *, order: str = "e.id", limit: int = -1
 ) -> list[Episode]:
     """Episodes by a condition over ``e`` (episode), ``s`` (session), ``p`` (project). For use inside ``engram.models``
     and for the named queries below it; never with a user's text in ``where``."""
@@ -166,23 +166,23 @@ def select_episodes(
     return [_episode(row) for row in rows]
 
 
-def all_episodes(store: Store) -> list[Episode]:
+def all_episodes(store: Reader) -> list[Episode]:
     """Every episode, the oldest first."""
     return select_episodes(store)
 
 
-def episodes_of_session(store: Store, session_id: str) -> list[Episode]:
+def episodes_of_session(store: Reader, session_id: str) -> list[Episode]:
     """Episodes that came from a session, the oldest first."""
     return select_episodes(store, "s.session_id = ?", (session_id,))
 
 
-def episodes_of_turn(store: Store, turn_id: int) -> list[Episode]:
+def episodes_of_turn(store: Reader, turn_id: int) -> list[Episode]:
     """Episodes that rest on a turn."""
     return select_episodes(store, "e.id IN (SELECT episode_ref FROM evidence WHERE turn_id = ?)", (turn_id,))
 
 
 def latest_episodes(
-    store: Store,
+    store: Reader,
     *,
     project_id: int | None = None,
     with_global: bool = True,
@@ -201,7 +201,7 @@ def latest_episodes(
     return select_episodes(store, where, parameters, order="e.created_at_ms DESC, e.id DESC", limit=limit)
 
 
-def living_episodes(store: Store, project_id: int | None) -> list[Episode]:
+def living_episodes(store: Reader, project_id: int | None) -> list[Episode]:
     """What is in force in a project: its memories and those that hold everywhere, the oldest first."""
     return select_episodes(
         store,
@@ -211,7 +211,7 @@ def living_episodes(store: Store, project_id: int | None) -> list[Episode]:
     )
 
 
-def episodes_around(store: Store, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
+def episodes_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
     """Episodes before and after a time, the oldest first; of a project and global ones, or of all."""
     where = "1"
     parameters: tuple[Value, ...] = ()
@@ -235,13 +235,13 @@ def episodes_around(store: Store, at_ms: int, *, project_id: int | None = None, 
     return before[::-1] + after
 
 
-def episode_by_slot(store: Store, slot: str) -> Episode | None:
+def episode_by_slot(store: Reader, slot: str) -> Episode | None:
     """The episode of a slot."""
     found = select_episodes(store, "e.slot = ?", (slot,))
     return found[0] if found else None
 
 
-def evidence_of(store: Store, row_id: int) -> list[Evidence]:
+def evidence_of(store: Reader, row_id: int) -> list[Evidence]:
     """What an episode rests on, in order."""
     rows = store.rows("SELECT uuid, session_id, turn_id FROM evidence WHERE episode_ref = ? ORDER BY seq", (row_id,))
     return [Evidence(unpack_uuid(row[0]), row[1], row[2]) for row in rows]
@@ -265,7 +265,7 @@ def may_see_context(episode: Episode, project_id: int) -> bool:
     return episode.project_id in (None, project_id) or (episode.scope == "global" and episode.source == "manual")
 
 
-def related_episodes(store: Store, episode: Episode, project_id: int | None, limit: int = 5) -> list[Episode]:
+def related_episodes(store: Reader, episode: Episode, project_id: int | None, limit: int = 5) -> list[Episode]:
     """Episodes that share the most, and the rarest, entities with this one; never suspect.
 
     Only global ones and those of ``project_id``, which may be another project than that of a global episode.
@@ -282,7 +282,7 @@ def related_episodes(store: Store, episode: Episode, project_id: int | None, lim
     return [by_row[int(row[0])] for row in rows if int(row[0]) in by_row]
 
 
-def count_episodes(store: Store, project_id: int) -> tuple[list[tuple[str, str, str, int]], int]:
+def count_episodes(store: Reader, project_id: int) -> tuple[list[tuple[str, str, str, int]], int]:
     """``(scope, importance, status, number)`` of what a project may see, and the number of all other episodes."""
     rows = store.rows(
         "SELECT scope, importance, status, count(*) FROM episode WHERE scope = 'global' OR project_id = ? "
@@ -294,7 +294,7 @@ def count_episodes(store: Store, project_id: int) -> tuple[list[tuple[str, str, 
     return seen, total - sum(number for *_, number in seen)
 
 
-def unpacked_before(store: Store, before_ms: int) -> list[Episode]:
+def unpacked_before(store: Reader, before_ms: int) -> list[Episode]:
     """Episodes that were neither said, kept nor used since a time, and whose content is not packed yet."""
     last_touched = "max(e.created_at_ms, e.kept_at_ms, coalesce(e.accessed_at_ms, 0))"
     return select_episodes(store, f"{last_touched} < ? AND e.packed_content IS NULL AND e.content <> ''", (before_ms,))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engram.models.store import Row, Store
+from engram.models.store import Store
+from engram.models.transaction import Reader, Row, Tx
 
 
 class WorkState(StrEnum):
@@ -53,43 +54,43 @@ def _work(row: Row) -> Work:
     return Work(row[0], row[1], row[2], WorkState(row[3]), *row[4:])
 
 
-def make_due(store: Store, kind: str, key: str, due_at_ms: int, reason: str = "") -> None:
-    """Make work due at a time (an earlier time of a waiting one stays). Inside ``writing``, with the change that causes it."""
-    store.run(
+def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> None:
+    """Make work due at a time (an earlier time of a waiting one stays). Call it with the change that causes it."""
+    tx.run(
         "INSERT INTO work (kind, key, state, due_at_ms, reason, updated_at_ms) VALUES (?, ?, 'due', ?, ?, ?) "
         "ON CONFLICT (kind, key) DO UPDATE SET version = version + 1, updated_at_ms = excluded.updated_at_ms, "
         "reason = excluded.reason, attempts = CASE WHEN state = 'due' THEN attempts ELSE 0 END, "
         "due_at_ms = CASE WHEN state = 'due' AND attempts > 0 THEN max(due_at_ms, excluded.due_at_ms) "
         "WHEN state = 'due' THEN min(due_at_ms, excluded.due_at_ms) ELSE excluded.due_at_ms END, "
         "state = CASE WHEN state = 'dead' THEN 'dead' ELSE 'due' END",
-        (kind, key, due_at_ms, reason, store.now_ms()),
+        (kind, key, due_at_ms, reason, tx.now_ms()),
     )
 
 
-def postpone(store: Store, kind: str, key: str, due_at_ms: int) -> None:
-    """Make waiting work due later (or earlier) than it was; makes it where there is none. Inside ``writing``."""
-    make_due(store, kind, key, due_at_ms)
-    store.run("UPDATE work SET due_at_ms = ? WHERE kind = ? AND key = ? AND attempts = 0", (due_at_ms, kind, key))
+def postpone(tx: Tx, kind: str, key: str, due_at_ms: int) -> None:
+    """Make waiting work due later (or earlier) than it was; makes it where there is none."""
+    make_due(tx, kind, key, due_at_ms)
+    tx.run("UPDATE work SET due_at_ms = ? WHERE kind = ? AND key = ? AND attempts = 0", (due_at_ms, kind, key))
 
 
-def find_work(store: Store, kind: str, key: str) -> Work | None:
+def find_work(store: Reader, kind: str, key: str) -> Work | None:
     """One piece of work."""
     found = store.row(f"{_WORK} WHERE kind = ? AND key = ?", (kind, key))
     return None if found is None else _work(found)
 
 
-def work_by_id(store: Store, work_id: int) -> Work | None:
+def work_by_id(store: Reader, work_id: int) -> Work | None:
     """One piece of work by its row id."""
     found = store.row(f"{_WORK} WHERE id = ?", (work_id,))
     return None if found is None else _work(found)
 
 
-def is_work_paused(store: Store) -> bool:
+def is_work_paused(store: Reader) -> bool:
     """True while the user lets the worker begin nothing (``engram tasks pause``)."""
     return store.row("SELECT 1 FROM pause WHERE scope = ? AND until_ms > ?", (TASKS_SCOPE, store.now_ms())) is not None
 
 
-def due_work(store: Store, limit: int = 1000) -> list[Work]:
+def due_work(store: Reader, limit: int = 1000) -> list[Work]:
     """Work whose time has come, the oldest first; none while the work is paused."""
     if is_work_paused(store):
         return []
@@ -100,18 +101,18 @@ def due_work(store: Store, limit: int = 1000) -> list[Work]:
     return [_work(row) for row in rows]
 
 
-def list_work(store: Store, states: tuple[WorkState, ...] = (WorkState.DUE, WorkState.DEAD)) -> list[Work]:
+def list_work(store: Reader, states: tuple[WorkState, ...] = (WorkState.DUE, WorkState.DEAD)) -> list[Work]:
     """All work in these states."""
     marks = ",".join("?" * len(states))
     return [_work(row) for row in store.rows(f"{_WORK} WHERE state IN ({marks}) ORDER BY due_at_ms", states)]
 
 
-def finish(store: Store, work: Work) -> bool:
-    """The work is done, unless it was made due again meanwhile (then False, and it stays due). Inside ``writing``."""
+def finish(tx: Tx, work: Work) -> bool:
+    """The work is done, unless it was made due again meanwhile (then False, and it stays due)."""
     return (
-        store.run(
+        tx.run(
             "UPDATE work SET state = 'done', attempts = 0, last_error = '', updated_at_ms = ? WHERE id = ? AND version = ?",
-            (store.now_ms(), work.id, work.version),
+            (tx.now_ms(), work.id, work.version),
         )
         == 1
     )
@@ -122,8 +123,8 @@ def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> Work
     attempts = work.attempts + 1
     is_dead = bool(max_attempts) and attempts >= max_attempts
     wait = BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
-    with store.writing():
-        store.run(
+    with store.transaction() as tx:
+        tx.run(
             "UPDATE work SET state = ?, attempts = ?, last_error = ?, due_at_ms = ?, updated_at_ms = ? WHERE id = ?",
             (
                 "dead" if is_dead else "due",
@@ -139,9 +140,9 @@ def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> Work
 
 def retry(store: Store, work_id: int) -> bool:
     """Make a piece of work due now, dead or not; False where there is none."""
-    with store.writing():
+    with store.transaction() as tx:
         return (
-            store.run(
+            tx.run(
                 "UPDATE work SET state = 'due', attempts = 0, due_at_ms = ?, version = version + 1, updated_at_ms = ? "
                 "WHERE id = ?",
                 (store.now_ms(), store.now_ms(), work_id),
@@ -152,10 +153,8 @@ def retry(store: Store, work_id: int) -> bool:
 
 def cancel(store: Store, work_id: int) -> bool:
     """Mark work as done without doing it; the next change makes it due again."""
-    with store.writing():
-        return (
-            store.run("UPDATE work SET state = 'done', updated_at_ms = ? WHERE id = ?", (store.now_ms(), work_id)) == 1
-        )
+    with store.transaction() as tx:
+        return tx.run("UPDATE work SET state = 'done', updated_at_ms = ? WHERE id = ?", (store.now_ms(), work_id)) == 1
 
 
 def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_seconds: float = 0) -> bool:
@@ -164,7 +163,7 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
     A clock that went back never keeps a lease away for longer than it lasts.
     """
     now = store.now_ms()
-    with store.writing():
+    with store.transaction() as tx:
         found = store.row("SELECT owner, until_ms, last_run_ms FROM lease WHERE name = ?", (name,))
         if found is not None:
             held, until_ms, last_run_ms = found
@@ -172,7 +171,7 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
                 return False
             if last_run_ms <= now < last_run_ms + int(every_seconds * 1000):
                 return False
-        store.run(
+        tx.run(
             "INSERT INTO lease VALUES (?, ?, ?, 0) ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, "
             "until_ms = excluded.until_ms",
             (name, owner, now + int(seconds * 1000)),
@@ -182,29 +181,29 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
 
 def release_lease(store: Store, name: str, owner: str, *, has_run: bool = True) -> None:
     """Give a lease back; ``has_run`` notes the time of the run."""
-    with store.writing():
-        store.run(
+    with store.transaction() as tx:
+        tx.run(
             "UPDATE lease SET owner = '', until_ms = 0, last_run_ms = CASE WHEN ? THEN ? ELSE last_run_ms END "
             "WHERE name = ? AND owner = ?",
             (int(has_run), store.now_ms(), name, owner),
         )
 
 
-def last_run_ms(store: Store, name: str) -> int:
+def last_run_ms(store: Reader, name: str) -> int:
     """When periodic work last ran; 0 for never."""
     return int(store.value("SELECT last_run_ms FROM lease WHERE name = ?", (name,)) or 0)
 
 
-def is_overdue(store: Store, name: str, every_seconds: float) -> bool:
+def is_overdue(store: Reader, name: str, every_seconds: float) -> bool:
     """True where periodic work is to run again: its last run is long ago, never was, or lies in the future."""
     since_ms = store.now_ms() - last_run_ms(store, name)
     return not 0 <= since_ms < int(every_seconds * 1000)
 
 
 def note_success(store: Store, stage: str, *, seen: int = 0, done: int = 0) -> None:
-    """A stage worked: count, and clear its last error. May be called inside ``writing``."""
-    with store.writing():
-        store.run(
+    """A stage worked: count, and clear its last error."""
+    with store.transaction() as tx:
+        tx.run(
             "INSERT INTO stage (name, seen, done, last_success_ms) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
             "seen = seen + excluded.seen, done = done + excluded.done, last_success_ms = excluded.last_success_ms, "
             "last_error = '', last_error_ms = NULL",
@@ -214,8 +213,8 @@ def note_success(store: Store, stage: str, *, seen: int = 0, done: int = 0) -> N
 
 def note_failure(store: Store, stage: str, error: str) -> None:
     """A stage failed: keep when it began to fail and what it said last."""
-    with store.writing():
-        store.run(
+    with store.transaction() as tx:
+        tx.run(
             "INSERT INTO stage (name, last_error, last_error_ms) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
             "last_error = excluded.last_error, last_error_ms = coalesce(last_error_ms, excluded.last_error_ms)",
             (stage, error[:500], store.now_ms()),
@@ -224,8 +223,8 @@ def note_failure(store: Store, stage: str, error: str) -> None:
 
 def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
     """Forget the failure of a stage that began longer than ``seconds`` ago."""
-    with store.writing():
-        store.run(
+    with store.transaction() as tx:
+        tx.run(
             "UPDATE stage SET last_error = '', last_error_ms = NULL WHERE name = ? AND last_error_ms <= ?",
             (stage, store.now_ms() - int(seconds * 1000)),
         )
@@ -244,7 +243,7 @@ class Stage:
     last_error_ms: int | None
 
 
-def list_stages(store: Store) -> list[Stage]:
+def list_stages(store: Reader) -> list[Stage]:
     """The health of every stage that ever ran."""
     rows = store.rows("SELECT name, seen, done, last_success_ms, last_error, last_error_ms FROM stage ORDER BY name")
     return [Stage(*row) for row in rows]

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 12
 
 
-def attempt(runtime: Runtime, kind: str, key: str, action: Callable[[], object]) -> bool:
+def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], object]) -> bool:
     """Do one piece of work; False where it failed (then it is due again after 15, 30, 60, 120 s).
 
     Args:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @huey.task(name="consolidate", priority=0)
 def consolidate() -> None:
     """Archive duplicates, merge, supersede, age, pack and graduate; nothing where the last run is too young."""
-    from engram.tasks.boundary import attempt
+    from engram.tasks.boundary import run_guarded
     from engram.tasks.embed import embed
     from engram.tasks.runtime import current_runtime
 
@@ -24,7 +24,7 @@ def consolidate() -> None:
         if tidy(runtime):
             embed()
 
-    runtime.lane_of_extraction().run("consolidate", lambda: attempt(runtime, "consolidate", "", tidy_and_embed))
+    runtime.extraction_executor.run("consolidate", lambda: run_guarded(runtime, "consolidate", "", tidy_and_embed))
 
 
 def tidy(runtime: Runtime) -> bool:
@@ -34,13 +34,14 @@ def tidy(runtime: Runtime) -> bool:
     from engram.search.vectors.pairs import similar_pairs
 
     embedder = runtime.embedder
+    rewording, reconciling = runtime.model_steps
     report = run_consolidation(
         runtime.store,
         runtime.settings,
         similar=None if embedder is None else partial(similar_pairs, runtime.store, embedder.model_id),
         duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
-        rewording=runtime.rewording,
-        reconciling=runtime.reconciling,
+        rewording=rewording,
+        reconciling=reconciling,
     )
     if report.has_run:
         note_success(runtime.store, "consolidate", seen=1, done=len(report.lines))

@@ -15,8 +15,8 @@ from engram.tasks.flush import flush
 from engram.tasks.index_notes import index_notes
 from engram.tasks.recollect import recollect
 
-#: Work that is rung for at one time at most; the rest waits for the next time.
-MOST_AT_ONCE = 500
+#: Work that is enqueued for at one time at most; the rest waits for the next time.
+MAX_ENQUEUED = 500
 
 #: The reason of an extraction that a number of messages made due; any other means that the session fell silent.
 ENOUGH_MESSAGES = "messages"
@@ -27,15 +27,15 @@ _WITHOUT_KEY: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
-def ring_due(store: Store, settings: Settings, session_id: str | None = None) -> int:
+def enqueue_due(store: Store, settings: Settings, session_id: str | None = None) -> int:
     """Enqueue the work whose time has come, of one session or of all; returns how many pieces.
 
-    Asking again while it waits is one task. While the user pauses the work nothing is rung for.
+    Asking again while it waits is one task. While the user pauses the work nothing is enqueued for.
     """
     if is_work_paused(store):
         return 0
     if session_id is None:
-        found = due_work(store, MOST_AT_ONCE)
+        found = due_work(store, MAX_ENQUEUED)
     else:
         now_ms = store.now_ms()
         of_session = (find_work(store, kind, session_id) for kind in _OF_SESSION)

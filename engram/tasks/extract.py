@@ -20,8 +20,8 @@ def extract(session_id: str) -> None:
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
     """Extract when no other heavy task runs, or, where a language model is asked, behind other extractions."""
-    from engram.tasks.boundary import attempt
-    from engram.tasks.in_progress import marked
+    from engram.tasks.boundary import run_guarded
+    from engram.tasks.in_progress import in_progress
     from engram.tasks.refresh import refresh
 
     def extract_and_refresh() -> None:
@@ -29,17 +29,17 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
             refresh(session_id)
 
     def guarded() -> None:
-        with marked(runtime.store, "extract", session_id):
-            attempt(runtime, "extract", session_id, extract_and_refresh)
+        with in_progress(runtime.store, "extract", session_id):
+            run_guarded(runtime, "extract", session_id, extract_and_refresh)
 
-    runtime.lane_of_extraction().run(f"extract {session_id}", guarded)
+    runtime.extraction_executor.run(f"extract {session_id}", guarded)
 
 
 def run_join(runtime: Runtime) -> None:
     """Join what no longer waits for an older turn, when no other heavy task runs."""
-    from engram.tasks.boundary import attempt
+    from engram.tasks.boundary import run_guarded
 
-    runtime.lane.run("join", lambda: attempt(runtime, "join", "", lambda: join_now(runtime)))
+    runtime.executor.run("join", lambda: run_guarded(runtime, "join", "", lambda: join_now(runtime)))
 
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:

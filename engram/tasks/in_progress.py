@@ -22,7 +22,7 @@ FREE_CRASHES = 5
 
 
 @contextlib.contextmanager
-def marked(store: Store, kind: str, key: str) -> Iterator[None]:
+def in_progress(store: Store, kind: str, key: str) -> Iterator[None]:
     """Mark that this process is at a piece of work; a database that cannot be written is no reason not to do it."""
     name, owner = f"{_PREFIX}{kind} {key}", f"{os.getpid()}-mark"
     with contextlib.suppress(StoreError):

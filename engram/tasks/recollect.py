@@ -16,11 +16,11 @@ TOOL_CALLS = 3
 @huey.task(name="recollect", priority=50)
 def recollect(session_id: str) -> None:
     """Lay bites ready for the session's latest prompt, or for what is at hand; or stay silent."""
-    from engram.tasks.boundary import attempt
+    from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    attempt(runtime, "recollect", session_id, lambda: recollect_now(runtime, session_id))
+    run_guarded(runtime, "recollect", session_id, lambda: recollect_now(runtime, session_id))
 
 
 def recollect_now(runtime: Runtime, session_id: str) -> None:
@@ -30,9 +30,9 @@ def recollect_now(runtime: Runtime, session_id: str) -> None:
     work = find_work(runtime.store, "recollect", session_id)
     if not runtime.recollection.recollect(session_id):
         _look_at_tool(runtime, session_id)
-    with runtime.store.writing():
+    with runtime.store.transaction() as tx:
         if work is not None:
-            finish(runtime.store, work)
+            finish(tx, work)
         note_success(runtime.store, "recollect", seen=1, done=1)
 
 

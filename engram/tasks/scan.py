@@ -26,11 +26,11 @@ def _each_time(_: datetime) -> bool:
 @huey.periodic_task(_each_time, name="scan", priority=5)
 def scan() -> None:
     """Ring for due work, missing vectors, changed notes and an overdue consolidation; one worker at a time."""
-    from engram.tasks.boundary import attempt
+    from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    attempt(runtime, "scan", "", lambda: scan_under_lease(runtime))
+    run_guarded(runtime, "scan", "", lambda: scan_under_lease(runtime))
 
 
 def scan_under_lease(runtime: Runtime) -> bool:
@@ -41,8 +41,8 @@ def scan_under_lease(runtime: Runtime) -> bool:
     if not take_lease(runtime.store, "scan", owner, LEASE_SECONDS, every_seconds=EVERY_SECONDS):
         return False
     try:
-        rung = scan_now(runtime)
-        note_success(runtime.store, "scan", seen=1, done=rung)
+        enqueued = scan_now(runtime)
+        note_success(runtime.store, "scan", seen=1, done=enqueued)
     finally:
         release_lease(runtime.store, "scan", owner)
     return True
@@ -55,26 +55,26 @@ def scan_now(runtime: Runtime) -> int:
     from engram.models.work import is_overdue
     from engram.tasks.consolidate import consolidate
     from engram.tasks.embed import embed
-    from engram.tasks.enqueue import ring_due
+    from engram.tasks.enqueue import enqueue_due
     from engram.tasks.extract import run_join
     from engram.tasks.index_notes import index_notes
 
     store, settings = runtime.store, runtime.settings
-    rung = ring_due(store, settings)
+    enqueued = enqueue_due(store, settings)
     if runtime.embedder is not None and _misses_vectors(runtime, runtime.embedder.model_id):
         embed()
-        rung += 1
+        enqueued += 1
     index_notes()
     if is_overdue(store, "consolidate", settings.consolidate_seconds):
         consolidate()
-        rung += 1
+        enqueued += 1
     if next_unjoined(store, join_horizon_ms(store)) is not None:
         run_join(runtime)
     runtime.recollection.tidy()
     read_hints(store)
     if join_moved(store):
         runtime.refresh_index()
-    return rung
+    return enqueued
 
 
 def _misses_vectors(runtime: Runtime, model: str) -> bool:

@@ -1,4 +1,4 @@
-"""One heavy task at a time, without a thread that waits: what comes meanwhile is run by the one that is at it."""
+"""Runs heavy actions one at a time without a thread that waits: the thread at work also runs what is queued meanwhile."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ import threading
 from collections.abc import Callable
 
 
-class HeavyLane:
-    """Heavy tasks, one after the other, each key at most once in line.
+class SerialExecutor:
+    """Run actions one after the other; each key is queued at most once.
 
-    What stands in line is lost when the process ends; memory.db says what is due.
+    Queued actions are lost when the process ends: memory.db still says what is due.
     """
 
     def __init__(self) -> None:
-        """Nobody is in line."""
+        """Create an executor with an empty queue."""
         self._guard = threading.Lock()
-        self._line: dict[str, Callable[[], object]] = {}
+        self._queue: dict[str, Callable[[], object]] = {}
         self._is_busy = False
         self._is_closed = False
 
     @property
     def is_busy(self) -> bool:
-        """True while a heavy task runs."""
+        """True while an action runs."""
         return self._is_busy
 
     @property
     def is_closed(self) -> bool:
-        """True once the process is to stop: a long task ends at its next step."""
+        """True once the process is to stop: a long action ends at its next step."""
         return self._is_closed
 
     @property
-    def length(self) -> int:
-        """How many stand in line."""
-        return len(self._line)
+    def queued(self) -> int:
+        """Return the number of queued actions."""
+        return len(self._queue)
 
     def run(self, key: str, action: Callable[[], object]) -> None:
-        """Run ``action`` now and then everything in line; or, while another thread does, get in line and return.
+        """Run ``action`` and everything queued after it; while another thread is at work, queue it and return.
 
-        ``action`` must not raise; if it does, the line goes on with the next task that comes.
+        ``action`` must not raise. If it does, the queue continues with the next call.
         """
-        if self._join(key, action):
+        if self._enqueue(key, action):
             self._work()
 
-    def _join(self, key: str, action: Callable[[], object]) -> bool:
-        """Get in line; True where the caller is to work the line off."""
+    def _enqueue(self, key: str, action: Callable[[], object]) -> bool:
+        """Queue an action; return True if the caller is to work the queue off."""
         with self._guard:
             if self._is_closed:
                 return False
-            self._line.setdefault(key, action)
+            self._queue.setdefault(key, action)
             if self._is_busy:
                 return False
             self._is_busy = True
@@ -55,8 +55,8 @@ class HeavyLane:
 
     def _work(self) -> None:
         try:
-            while (following := self._next()) is not None:
-                following()
+            while (action := self._next()) is not None:
+                action()
         except BaseException:
             with self._guard:
                 self._is_busy = False
@@ -64,35 +64,35 @@ class HeavyLane:
 
     def _next(self) -> Callable[[], object] | None:
         with self._guard:
-            if self._is_closed or not self._line:
+            if self._is_closed or not self._queue:
                 self._is_busy = False
                 return None
-            return self._line.pop(next(iter(self._line)))
+            return self._queue.pop(next(iter(self._queue)))
 
     def close(self) -> None:
-        """Let nobody begin any more."""
+        """Drop the queue and start nothing from now on."""
         with self._guard:
             self._is_closed = True
-            self._line.clear()
+            self._queue.clear()
 
 
-class BackgroundLane(HeavyLane):
-    """The same in a thread of its own, for tasks that wait long for a language model: no worker thread waits."""
+class BackgroundExecutor(SerialExecutor):
+    """A serial executor with its own thread, for tasks that wait long for a language model."""
 
     def __init__(self, name: str) -> None:
-        """``name``: that of the thread, which lives while there is something in line."""
+        """Create an executor whose thread is called ``name``; the thread lives while there is something to run."""
         super().__init__()
         self._name = name
         self._thread: threading.Thread | None = None
 
     def run(self, key: str, action: Callable[[], object]) -> None:
-        """Get in line and return at once."""
-        if self._join(key, action):
+        """Queue ``action`` and return immediately."""
+        if self._enqueue(key, action):
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the line is worked off or closed; False where the time was too short."""
+        """Wait until the queue is worked off or closed; return False if that takes longer than ``seconds``."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)

@@ -27,7 +27,7 @@ from engram.process_lock import ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consolidate import consolidate
-from engram.tasks.enqueue import ring_due
+from engram.tasks.enqueue import enqueue_due
 from engram.tasks.queue import huey
 from engram.tasks.recollect import recollect
 from engram.transcripts.agent import CLAUDE_CODE, Agent
@@ -120,7 +120,7 @@ class Watcher:
             return
         reach("watch.enqueue")
         try:
-            ring_due(self.store, self.settings, result.session_id)
+            enqueue_due(self.store, self.settings, result.session_id)
             if result.calls and self.settings.inject and self._is_live(result.path):
                 recollect(result.session_id)
         except BrokenDatabase:
@@ -175,7 +175,7 @@ class Watcher:
 
     def ring(self) -> None:
         """Enqueue all work that is due by now, such as sessions that fell silent, and an overdue consolidation."""
-        ring_due(self.store, self.settings)
+        enqueue_due(self.store, self.settings)
         if is_overdue(self.store, "consolidate", self.settings.consolidate_seconds):
             consolidate()
 

@@ -11,7 +11,7 @@ from engram.errors import BrokenDatabase, StoreError
 from engram.models.changes import data_version, file_identity
 from engram.models.damage_note import is_damage_noted, note_damage
 from engram.settings import DEFAULT_LIMIT_RSS_MB
-from engram.tasks.enqueue import ring_due
+from engram.tasks.enqueue import enqueue_due
 from engram.tasks.queue import EngramQueue
 from engram.tasks.runtime import Runtime
 from engram.worker.backup import DailyBackup
@@ -123,4 +123,4 @@ class Housekeeper:
             if is_damage_noted(store):
                 self._runtime.is_damaged.set()
             self._runtime.refresh_index()
-        ring_due(store, self._runtime.settings)
+        enqueue_due(store, self._runtime.settings)

@@ -22,11 +22,11 @@ from engram.paths import Home
 from engram.process_lock import ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.boundary import attempt
+from engram.tasks.boundary import run_guarded
 from engram.tasks.consumer import EngramConsumer
 from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import EngramQueue, huey
-from engram.tasks.runtime import Runtime, lay_on, make_runtime
+from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 from engram.worker.housekeeping import Housekeeper
 from engram.worker.memory_file import open_or_set_aside
 from engram.worker.rss import give_back_memory, limit_arenas, limit_matrix_threads
@@ -129,9 +129,9 @@ def _serve(runtime: Runtime) -> tuple[int, bool]:
     settings = runtime.settings
     queue = bind_queue(settings)
     queue.on_reject = lambda reason: note_failure(runtime.store, "queue", reason)
-    lay_on(runtime)
+    set_runtime(runtime)
     queue.storage.listen()
-    loader = threading.Thread(target=runtime.lane.run, args=("load", lambda: _load_vectors(runtime)), daemon=True)
+    loader = threading.Thread(target=runtime.executor.run, args=("load", lambda: _load_vectors(runtime)), daemon=True)
     loader.start()
     server = RecallServer(runtime).start()
     consumer = EngramConsumer(queue, settings.drain_seconds)
@@ -149,12 +149,12 @@ def _serve(runtime: Runtime) -> tuple[int, bool]:
     logger.info("action=start pid=%d model=%s", os.getpid(), runtime.embedder.model_id if runtime.embedder else "")
     consumer.run()
     loader.join(settings.drain_seconds)
-    has_drained = runtime.model_lane.wait(settings.drain_seconds) and consumer.has_drained
+    has_drained = runtime.model_executor.wait(settings.drain_seconds) and consumer.has_drained
     housekeeper.close()
     has_answered = server.close()
     queue.storage.stop_listening()
     queue.storage.close()
-    lay_on(None)
+    set_runtime(None)
     code = EXIT_AGAIN if reasons or not has_drained else 0
     logger.info("action=end exit=%d", code)
     return code, has_answered and consumer.has_drained and not loader.is_alive()
@@ -162,14 +162,14 @@ def _serve(runtime: Runtime) -> tuple[int, bool]:
 
 def _load_vectors(runtime: Runtime) -> None:
     """Read the vectors while questions are answered already, by text and what has been read; heavy tasks stand in line."""
-    attempt(runtime, "search", "", runtime.refresh_index)
+    run_guarded(runtime, "search", "", runtime.refresh_index)
     give_back_memory()
 
 
 def _close_lane_on_stop(runtime: Runtime, consumer: EngramConsumer) -> None:
     """When the consumer stops, let a long heavy task end at its next step."""
     consumer.stop_flag.wait()
-    runtime.stop_lanes()
+    runtime.stop_executors()
 
 
 def bind_queue(settings: Settings) -> EngramQueue:

@@ -38,7 +38,7 @@ CLOSE_SECONDS = 5.0
 #: Texts that are embedded before it is looked again whether anybody waits for them.
 EMBED_AT_ONCE = 4
 #: Texts of one ``embed`` request at most.
-MOST_TEXTS = 256
+MAX_TEXTS = 256
 
 
 class RecallServer:
@@ -197,8 +197,8 @@ class RecallServer:
         if embedder is None:
             raise EngramError("the embedding model is not at hand")
         texts = request.get("texts")
-        if not isinstance(texts, list) or len(texts) > MOST_TEXTS or not all(isinstance(t, str) for t in texts):
-            raise BadRequest(f"texts must be a list of at most {MOST_TEXTS} texts")
+        if not isinstance(texts, list) or len(texts) > MAX_TEXTS or not all(isinstance(t, str) for t in texts):
+            raise BadRequest(f"texts must be a list of at most {MAX_TEXTS} texts")
         rows: list[Any] = []
         for start in range(0, len(texts), EMBED_AT_ONCE):
             self._stop_if_unwanted()
@@ -234,7 +234,7 @@ class RecallServer:
             "reason": runtime.embedder.reason if runtime.embedder else "the embedding model is not at hand",
             "index_mb": runtime.index_mb(),
             "is_busy": runtime.is_busy,
-            "waiting": runtime.waiting,
+            "waiting": runtime.queued,
         }
 
     def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:

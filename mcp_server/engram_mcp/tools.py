@@ -285,7 +285,7 @@ def context(access: Access, project: str | None) -> str:
         text = build_briefing(store, access.settings, project_id=project_id, without=own, with_report=False)
         if access.session_id and text and not project:
             told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
-            with store.writing():
+            with store.transaction() as tx:
                 injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
-                injections.add_injections(store, told)
+                injections.add_injections(tx, told)
         return (text or "Nothing is kept for this project yet.") + answers.tail(view.note)

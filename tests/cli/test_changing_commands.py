@@ -201,9 +201,9 @@ def test_import_brings_nothing_that_rests_on_forgotten_words(
     copies.append(chosen | {"id": "ep_ba9876543210", "stable_id": "", "evidence": []})
     file = tmp_path / "memories.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in copies))
-    with filled.writing():
-        filled.run("INSERT INTO tombstone VALUES ('entry', ?, 1)", (pack_uuid(chosen["evidence"][0]),))
-        filled.run("INSERT INTO tombstone VALUES ('slot', ?, 1)", (str(chosen["slot"]).encode(),))
+    with filled.transaction() as tx:
+        tx.run("INSERT INTO tombstone VALUES ('entry', ?, 1)", (pack_uuid(chosen["evidence"][0]),))
+        tx.run("INSERT INTO tombstone VALUES ('slot', ?, 1)", (str(chosen["slot"]).encode(),))
 
     assert run_json("import", str(file)) == {"added": 0, "known": 0, "forgotten": 2, "bad": 0}
 
@@ -248,8 +248,8 @@ def test_a_length_of_time_without_sense_is_a_usage_error(run: Run) -> None:
 
 
 def test_work_is_retried_cancelled_paused_and_resumed(filled: Store, run: Run, run_json: RunJson) -> None:
-    with filled.writing():
-        work.make_due(filled, "extract", "broken", 0)
+    with filled.transaction() as tx:
+        work.make_due(tx, "extract", "broken", 0)
     one = work.find_work(filled, "extract", "broken")
     assert one is not None
     work.fail(filled, one, "no answer", max_attempts=1)

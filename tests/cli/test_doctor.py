@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from planting import plant
 
 from engram.models import transcripts, work
 from engram.models.store import Store
@@ -145,15 +146,15 @@ def test_a_file_that_others_may_read_is_named(run: Run, claude: Path, home: Home
 
 def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
-    with filled.writing():
-        transcripts.add_bad_lines(filled, transcript_id, 0, [BadLine(10, 5, "not JSON")])
-        work.make_due(filled, "extract", "broken", 0)
+    with filled.transaction() as tx:
+        transcripts.add_bad_lines(tx, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+        work.make_due(tx, "extract", "broken", 0)
     one = work.find_work(filled, "extract", "broken")
     assert one is not None
     work.fail(filled, one, "no answer", max_attempts=1)
     work.note_failure(filled, "extract", "no answer")
     run("pause", "--for", "1h")
-    filled.run("UPDATE episode SET suspect = 'tells the reader what to do' WHERE id = 1")
+    plant(filled, "UPDATE episode SET suspect = 'tells the reader what to do' WHERE id = 1")
 
     found = checks(run)
 

@@ -53,8 +53,8 @@ def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Pat
 
 
 def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
-    with filled.writing():
-        transcripts.add_bad_lines(filled, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
+    with filled.transaction() as tx:
+        transcripts.add_bad_lines(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
 
     assert "engram doctor" in run("ingest").stdout
     assert "bad lines" in run("up", "--once").stdout
@@ -84,8 +84,8 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
 
 
 def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
-    with filled.writing():
-        work.make_due(filled, "extract", "some-session", 0)
+    with filled.transaction() as tx:
+        work.make_due(tx, "extract", "some-session", 0)
     one = work.find_work(filled, "extract", "some-session")
     assert one is not None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from planting import plant
 from repositories import repository, worktree
 
 from engram.models.sessions import list_projects
@@ -77,8 +78,8 @@ def test_a_name_may_be_changed_and_stays_one_projects_alone(filled: Store, run: 
 
 def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
     harbor, lantern = sorted(list_projects(filled), key=lambda one: one.name)
-    filled.run("UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
-    filled.run("UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
+    plant(filled, "UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
+    plant(filled, "UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
 
     advice = [one["advice"] for one in run_json("doctor", code=1)["checks"] if one["name"] == "moved project"]
 

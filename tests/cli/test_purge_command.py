@@ -19,9 +19,9 @@ RunJson = Callable[..., Any]
 def archived(filled: Store) -> list[str]:
     """Ids of two archived memories."""
     some = [one for one in episodes.all_episodes(filled) if one.importance == "normal"][:2]
-    with filled.writing():
+    with filled.transaction() as tx:
         for one in some:
-            episode_changes.change_episode(filled, one, "age", "not used for 180 days", status="archived")
+            episode_changes.change_episode(tx, one, "age", "not used for 180 days", status="archived")
     return [one.episode_id for one in some]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from planting import plant
 
 from engram.cli.up_command import SAMPLES
 from engram.models import counts, episodes, injections, transcripts, work
@@ -105,12 +106,15 @@ def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: R
     best = run_json("recall", "the VAT is a cent too low")["hits"][0]["id"]
     assert "!" not in run("recall", "the VAT is a cent too low", "--limit", "1").stdout
 
-    filled.run(
-        "UPDATE episode SET status = 'superseded', superseded_by = 'ep_0123456789ab' WHERE episode_id = ?", (best,)
+    plant(
+        filled,
+        "UPDATE episode SET status = 'superseded', superseded_by = 'ep_0123456789ab' WHERE episode_id = ?",
+        (best,),
     )
     assert "! superseded by ep_0123456789ab\n" in run("recall", "the VAT is a cent too low").stdout
 
-    filled.run(
+    plant(
+        filled,
         "UPDATE episode SET status = 'active', superseded_by = '', stale_reason = 'vat.py is gone', is_lowered = 1 "
         "WHERE episode_id = ?",
         (best,),
@@ -248,8 +252,8 @@ def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run,
     every = run_json("sessions")["sessions"]
     chosen = next(one for one in every if one["id"].startswith("5d4da058"))
     bite = episodes.episodes_of_session(filled, chosen["id"])[0]
-    with filled.writing():
-        injections.add_injections(filled, [Injection(chosen["id"], "p", "prompt", bite.episode_id, 0.7, 31, "shown")])
+    with filled.transaction() as tx:
+        injections.add_injections(tx, [Injection(chosen["id"], "p", "prompt", bite.episode_id, 0.7, 31, "shown")])
 
     facts = run_json("sessions", "5d4da058")
     shown = run("sessions", "5d4da058").stdout
@@ -296,9 +300,9 @@ def test_a_setting_that_cannot_be_used_fails_in_one_line_with_its_value(run: Run
 
 
 def test_tasks_shows_due_failed_and_given_up_work(run: Run, run_json: RunJson, filled: Store) -> None:
-    with filled.writing():
+    with filled.transaction() as tx:
         for key in ("broken", "shaky", "later"):
-            work.make_due(filled, "extract", key, filled.now_ms() + (10**9 if key == "later" else 0))
+            work.make_due(tx, "extract", key, filled.now_ms() + (10**9 if key == "later" else 0))
     for key, most in (("broken", 1), ("shaky", 0)):
         one = work.find_work(filled, "extract", key)
         assert one is not None
@@ -320,8 +324,8 @@ def test_tasks_shows_due_failed_and_given_up_work(run: Run, run_json: RunJson, f
 def test_tasks_show_finds_the_failure_that_the_worker_logged(
     run_json: RunJson, filled: Store, home: Home, tmp_path: Path
 ) -> None:
-    with filled.writing():
-        work.make_due(filled, "extract", "shaky", filled.now_ms())
+    with filled.transaction() as tx:
+        work.make_due(tx, "extract", "shaky", filled.now_ms())
     program = (
         "from engram.log import start_logging\n"
         "from engram.models.store import open_store\n"
@@ -395,7 +399,8 @@ def test_cost_is_nothing_without_a_language_model(run: Run, run_json: RunJson) -
 
 
 def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store) -> None:
-    filled.run(
+    plant(
+        filled,
         "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
         "VALUES (?, 'extract', 'small', 1, 'done', 1000, 100, 0.25)",
         (filled.now_ms(),),
@@ -415,8 +420,8 @@ def test_completion_prints_a_script(run: Run, shell: str) -> None:
 
 def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
-    with filled.writing():
-        transcripts.add_bad_lines(filled, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+    with filled.transaction() as tx:
+        transcripts.add_bad_lines(tx, transcript_id, 0, [BadLine(10, 5, "not JSON")])
 
     assert run_json("status")["bad_lines"] == 1
     assert counts.read_faults(filled)[0].reason == "not JSON"
@@ -429,9 +434,9 @@ def test_a_session_is_active_then_idle_then_over(
     filled: Store, run: Run, run_json: RunJson, silent_seconds: int, state: str
 ) -> None:
     (session_id, *_) = [one["id"] for one in run_json("sessions")["sessions"]]
-    with filled.writing():
+    with filled.transaction() as tx:
         last_at_ms = filled.now_ms() - 1_000 * silent_seconds
-        filled.run("UPDATE session SET last_at_ms = ? WHERE session_id = ?", (last_at_ms, session_id))
+        tx.run("UPDATE session SET last_at_ms = ? WHERE session_id = ?", (last_at_ms, session_id))
 
     assert run_json("sessions", session_id)["state"] == state
     assert state in run("sessions", session_id).stdout

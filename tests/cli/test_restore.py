@@ -24,8 +24,8 @@ def home() -> Home:
     with open_store(places.memory_db) as store:
         save_memory(store, "The mast is brown", str, scope="global")
         make_backup(store, places.backups)
-        with store.writing():
-            episode_changes.add_episode(store, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
+        with store.transaction() as tx:
+            episode_changes.add_episode(tx, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
     return places
 
 

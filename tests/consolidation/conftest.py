@@ -43,9 +43,9 @@ def keep(store: Store) -> Keep:
     def keep(summary: str, *, evidence: list[Evidence] | None = None, **changes: object) -> Episode:
         made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope="global")
         made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
-        with store.writing():
+        with store.transaction() as tx:
             return episode_changes.add_episode(
-                store, made, evidence or [Evidence(f"uuid of {made.episode_id}", made.session_id or "s1")]
+                tx, made, evidence or [Evidence(f"uuid of {made.episode_id}", made.session_id or "s1")]
             )
 
     return keep

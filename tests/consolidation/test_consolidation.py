@@ -46,8 +46,8 @@ def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
 def keep(store: Store, summary: str, **changes: object) -> Episode:
     made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope="global")
     made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
-    with store.writing():
-        return episode_changes.add_episode(store, made, [Evidence(f"uuid of {made.episode_id}", "s1")])
+    with store.transaction() as tx:
+        return episode_changes.add_episode(tx, made, [Evidence(f"uuid of {made.episode_id}", "s1")])
 
 
 def status_of(store: Store, episode: Episode) -> str:
@@ -145,8 +145,8 @@ def test_a_much_used_memory_of_the_user_graduates_once(store: Store, settings: S
 
 
 def test_a_graduated_line_says_when_and_for_which_project(store: Store, settings: Settings, clock: FixedClock) -> None:
-    with store.writing():
-        harbor = ensure_project(store, "/work/harbor", "harbor\x1b[31m")
+    with store.transaction() as tx:
+        harbor = ensure_project(tx, "/work/harbor", "harbor\x1b[31m")
     ours = keep(store, "deploy on fridays only", voice="user", access_count=3, scope="project", project_id=harbor.id)
     mine = keep(store, "never force-push", voice="user", access_count=3, scope="global")
     old = keep(store, "tag every release", voice="user", scope="project", project_id=harbor.id, graduated_at_ms=1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from planting import plant
+
 from engram.clock import FixedClock
 from engram.consolidation import steps
 from engram.consolidation.context import Context
@@ -55,8 +57,8 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
     first, second = keep("the queue is SQLite"), keep("SQLite holds the queue")
     context = Context(store, settings, run_id=1)
     seen = now(store, first)
-    with store.writing():
-        episode_changes.change_episode(store, seen, "edit", "by hand", summary="my own words", content="mine")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, seen, "edit", "by hand", summary="my own words", content="mine")
 
     assert not context.change(seen, "age", "old", weight=0.7)
     assert not steps._merge(context, seen, second, 0.95)
@@ -77,8 +79,9 @@ def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, setting
 
 
 def test_a_merge_of_two_sessions_confirms_what_both_say(store: Store, settings: Settings, keep: Keep) -> None:
-    store.run(
-        "INSERT INTO session (session_id, agent, first_at_ms, last_at_ms) VALUES ('s1', 'c', 0, 0), ('s2', 'c', 0, 0)"
+    plant(
+        store,
+        "INSERT INTO session (session_id, agent, first_at_ms, last_at_ms) VALUES ('s1', 'c', 0, 0), ('s2', 'c', 0, 0)",
     )
     one = keep("the queue is SQLite", status="provisional", session_id="s1", entities=("queue",))
     other = keep("SQLite holds the queue", status="provisional", session_id="s2", entities=("SQLite",))
@@ -138,8 +141,8 @@ def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_ba
     note, archive = settings.places.memory_note, settings.places.archive_notes
     before = note.read_bytes()
     assert b"we use npm" in before
-    with store.writing():
-        episode_changes.change_episode(store, now(store, old), "supersede", "by hand", status="superseded")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, now(store, old), "supersede", "by hand", status="superseded")
 
     report = consolidate(store, settings, is_forced=True)
 

@@ -248,7 +248,8 @@ def test_a_person_keeps_both_and_is_not_asked_again(
 
     assert state(store, old, new) == [("active", ""), ("active", "")]
     assert contradictions.open_contradictions(store) == []
-    assert contradictions.note_contradiction(store, new.episode_id, old.episode_id, "again") == 0
+    with store.transaction() as tx:
+        assert contradictions.note_contradiction(tx, new.episode_id, old.episode_id, "again") == 0
 
 
 def test_what_is_not_disputed_cannot_be_decided(store: Store, keep: Keep) -> None:

@@ -80,9 +80,10 @@ def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings
     gone = save_memory(store, GONE, redact, scope="global")
     correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact)
     other, mine, theirs = keep("The mast is brown"), keep("The sail is white"), keep("The sail is grey")
-    with store.writing():
-        episode_changes.change_episode(store, other, "archive", f"taken back: {GONE}", status="archived")
-    note_contradiction(store, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, other, "archive", f"taken back: {GONE}", status="archived")
+    with store.transaction() as tx:
+        note_contradiction(tx, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
     make_backup(store, settings.places.backups)
 
     forget_episode(store, settings.places, gone.episode_id)
@@ -113,8 +114,8 @@ def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
     forget_episode(store, settings.places, second.episode_id)
     restored = find_episode(store, first.episode_id)
     assert restored is not None
-    with store.writing():
-        episode_changes.delete_episode(store, restored, is_purge=True)
+    with store.transaction() as tx:
+        episode_changes.delete_episode(tx, restored, is_purge=True)
 
     engram(settings, "import", str(tmp_path / "outside.jsonl"))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 import numpy as np
 import pytest
+from planting import plant
 from transcript_lines import say
 
 from engram.clock import FixedClock
@@ -98,8 +99,8 @@ def remember(store: Store) -> Keep:
         }
         fields = {"session_id": SESSION, "slot": episodes.slot_of("turn", "decision", summary), **changes}
         made = Episode(episodes.new_episode_id(), "decision", summary, f"{summary}, word for word", **fields)  # type: ignore[arg-type]
-        with store.writing():
-            return episode_changes.add_episode(store, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids])
+        with store.transaction() as tx:
+            return episode_changes.add_episode(tx, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids])
 
     return remember
 
@@ -249,7 +250,7 @@ def extractors(store: Store, settings: Settings) -> list[Extractor]:
 
 
 def extract(store: Store, settings: Settings, extractor: Extractor) -> None:
-    store.run("UPDATE turn SET revision = revision + 1")
+    plant(store, "UPDATE turn SET revision = revision + 1")
     extract_session(store, SESSION, extractor=extractor, embedder=HashedEmbedder(), settings=settings)
 
 
@@ -391,14 +392,16 @@ def test_tombstones_clean_any_open_memory(
 
     with open_store(outside, driver=settings.sqlite_driver) as copy:
         rows = store.rows("SELECT kind, key, at_ms FROM tombstone")
-        with copy.writing():
-            copy.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", rows)
-        assert forgetting.apply_tombstones(copy) > 0
+        with copy.transaction() as tx:
+            tx.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", rows)
+        with copy.transaction() as tx:
+            assert forgetting.apply_tombstones(tx) > 0
         forgetting.wipe_free_space(copy)
 
         left = [one.episode_id for one in episodes.all_episodes(copy)]
         assert left == ([] if also_source else [beside.episode_id])
-        assert forgetting.apply_tombstones(copy) == 0 or not also_source
+        with copy.transaction() as tx:
+            assert forgetting.apply_tombstones(tx) == 0 or not also_source
         assert copy.find_damage() == ""
     assert words_in(outside.parent, PROMPT, ANSWER, COMMAND) == []
 

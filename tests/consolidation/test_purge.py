@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from planting import plant
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate, undo_run
@@ -76,8 +77,8 @@ def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store
 
     gone = keep("the zanzibarian hull", status="archived", entities=("hull.py",))
     stays = keep("the mast is brown")
-    with store.writing():
-        put_vectors(store, "test", [("e", one.id, 0, b"\0\0" * 8) for one in (gone, stays)])
+    with store.transaction() as tx:
+        put_vectors(tx, "test", [("e", one.id, 0, b"\0\0" * 8) for one in (gone, stays)])
 
     report = purge(store, plan_purge(store, archived_days=-1))
 
@@ -96,8 +97,8 @@ def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store
 def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep) -> None:
     changed, used, gone = (keep(f"archived {n}", status="archived") for n in range(3))
     plan = plan_purge(store, archived_days=-1)
-    with store.writing():
-        episode_changes.change_episode(store, changed, "edit", "by hand", status="active")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, changed, "edit", "by hand", status="active")
     episode_changes.note_access(store, used.episode_id)
 
     report = purge(store, plan)
@@ -158,13 +159,13 @@ def test_turns_stay_and_another_extraction_of_them_makes_no_purged_memory_again(
 
     assert extract() > 0
     made = episodes.all_episodes(store)
-    with store.writing():
+    with store.transaction() as tx:
         for one in made:
-            episode_changes.change_episode(store, one, "age", "test", status="archived", importance="normal")
+            episode_changes.change_episode(tx, one, "age", "test", status="archived", importance="normal")
     turns = turns_of_session(store, session)
 
     report = purge(store, plan_purge(store, archived_days=-1))
-    store.run("UPDATE turn SET extracted_revision = 0")
+    plant(store, "UPDATE turn SET extracted_revision = 0")
 
     assert len(report.episode_ids) == len(made)
     assert extract() == 0

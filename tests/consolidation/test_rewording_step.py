@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+from planting import plant
 
 from engram.consolidation.rewording import REWRITTEN
 from engram.consolidation.service import Report, consolidate, undo_run
@@ -126,8 +127,8 @@ def test_what_a_person_decided_or_another_extractor_made_is_left_alone(
     store: Store, model: Model, local: Keep, keep: Keep, tidy: Callable[..., Report]
 ) -> None:
     edited = local("edited by hand")
-    with store.writing():
-        episode_changes.change_episode(store, edited, "edit", "by hand", importance="high")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, edited, "edit", "by hand", importance="high")
     local("pinned", is_pinned=True)
     local("lowered", is_lowered=True)
     local("suspect", suspect="orders")
@@ -145,7 +146,7 @@ def test_what_a_person_decided_or_another_extractor_made_is_left_alone(
 def test_memories_of_different_projects_are_not_sent_together(
     store: Store, model: Model, local: Keep, tidy: Callable[..., Report]
 ) -> None:
-    store.run("INSERT INTO project (id, stable_id, identity, name, updated_at_ms) VALUES (7, 'a', 'a', 'a', 0)")
+    plant(store, "INSERT INTO project (id, stable_id, identity, name, updated_at_ms) VALUES (7, 'a', 'a', 'a', 0)")
     first, other = local("of no project", quality=0.9), local("of a project", project_id=7)
 
     tidy()

@@ -36,13 +36,13 @@ def state(store: Store, *memories: Episode) -> list[tuple[str, str]]:
 
 def chain(store: Store, *memories: Episode) -> None:
     for old, new in pairwise(memories):
-        with store.writing():
-            supersede(store, now(store, old), new, "replaced")
+        with store.transaction() as tx:
+            supersede(tx, now(store, old), new, "replaced")
 
 
 def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
-    with store.writing():
-        episode_changes.change_episode(store, now(store, episode), "age", "not used", run_id=run_id, status="archived")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, now(store, episode), "age", "not used", run_id=run_id, status="archived")
 
 
 def forget(store: Store, settings: Settings, episode: Episode) -> tuple[str, ...]:
@@ -110,9 +110,9 @@ def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
 def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings: Settings, keep: Keep) -> None:
     old, new, kept = keep("the cache is Redis"), keep("the cache is SQLite"), keep("the cache lives in SQLite")
     chain(store, old, new)
-    with store.writing():
+    with store.transaction() as tx:
         episode_changes.change_episode(
-            store, now(store, new), "archive", "merged", status="archived", superseded_by=kept.episode_id
+            tx, now(store, new), "archive", "merged", status="archived", superseded_by=kept.episode_id
         )
     assert state(store, old) == [("superseded", new.episode_id)]
 
@@ -166,7 +166,8 @@ def test_an_earlier_run_can_be_undone_after_its_successor_was_forgotten(
 def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep) -> None:
     old = keep("the cache is Redis", status="superseded", superseded_by="ep_0000000000ff")
 
-    forgetting.apply_tombstones(store)
+    with store.transaction() as tx:
+        forgetting.apply_tombstones(tx)
 
     assert state(store, old) == [("active", "")]
 
@@ -238,9 +239,10 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
         assert tombstones.is_slot_gone(store, one.slot)
     barred = tombstones.barred_entries(store, [f"uuid of {one.episode_id}" for one in (purged, forgotten)])
     assert barred == {f"uuid of {forgotten.episode_id}"}
-    with store.writing():
-        again = [episode_changes.add_episode(store, one, []) for one in (purged, forgotten)]
-    forgetting.apply_tombstones(store)
+    with store.transaction() as tx:
+        again = [episode_changes.add_episode(tx, one, []) for one in (purged, forgotten)]
+    with store.transaction() as tx:
+        forgetting.apply_tombstones(tx)
     assert [episodes.find_episode(store, one.episode_id) is not None for one in again] == [True, False]
 
 

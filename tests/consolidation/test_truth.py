@@ -42,10 +42,10 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
     with open_store(tmp_path / "memory.db", clock=clock) as store:
         new_ids = []
         for number, (old, new, _) in enumerate(CHANGED):
-            with store.writing():
-                episode_changes.add_episode(store, decision(old, clock.at_ms + number), [])
+            with store.transaction() as tx:
+                episode_changes.add_episode(tx, decision(old, clock.at_ms + number), [])
                 new_ids.append(
-                    episode_changes.add_episode(store, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
+                    episode_changes.add_episode(tx, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
                 )
         while embed_missing(store, bundled):
             pass

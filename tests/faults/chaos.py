@@ -34,6 +34,7 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store, open_store
+from engram.models.transaction import Tx
 from engram.process_lock import ProcessLock
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
@@ -131,18 +132,18 @@ class Windows:
 
     def watch(self, slot: int) -> None:
         """Tell this process's transactions; call it in a child."""
-        begin = Store.writing
+        begin = Store.transaction
 
         @contextlib.contextmanager
-        def writing(store: Store) -> Iterator[None]:
-            with begin(store):
+        def transaction(store: Store) -> Iterator[Tx]:
+            with begin(store) as tx:
                 before, self._shared[slot] = self._shared[slot], 1
                 try:
-                    yield
+                    yield tx
                 finally:
                     self._shared[slot] = before
 
-        Store.writing = writing  # type: ignore[method-assign]
+        Store.transaction = transaction  # type: ignore[method-assign]
 
     def is_inside(self, slot: int) -> bool:
         """True while, or if it is dead when, the process of a slot was inside one."""
@@ -338,12 +339,10 @@ class Chaos:
         """Kill at every point of a consolidation that has duplicates to archive; none may vanish."""
         before = store.value("SELECT count(*) FROM episode")
         for number in range(6):
-            with store.writing():
+            with store.transaction() as tx:
                 for _ in range(2):
                     text = f"Saved rule {number}: the {THINGS[number]} has {number + 2} doors."
-                    add_episode(
-                        store, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), []
-                    )
+                    add_episode(tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [])
         store.close()
         for point in failpoint.NAMES:
             if point.startswith("consolidate."):

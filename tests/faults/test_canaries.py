@@ -112,13 +112,11 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     kept = save_memory(store, "The harbour is deployed with SECRETMARK always.", redact, scope="global", is_pinned=True)
     secret = SECRETS["github"]
-    with store.writing():
-        store.run("UPDATE said SET text = replace(text, 'SECRETMARK', ?)", (secret,))
-        store.run(
-            "UPDATE episode SET summary = replace(summary, 'SECRETMARK', ?), content = ?", (secret, f"use {secret}")
-        )
-        store.run("UPDATE session SET branch = ?, rolling_summary = ?", (secret, f"we use {secret}"))
-        store.run("UPDATE project SET name = ?", (f"demo {secret}",))
+    with store.transaction() as tx:
+        tx.run("UPDATE said SET text = replace(text, 'SECRETMARK', ?)", (secret,))
+        tx.run("UPDATE episode SET summary = replace(summary, 'SECRETMARK', ?), content = ?", (secret, f"use {secret}"))
+        tx.run("UPDATE session SET branch = ?, rolling_summary = ?", (secret, f"we use {secret}"))
+        tx.run("UPDATE project SET name = ?", (f"demo {secret}",))
     (settings.places.notes / "MEMORY.md").write_text(f"# Mine\n\nthe harbour needs {secret}\n")
     log_session(store, settings.places, SESSION)
     index_notes(store, settings, redact)

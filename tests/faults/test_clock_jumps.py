@@ -102,8 +102,8 @@ def test_periodic_work_runs_once_and_then_waits_again(store: Store, clock: Fixed
 
 
 def test_work_that_was_due_soon_is_not_put_off_for_years(store: Store, clock: FixedClock) -> None:
-    with store.writing():
-        make_due(store, "extract", "s1", clock.now_ms() + 20 * 60_000)
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s1", clock.now_ms() + 20 * 60_000)
     clock.at_ms -= 3650 * DAY_MS
 
     assert [work.key for work in due_work(store)] == ["s1"]

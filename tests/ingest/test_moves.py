@@ -64,8 +64,8 @@ def project_of(store: Store, settings: Settings, folder: Path) -> ProjectRow:
 
 def keep(store: Store, project: ProjectRow, text: str = FACT) -> Episode:
     """A memory of a project."""
-    with store.writing():
-        return add_episode(store, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+    with store.transaction() as tx:
+        return add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
 
 
 def test_a_renamed_folder_joins_its_project_by_itself_and_finds_its_memories(

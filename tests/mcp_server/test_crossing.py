@@ -44,8 +44,8 @@ def settings(tmp_path: Path) -> Settings:
         ingest_file(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
-        with store.writing():
-            sessions.ensure_project(store, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+        with store.transaction() as tx:
+            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope, source, summary in (
                 (SHARED, "global", "auto", "I use make in all projects."),
                 (OWN, "project", "auto", f"The {CANARY} script is started with make."),
@@ -55,7 +55,7 @@ def settings(tmp_path: Path) -> Settings:
                     episode_id=episode_id, kind="preference", summary=summary, content=summary,
                     project_id=found.project_id, session_id=session, scope=scope, source=source, voice="user",
                 )  # fmt: skip
-                episode_changes.add_episode(store, episode, [Evidence(entry, session)] if source == "auto" else [])
+                episode_changes.add_episode(tx, episode, [Evidence(entry, session)] if source == "auto" else [])
     return made
 
 

@@ -100,8 +100,8 @@ def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> 
     long_ago = time.time() - 2 * MAX_LAG_SECONDS
     os.utime(unread, (long_ago, long_ago))
     with open_store(settings.places.memory_db) as store:
-        with store.writing():
-            make_due(store, "extract", "s-1", store.now_ms() - 3 * 1000 * MAX_LAG_SECONDS)
+        with store.transaction() as tx:
+            make_due(tx, "extract", "s-1", store.now_ms() - 3 * 1000 * MAX_LAG_SECONDS)
         note_failure(store, "embed", "the model is broken")
         troubles = {one.about: one for one in take_vitals(store, settings).troubles()}
 

@@ -59,8 +59,8 @@ def settings(tmp_path: Path) -> Settings:
         ingest_file(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
-        with store.writing():
-            sessions.ensure_project(store, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+        with store.transaction() as tx:
+            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope in ((OWN, "project"), (SHARED, "global")):
                 told = f"The {CANARY} script of the deploy is started with make."
                 summary = told if scope == "project" else "I prefer scripts that are started with make."
@@ -70,7 +70,7 @@ def settings(tmp_path: Path) -> Settings:
                     entities=("deploy", "make"), importance="high", voice="user", confidence=0.9, quality=0.9,
                     stale_reason=f"{CANARY}.sh was changed", access_count=5,
                 )  # fmt: skip
-                episode_changes.add_episode(store, episode, [Evidence(str(uuid.uuid4()), session)])
+                episode_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)])
         log_session(store, made.places, session)
         save_note(made.places, f"the {CANARY} note\n# and its {CANARY} part", redact, store.now_ms(), NAME)
         made.places.memory_note.write_text(

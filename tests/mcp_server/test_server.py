@@ -58,8 +58,8 @@ def settings(tmp_path: Path) -> Settings:
     (tmp_path / "alpha").mkdir()
     (tmp_path / "beta").mkdir()
     clock = FixedClock(at_ms=1_771_545_600_000)
-    with open_store(made.places.memory_db, clock=clock) as store, store.writing():
-        project = sessions.ensure_project(store, str(tmp_path / "alpha"), "alpha", str(tmp_path / "alpha"))
+    with open_store(made.places.memory_db, clock=clock) as store, store.transaction() as tx:
+        project = sessions.ensure_project(tx, str(tmp_path / "alpha"), "alpha", str(tmp_path / "alpha"))
         for number, summary in enumerate(
             ["The cache lives in SQLite", "Deploys run on Fridays never", "Port 8080 is taken"]
         ):
@@ -67,7 +67,8 @@ def settings(tmp_path: Path) -> Settings:
                 f"ep_00000000000{number}", "decision", summary, f"We talked about it: {summary}.", project_id=project.id,
                 importance="high" if number == 0 else "normal", entities=("cache.py",), voice="user",
             )  # fmt: skip
-            episode_changes.add_episode(store, made_episode, [])
+            with store.transaction() as tx:
+                episode_changes.add_episode(tx, made_episode, [])
             clock.advance(86_400)
     (made.places.notes / "MEMORY.md").write_text("# Memory\n\n## Hosts\nthe zebra host is staging\n")
     return made

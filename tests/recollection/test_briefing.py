@@ -51,8 +51,8 @@ def test_pinned_come_first_then_the_important_and_recent(memory: Any) -> None:
 def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Any, column: str, stored: str) -> None:
     memory.keep("the queue lives in SQLite", importance="high")
     damaged = memory.keep("the parser is written by hand", importance="high", facts=("changed: parser.py",))
-    with memory.store.writing():
-        memory.store.run(f"UPDATE episode SET {column} = ? WHERE episode_id = ?", (stored, damaged.episode_id))
+    with memory.store.transaction() as tx:
+        tx.run(f"UPDATE episode SET {column} = ? WHERE episode_id = ?", (stored, damaged.episode_id))
 
     assert sorted(summaries(brief(memory))) == ["the parser is written by hand", "the queue lives in SQLite"]
 
@@ -60,13 +60,13 @@ def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Any, col
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null]"])
 def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Any, stored: str) -> None:
     memory.keep("of this file", entities=("src/store.py",))
-    with memory.store.writing():
+    with memory.store.transaction() as tx:
         session = sessions.ensure_session(
-            memory.store, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
+            tx, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
         )
-        transcript = ensure_transcript(memory.store, Path("/x/s9.jsonl"), session.id)
-        write_turn(memory.store, Turn("k", "s9", Opening.PROMPT, started_at_ms=5), session, transcript)
-        memory.store.run("UPDATE turn SET actions = ?", (stored,))
+        transcript = ensure_transcript(tx, Path("/x/s9.jsonl"), session.id)
+        write_turn(tx, Turn("k", "s9", Opening.PROMPT, started_at_ms=5), session, transcript)
+        tx.run("UPDATE turn SET actions = ?", (stored,))
 
     assert summaries(brief(memory)) == ["of this file"]
 
@@ -74,13 +74,13 @@ def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Any, store
 def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Any) -> None:
     memory.keep("of another file", importance="high", entities=("docs/other.md",))
     memory.keep("of this file", entities=("src/store.py",))
-    with memory.store.writing():
+    with memory.store.transaction() as tx:
         session = sessions.ensure_session(
-            memory.store, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
+            tx, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
         )
-        transcript = ensure_transcript(memory.store, Path("/x/s9.jsonl"), session.id)
+        transcript = ensure_transcript(tx, Path("/x/s9.jsonl"), session.id)
         edit = Action("t", "Edit", files=("/dev/lab/proj/src/store.py",), is_edit=True)
-        write_turn(memory.store, Turn("k", "s9", Opening.PROMPT, actions=(edit,), started_at_ms=5), session, transcript)
+        write_turn(tx, Turn("k", "s9", Opening.PROMPT, actions=(edit,), started_at_ms=5), session, transcript)
 
     assert summaries(brief(memory))[0] == "of this file"
 
@@ -161,8 +161,8 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
 
 def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Any) -> None:
     memory.keep()
-    with memory.store.writing():
-        sessions.ensure_project(memory.store, "/dev/lab/other", "other", "/dev/lab/other")
+    with memory.store.transaction() as tx:
+        sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
     memory.settings.places.memory_note.write_text(
         "# Notes\n\n- Answer in short sentences\n\n## 2026-02, other\n- The boiler code is 1871\n"
         "\n## 2026-02, proj\n- The parser is mine\n"

@@ -34,13 +34,13 @@ def ids_in(text: str) -> list[str]:
 def type_prompt(memory: Any, text: str = PROMPT, *, age_seconds: int = 0, actions: tuple[Action, ...] = ()) -> None:
     """A prompt stands in the transcript."""
     at_ms = memory.clock.now_ms() - age_seconds * 1000
-    with memory.store.writing():
+    with memory.store.transaction() as tx:
         session = sessions.ensure_session(
-            memory.store, "s1", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/dev/lab/proj", at_ms=at_ms
+            tx, "s1", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/dev/lab/proj", at_ms=at_ms
         )  # fmt: skip
-        transcript = ensure_transcript(memory.store, Path("/x/s1.jsonl"), session.id)
+        transcript = ensure_transcript(tx, Path("/x/s1.jsonl"), session.id)
         turn = Turn(f"k{text}", "s1", Opening.PROMPT, (TextBlock("", Role.USER, text),), actions, started_at_ms=at_ms)
-        write_turn(memory.store, turn, session, transcript)
+        write_turn(tx, turn, session, transcript)
 
 
 class TestPrompt:
@@ -144,8 +144,8 @@ class TestPrompt:
 
 class TestIsolation:
     def test_another_projects_memory_stays_there_and_a_global_one_does_not(self, memory: Any) -> None:
-        with memory.store.writing():
-            other = sessions.ensure_project(memory.store, "/dev/lab/other", "other", "/dev/lab/other")
+        with memory.store.transaction() as tx:
+            other = sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
         memory.keep(project_id=other.id)
         everywhere = memory.keep(scope="global")
 

@@ -32,30 +32,30 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def add_turn(store: Store, key: str, prompt: str, reply: str, *, project: str = "app", at_ms: int = NOW) -> int:
-    with store.writing():
-        row = ensure_project(store, f"id-{project}", project)
+    with store.transaction() as tx:
+        row = ensure_project(tx, f"id-{project}", project)
         session = ensure_session(
-            store, f"s-{project}", agent="claude-code", project_id=row.id, is_global=False, cwd="", at_ms=at_ms
+            tx, f"s-{project}", agent="claude-code", project_id=row.id, is_global=False, cwd="", at_ms=at_ms
         )
-        transcript = ensure_transcript(store, Path(f"/t/{project}.jsonl"), session.id)
+        transcript = ensure_transcript(tx, Path(f"/t/{project}.jsonl"), session.id)
         said = (
             TextBlock(f"{key}-u", Role.USER, prompt, line=1, at_ms=at_ms),
             TextBlock(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
         )
         entries = (EntryRef(f"{key}-u", 0, 1, 1), EntryRef(f"{key}-a", 2, 1, 2))
         turn = Turn(key, session.session_id, Opening.PROMPT, said, entries=entries, started_at_ms=at_ms, is_closed=True)
-        return write_turn(store, turn, session, transcript)
+        return write_turn(tx, turn, session, transcript)
 
 
 def project_id(store: Store, name: str = "app") -> int:
-    with store.writing():
-        return ensure_project(store, f"id-{name}", name).id
+    with store.transaction() as tx:
+        return ensure_project(tx, f"id-{name}", name).id
 
 
 def save(store: Store, summary: str, **more: object) -> Episode:
-    with store.writing():
+    with store.transaction() as tx:
         episode = Episode(new_episode_id(), "decision", summary, summary, **more)  # type: ignore[arg-type]
-        return add_episode(store, episode, [Evidence("t1-a")])
+        return add_episode(tx, episode, [Evidence("t1-a")])
 
 
 @pytest.fixture(params=["text alone", "with vectors"])
@@ -116,8 +116,8 @@ def test_a_superseded_memory_sinks_below_the_one_in_force(store: Store, searcher
 def test_what_was_forgotten_is_gone_after_a_refresh(store: Store, searcher: Searcher) -> None:
     turn_id = add_turn(store, "t1", "The queue lock?", "Held while loading.")
     fill(store, searcher)
-    with store.writing():
-        delete_turn(store, turn_id)
+    with store.transaction() as tx:
+        delete_turn(tx, turn_id)
     searcher.refresh()
 
     assert searcher.search(Query("queue lock")) == []

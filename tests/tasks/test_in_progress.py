@@ -11,7 +11,7 @@ from engram.clock import FixedClock
 from engram.models.changes import lease_owners
 from engram.models.store import Store, open_store
 from engram.models.work import BACK_OFF_SECONDS, Work, WorkState, find_work, make_due, take_lease
-from engram.tasks.in_progress import FREE_CRASHES, MAX_CRASHES, clear_dead_leases, marked, running
+from engram.tasks.in_progress import FREE_CRASHES, MAX_CRASHES, clear_dead_leases, in_progress, running
 
 #: No system has a process of this number.
 DEAD_PID = 2**22 + 7
@@ -20,8 +20,8 @@ DEAD_PID = 2**22 + 7
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "memory.db", clock=FixedClock()) as opened:
-        with opened.writing():
-            make_due(opened, "extract", "s1", opened.now_ms(), reason="messages")
+        with opened.transaction() as tx:
+            make_due(tx, "extract", "s1", opened.now_ms(), reason="messages")
         yield opened
 
 
@@ -35,7 +35,7 @@ def crash(store: Store) -> Work:
 
 
 def test_what_a_worker_is_at_can_be_seen_and_leaves_nothing_behind(store: Store) -> None:
-    with marked(store, "extract", "s1"):
+    with in_progress(store, "extract", "s1"):
         assert running(store) == [("extract", "s1")]
 
     assert running(store) == []

@@ -25,7 +25,7 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consolidate import tidy
 from engram.tasks.extract import run_extract
-from engram.tasks.runtime import Runtime, lay_on, make_runtime
+from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 
 FAKE = runpy.run_path(str(Path(__file__).parents[1] / "extraction" / "fake_llm.py"))
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -51,7 +51,7 @@ class Bench:
 
     def extract(self) -> None:
         run_extract(self.runtime, SESSION)
-        assert self.runtime.model_lane.wait(60)
+        assert self.runtime.model_executor.wait(60)
 
     def attempts(self) -> tuple[WorkState, int]:
         work = find_work(self.store, "extract", SESSION)
@@ -71,7 +71,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         made = Bench(tmp_path, clock, store)
         yield made
         made.server.close()
-        lay_on(None)
+        set_runtime(None)
 
 
 def test_what_the_session_is_about_is_kept_and_told_the_next_time(bench: Bench) -> None:
@@ -98,10 +98,8 @@ def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Be
     bench.say("user", "Let us keep the cache in sqlite")
     bench.extract()
     (kept,) = all_episodes(bench.store)
-    with bench.store.writing():
-        change_episode(
-            bench.store, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really"
-        )
+    with bench.store.transaction() as tx:
+        change_episode(tx, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really")
     bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"]())
     bench.say("assistant", "Done.")
 

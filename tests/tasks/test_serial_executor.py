@@ -6,70 +6,72 @@ import threading
 
 import pytest
 
-from engram.tasks.serial_executor import HeavyLane
+from engram.tasks.serial_executor import SerialExecutor
 
 
 def test_what_comes_meanwhile_is_run_afterwards_by_the_same_thread() -> None:
-    lane = HeavyLane()
+    executor = SerialExecutor()
     ran: list[tuple[str, int]] = []
 
     def note(name: str) -> None:
         ran.append((name, threading.get_ident()))
 
     def first() -> None:
-        others = [threading.Thread(target=lane.run, args=(key, lambda key=key: note(key))) for key in ("b", "c", "b")]
+        others = [
+            threading.Thread(target=executor.run, args=(key, lambda key=key: note(key))) for key in ("b", "c", "b")
+        ]
         for other in others:
             other.start()
             other.join(10)
             assert not other.is_alive()
         note("a")
 
-    lane.run("a", first)
+    executor.run("a", first)
 
     assert [name for name, _ in ran] == ["a", "b", "c"]
     assert {thread for _, thread in ran} == {threading.get_ident()}
 
 
 def test_a_task_may_get_in_line_again_behind_the_others() -> None:
-    lane = HeavyLane()
+    executor = SerialExecutor()
     ran: list[str] = []
 
     def slice_of_two() -> None:
         ran.append("slice")
         if ran.count("slice") < 2:
-            lane.run("other", lambda: ran.append("other"))
-            lane.run("slice", slice_of_two)
+            executor.run("other", lambda: ran.append("other"))
+            executor.run("slice", slice_of_two)
 
-    lane.run("slice", slice_of_two)
+    executor.run("slice", slice_of_two)
 
     assert ran == ["slice", "other", "slice"]
 
 
 def test_a_closed_lane_begins_nothing() -> None:
-    lane = HeavyLane()
+    executor = SerialExecutor()
     ran: list[str] = []
 
     def first() -> None:
-        lane.run("b", lambda: ran.append("b"))
-        lane.close()
+        executor.run("b", lambda: ran.append("b"))
+        executor.close()
         ran.append("a")
 
-    lane.run("a", first)
-    lane.run("c", lambda: ran.append("c"))
+    executor.run("a", first)
+    executor.run("c", lambda: ran.append("c"))
 
     assert ran == ["a"]
-    assert not lane.is_busy
+    assert not executor.is_busy
 
 
 def test_a_task_that_raises_does_not_block_the_lane() -> None:
-    lane = HeavyLane()
+    executor = SerialExecutor()
     ran: list[str] = []
 
     def fail() -> None:
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        lane.run("a", fail)
-    lane.run("b", lambda: ran.append("b"))
+        executor.run("a", fail)
+    executor.run("b", lambda: ran.append("b"))
 
     assert ran == ["b"]

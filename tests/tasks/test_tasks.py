@@ -20,14 +20,14 @@ from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work, list_stag
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
-from engram.tasks.boundary import MAX_ATTEMPTS, attempt
+from engram.tasks.boundary import MAX_ATTEMPTS, run_guarded
 from engram.tasks.drain import drain
 from engram.tasks.extract import extract
 from engram.tasks.flush import flush
 from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.ingest import ingest, read_session
 from engram.tasks.queue import EngramQueue, huey
-from engram.tasks.runtime import Runtime, current_runtime, lay_on, make_runtime
+from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
 from engram.tasks.scan import scan_now, scan_under_lease
 from engram.transcripts.record import Turn
 from engram.worker.main import bind_queue
@@ -88,9 +88,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     clock = FixedClock(NOW_MS)
     with open_store(settings.places.memory_db, clock=clock) as store:
         bench = Bench(settings, store, clock)
-        lay_on(bench.runtime)
+        set_runtime(bench.runtime)
         yield bench
-        lay_on(None)
+        set_runtime(None)
     huey.storage.close()
 
 
@@ -208,7 +208,7 @@ def test_a_failure_is_noted_and_never_leaves_the_task(bench: Bench) -> None:
     def fail() -> None:
         raise StoreError("disk full")
 
-    assert not attempt(bench.runtime, "embed", "", fail)
+    assert not run_guarded(bench.runtime, "embed", "", fail)
     assert {stage.name: stage.last_error for stage in list_stages(bench.store)}["embed"] == "disk full"
 
 
@@ -292,7 +292,7 @@ def test_a_drain_ends_although_something_keeps_failing(bench: Bench) -> None:
 
 
 def test_tasks_need_a_runtime() -> None:
-    lay_on(None)
+    set_runtime(None)
     with pytest.raises(EngramError, match="worker"):
         current_runtime()
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from planting import plant
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.memories.save import save_memory
@@ -107,9 +108,9 @@ def test_removed_sockets_are_opened_again(office: Office) -> None:
 
 def test_due_work_is_rung_for(office: Office) -> None:
     store = office.runtime.store
-    with store.writing():
-        make_due(store, "extract", "s1", store.now_ms(), reason="messages")
-        make_due(store, "extract", "later", store.now_ms() + 60_000)
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s1", store.now_ms(), reason="messages")
+        make_due(tx, "extract", "later", store.now_ms() + 60_000)
 
     office.housekeeper.step()
 
@@ -137,9 +138,9 @@ def test_damage_that_the_watcher_met_stops_the_worker(office: Office) -> None:
 
 def test_damage_in_the_list_of_work_stops_the_worker(office: Office) -> None:
     store = office.runtime.store
-    with store.writing():
-        make_due(store, "extract", "s1", store.now_ms())
-        store.run("UPDATE work SET key = CAST(x'61e28261' AS TEXT)")
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s1", store.now_ms())
+        tx.run("UPDATE work SET key = CAST(x'61e28261' AS TEXT)")
 
     office.housekeeper.step()
     office.housekeeper.step()
@@ -150,7 +151,7 @@ def test_damage_in_the_list_of_work_stops_the_worker(office: Office) -> None:
 def test_damage_that_a_question_meets_stops_the_worker(office: Office) -> None:
     store = office.runtime.store
     save_memory(store, "The retry budget of the importer is three.", redact, scope="global")
-    store.run("UPDATE episode SET summary = CAST(x'61e28261' AS TEXT)")
+    plant(store, "UPDATE episode SET summary = CAST(x'61e28261' AS TEXT)")
 
     answer = json.loads(office.server.answer(json.dumps({"op": "recall", "query": "retry budget importer"}).encode()))
     office.housekeeper.step()

@@ -103,8 +103,8 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
     bind_queue(settings)
     with open_store(settings.places.memory_db) as store:
         text = "The parser keeps its cursor in the database."
-        with store.writing():
-            add_episode(store, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [])
+        with store.transaction() as tx:
+            add_episode(tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [])
         embedder = HashedEmbedder()
         searcher = Searcher(store, settings, embedder=embedder)
         yield Runtime(settings, store, searcher, Recollection(), embedder)  # type: ignore[arg-type]
@@ -153,10 +153,10 @@ def test_a_recall_has_hits_with_parts(home: Home) -> None:
 
 def test_who_names_no_project_gets_what_belongs_to_none(home: Home, runtime: Runtime) -> None:
     store = runtime.store
-    with store.writing():
-        project = ensure_project(store, "/x", "x")
+    with store.transaction() as tx:
+        project = ensure_project(tx, "/x", "x")
         text = "The parser of project x has a cursor of its own."
-        add_episode(store, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+        add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
 
     def found(**more: object) -> list[str]:
         answer = ask_worker(home, {"op": "recall", "query": "the cursor of the parser", **more})

@@ -216,8 +216,8 @@ def test_a_damaged_database_is_set_aside_and_the_transcripts_are_read_again(
 
 def test_damage_met_while_it_starts_is_looked_for_by_the_next_start(start: Start, settings: Settings) -> None:
     home = settings.places
-    with open_store(home.memory_db) as store, store.writing():
-        store.run(
+    with open_store(home.memory_db) as store, store.transaction() as tx:
+        tx.run(
             "INSERT INTO lease (name, owner, until_ms, last_run_ms) VALUES ('extract', CAST(x'61e28261' AS TEXT), 1, 1)"
         )
 

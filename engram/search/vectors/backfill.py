@@ -23,8 +23,8 @@ def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
     if not waiting:
         return 0
     vectors = _rows_of(waiting, embedder)
-    with store.writing():
-        put_vectors(store, embedder.model_id, vectors)
+    with store.transaction() as tx:
+        put_vectors(tx, embedder.model_id, vectors)
     return len(waiting)
 
 
@@ -35,8 +35,8 @@ def embed_episodes(store: Store, embedder: Embedder) -> int:
         missing for missing in missing_vectors(store, embedder.model_id, EPISODES_AT_ONCE) if missing.owner == "e"
     ]:
         vectors = _rows_of(waiting, embedder)
-        with store.writing():
-            put_vectors(store, embedder.model_id, vectors)
+        with store.transaction() as tx:
+            put_vectors(tx, embedder.model_id, vectors)
         done += len(waiting)
     return done
 
