@@ -58,7 +58,7 @@ def read_sessions(corpus: Path) -> Sessions:
 def _read_turns(path: Path, session_id: str, owners: dict[str, str]) -> list[Turn]:
     agent, position, more = ClaudeCode(), Position(), True
     cleaner = Cleaner(redact, b"benchmark")
-    builder = agent.builder(session_id, owner=owners.get, see_environment=cleaner.see_environment)
+    builder = agent.builder(session_id, owner=owners.get, note_environment=cleaner.note_environment)
     while more:
         chunk = read_chunk(path, position)
         for line in chunk.lines:

@@ -70,7 +70,7 @@ def read_transcripts(folder: Path) -> Callable[[Store, Settings], None]:
     """Fills a memory with the turns of every transcript below a Claude configuration folder."""
 
     def fill(store: Store, settings: Settings) -> None:
-        ingest_all(store, folder, settings=replace(settings, claude_folder=folder), redact=redact)
+        ingest_all(store, settings=replace(settings, claude_folder=folder), redact=redact)
 
     return fill
 

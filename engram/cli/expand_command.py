@@ -92,7 +92,7 @@ def _print_reasons(facts: dict[str, Any]) -> None:
     click.echo()
     print_table(
         ["rests on", "line#", "uuid"],
-        [(one["path"] or "(the transcript is gone)", one["line"], one["uuid"]) for one in facts["evidence"]],
+        [(_source_of(place), place["line"] or f"at {place['position']}", place["uuid"]) for place in facts["evidence"]],
         empty="It was saved by hand: it rests on no transcript.",
     )
     click.echo()
@@ -111,3 +111,10 @@ def _print_reasons(facts: dict[str, Any]) -> None:
         ],
         empty="Claude was never shown it.",
     )  # fmt: skip
+
+
+def _source_of(place: dict[str, Any]) -> str:
+    """Return the file of an entry, and the part of it if it holds several sessions."""
+    if not place["path"]:
+        return "(the transcript is gone)"
+    return f"{place['path']} {place['part']}" if place["part"] else str(place["path"])

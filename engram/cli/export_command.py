@@ -19,7 +19,7 @@ from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
 from engram.models.tombstone_transfer import is_named_by_tombstone
-from engram.transcripts.agent import CLAUDE_CODE
+from engram.transcripts.claude_code import AGENT
 
 #: Longest line that import reads, in bytes.
 _LINE_LIMIT_BYTES = 16_000_000
@@ -45,7 +45,7 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
         lines = []
         for one in episodes.all_episodes(store):
             if (place is None or one.project_id == place.id) and (not only_current or one.is_in_force):
-                lines.append(to_json(episode_to_json(store, one) | _identity(store, one)))
+                lines.append(to_json(episode_to_json(store, one) | _identity(store, one) | _agent(store, one)))
     if output is None:
         for line in lines:
             click.echo(line)
@@ -57,6 +57,11 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
 def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
     found = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
     return {} if found is None else {"project_identity": found.identity, "project_root": found.root}
+
+
+def _agent(store: Store, episode: episodes.Episode) -> dict[str, str]:
+    session = sessions.find_session(store, episode.session_id) if episode.session_id else None
+    return {} if session is None else {"agent": session.agent}
 
 
 @click.command("import")
@@ -138,7 +143,7 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
             episode = dataclasses.replace(episode, project_id=place.id)
         if episode.session_id:
             sessions.ensure_session(
-                tx, episode.session_id, agent=CLAUDE_CODE.name, project_id=episode.project_id,
+                tx, episode.session_id, agent=str(line.get("agent") or AGENT), project_id=episode.project_id,
                 is_global=False, cwd="", at_ms=episode.created_at_ms,
             )  # fmt: skip
         episode_changes.add_episode(tx, episode, evidence, action="import")

@@ -48,9 +48,9 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
         print_json({"sessions": rows})
     else:
         print_table(
-            ["session", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
+            ["session", "agent", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
             [
-                (one["id"], one["project"], when(session.last_at_ms), one["state"], one["turns"], one["episodes"],
+                (one["id"], one["agent"], one["project"], when(session.last_at_ms), one["state"], one["turns"], one["episodes"],
                  one["shown"], one["tokens"])
                 for one, session in zip(rows, found, strict=False)
             ],
@@ -135,7 +135,8 @@ def _show_one(workspace: Workspace, store: Store, session: SessionRow, as_json: 
 
 def _print_one(facts: dict[str, Any]) -> None:
     print_facts(
-        (name, facts[name]) for name in ("id", "project", "cwd", "branch", "first_at", "last_at", "state", "messages")
+        (name, facts[name])
+        for name in ("id", "agent", "project", "cwd", "branch", "first_at", "last_at", "state", "messages")
     )
     print_facts([("tokens injected", facts["tokens"])])
     click.echo()

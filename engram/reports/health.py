@@ -17,7 +17,7 @@ from engram.models import counts, transcripts, work
 from engram.models.store import Store
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
-from engram.transcripts.claude_code.discover import find_transcripts
+from engram.transcripts.registry import discover
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +148,17 @@ def take_health(store: Store, settings: Settings) -> Health:
 
 def count_unread(store: Store, settings: Settings) -> Unread:
     """How much of the transcripts on the disk was not read yet."""
-    read = transcripts.all_cursors(store)
+    seen = transcripts.all_seen(store)
     files = bytes_left = found = 0
     lag = 0.0
-    for one in find_transcripts(settings.claude_folder, with_subagents=settings.subagents):
+    for source in discover(settings):
         found += 1
         # The end of a file may be a line that is still being written: what was seen at the last read is no lag.
-        offset, size = read.get(one.path, (0, -1))
-        if one.size != size and one.size != offset:
+        known = seen.get(source.place)
+        if source.stamp != known.stamp if known is not None else source.size:
             files += 1
-            bytes_left += max(0, one.size - offset)
-            lag = max(lag, time.time() - one.changed_at_ns / 1e9)
+            bytes_left += max(0, (source.size or 0) - (known.bytes_read if known is not None else 0))
+            lag = max(lag, time.time() - source.changed_at_ns / 1e9)
     return Unread(files, bytes_left, lag, found)
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+#: Between a question and the chosen label, in a text of ``Role.CHOSEN``.
+ARROW = "→"
 #: Longest command that is kept, in characters.
 MAX_COMMAND_CHARS = 400
 #: Longest error line and commit subject that is kept, in characters.

@@ -21,8 +21,8 @@ class Source:
     session_id: str
     #: Differs whenever the content has changed. Compared with the stamp of the last read, never interpreted.
     stamp: str
-    #: Bytes, to show how much is unread; 0 if the agent cannot tell.
-    size: int = 0
+    #: Bytes, to show how much is unread; None if the agent cannot tell.
+    size: int | None = None
     #: Last change in nanoseconds since 1970.
     changed_at_ns: int = 0
     #: The session's key within a file that holds several, such as a row id; "" if the file is one session.

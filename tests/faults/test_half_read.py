@@ -9,7 +9,7 @@ import pytest
 from transcript_lines import say
 
 from engram.ingest import service as ingest
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.store import Store, open_store
 from engram.redaction import redact
 from engram.settings import Settings
@@ -51,7 +51,7 @@ def test_the_next_sweep_reads_the_rest(
 
     monkeypatch.setattr(ingest, "write_reading", write_and_die)
     with pytest.raises(Killed):
-        ingest_file(store, transcript, settings=settings, redact=redact, chunk_bytes=2000)
+        ingest_path(store, transcript, settings=settings, redact=redact, max_bytes=2000)
     monkeypatch.undo()
     assert 0 < int(store.value("SELECT count(*) FROM turn")) < TURNS
     bind_queue(settings)

@@ -323,7 +323,7 @@ class Upkeep:
             with self.store() as store:
                 bind_queue(self.settings)
                 clear_dead_leases(store)
-                ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
+                ingest_all(store, settings=self.settings, redact=redact)
                 drain(make_runtime(self.settings, store), with_waiting=True)
                 huey.storage.close()
 
@@ -398,7 +398,7 @@ class Upkeep:
         with self.store() as store:
             bind_queue(self.settings)
             clear_dead_leases(store)
-            ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
+            ingest_all(store, settings=self.settings, redact=redact)
             drain(make_runtime(self.settings, store), with_waiting=True)
             huey.storage.close()
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from engram.transcripts.claude_code.entry import Entry
 from engram.transcripts.claude_code.prompt import typed_text
-from engram.transcripts.record import Action, Role, TextBlock
+from engram.transcripts.record import ARROW, Action, Role, TextBlock
 from engram.transcripts.text import storable, storable_text
 
 QUESTION_TOOL = "AskUserQuestion"
@@ -39,8 +39,6 @@ _RECOMMENDED = re.compile(r"\s*\(recommended\)\s*$", re.IGNORECASE)
 _MAX_QUESTIONS = 8
 #: Longest title of a plan, in characters.
 _TITLE_CHARS = 160
-#: Stands between a question and the label that was chosen.
-ARROW = "→"
 
 
 class Part(NamedTuple):
