@@ -15,13 +15,14 @@ from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated
+from engram.enums import Status
 from engram.errors import BadRequest, NotFound
 from engram.memories.purge import check_unpurged
-from engram.models import contradictions, episode_changes, episode_history, episodes, marks, runs
+from engram.models import contradictions, episode_changes, episode_history, episodes, runs, watermarks
 from engram.models.episode_history import Change
+from engram.models.leases import last_run_ms, release_lease, take_lease
 from engram.models.store import Store
 from engram.models.transaction import Tx
-from engram.models.work import last_run_ms, release_lease, take_lease
 from engram.notes.day_files import notes_lock, read_text, write_text
 from engram.settings import Settings
 
@@ -90,9 +91,13 @@ def consolidate(
 
 def _run(context: Context, run: runs.Run, since_ms: int, *, is_full: bool) -> Report:
     store, settings = context.store, context.settings
-    known = None if is_full else marks.kept_mark(store)
-    context.changed = None if known is None else marks.changed_since(store, known)
-    context.begins_at = marks.Mark(*run.report["begins_at"]) if run.report.get("begins_at") else marks.mark_now(store)
+    known = None if is_full else watermarks.load_watermark(store)
+    context.changed = None if known is None else watermarks.changed_since(store, known)
+    context.begins_at = (
+        watermarks.Watermark(*run.report["begins_at"])
+        if run.report.get("begins_at")
+        else watermarks.current_watermark(store)
+    )
     context.told += run.report.get("lines", [])
     context.told_before = len(context.told)
     context.files_before |= run.report.get("files_before", {})
@@ -113,7 +118,7 @@ def _run(context: Context, run: runs.Run, since_ms: int, *, is_full: bool) -> Re
         runs.update_run(tx, run, position="", report=_report(context), state="done")
     if context.similar is not None:
         with store.transaction() as tx:
-            marks.keep_mark(tx, context.begins_at)
+            watermarks.save_watermark(tx, context.begins_at)
     return Report(run.id, tuple(context.told))
 
 
@@ -175,7 +180,7 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
             told.append(f"undo {change.action} of {change.episode_id}")
         runs.drop_history_of_run(tx, run_id)
         contradictions.reopen_contradictions(tx, run_id)
-        marks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
+        watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
             # Whoever takes its ageing back has looked at it: its time begins anew.
             runs.touch_episode(tx, episode_id)
@@ -233,9 +238,7 @@ def _undo_change(tx: Tx, change: Change) -> None:
         runs.drop_evidence_beyond(tx, episode.id, int(change.before["count"]))
     elif change.action in _ADDED:
         reason = f"run {change.run_id}"
-        episode_changes.change_episode(tx, episode, "undo", reason, run_id=change.run_id, status="archived")
+        episode_changes.change_episode(tx, episode, "undo", reason, run_id=change.run_id, status=Status.ARCHIVED)
     elif change.before:
-        fields = {
-            name: tuple(value) if name in ("facts", "entities") else value for name, value in change.before.items()
-        }
+        fields = episode_history.fields_of_snapshot(change.before)
         episode_changes.change_episode(tx, episode, "undo", f"run {change.run_id}", run_id=change.run_id, **fields)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from engram.embedding.embedder import Embedder
+from engram.enums import Source
 from engram.errors import Moved
 from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
@@ -19,12 +20,13 @@ from engram.models.contradictions import is_kept_by_hand
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode, living_episodes
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
+from engram.models.stages import note_success
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
 from engram.models.transaction import Tx
 from engram.models.turns import StoredTurn, check_unmoved, mark_extracted, turns_of_session
 from engram.models.vectors import put_vectors
-from engram.models.work import Work, find_work, finish, note_success
+from engram.models.work import Work, find_work, finish
 from engram.settings import Settings
 from engram.transcripts.record import Turn
 
@@ -241,12 +243,12 @@ class _Step:
     def _context(self, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._episodes_of_others(turns)
-        own = [e for e in others if e.is_in_force]
+        own = [e for e in others if e.is_current]
         return ExtractionContext(
             project=_name(project) if project else "",
             is_global=session.is_global,
             known=tuple(e.summary for e in own),
-            kept_before=sum(e.source == "auto" for e in others),
+            kept_before=sum(e.source == Source.AUTO for e in others),
             session_cap=self.settings.session_memories,
             rolling_summary=session.rolling_summary,
             project_id=session.project_id,
@@ -285,7 +287,7 @@ class _Step:
         saved = [
             episode.summary
             for episode in episodes_of_session(self.store, self.session_id)
-            if episode.source == "manual" and episode.is_in_force
+            if episode.source == Source.MANUAL and episode.is_current
         ]
         return replace(
             self._context(session, batch.turns),

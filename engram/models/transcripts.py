@@ -16,7 +16,7 @@ from engram.models.statement import prepared
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx, Value
 from engram.models.uuids import pack_uuid, unpack_uuid
-from engram.transcripts.source import Cursor, Place, Unreadable
+from engram.transcripts.source import Cursor, Place, Source, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,11 @@ def all_seen(store: Reader) -> dict[Place, Seen]:
     return {
         Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.size, row.bytes_read) for row in rows
     }
+
+
+def is_changed(source: Source, seen: Seen | None) -> bool:
+    """True if a source is not as it was when it was read; an empty file that was never read is not worth a look."""
+    return source.size != 0 if seen is None else source.stamp != seen.stamp
 
 
 def note_gone(store: Store, path: Path, *, is_gone: bool) -> None:

@@ -30,7 +30,7 @@ def consolidate() -> None:
 def tidy(runtime: Runtime) -> bool:
     """Consolidate under its lease; True where it ran. Raises StoreError."""
     from engram.consolidation.service import consolidate as run_consolidation
-    from engram.models.work import note_success
+    from engram.models.stages import note_success
     from engram.search.vectors.pairs import similar_pairs
 
     embedder = runtime.embedder

@@ -25,7 +25,8 @@ def recollect(session_id: str) -> None:
 
 def recollect_now(runtime: Runtime, session_id: str) -> None:
     """Recollect, and finish the work unless a newer prompt made it due meanwhile."""
-    from engram.models.work import find_work, finish, note_success
+    from engram.models.stages import note_success
+    from engram.models.work import find_work, finish
 
     work = find_work(runtime.store, "recollect", session_id)
     if not runtime.recollection.recollect(session_id):

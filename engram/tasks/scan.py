@@ -35,7 +35,8 @@ def scan() -> None:
 
 def scan_under_lease(runtime: Runtime) -> bool:
     """Scan; False where another worker does, or just did. Raises StoreError."""
-    from engram.models.work import note_success, release_lease, take_lease
+    from engram.models.leases import release_lease, take_lease
+    from engram.models.stages import note_success
 
     owner = f"{os.getpid()}-{id(runtime)}"
     if not take_lease(runtime.store, "scan", owner, LEASE_SECONDS, every_seconds=EVERY_SECONDS):
@@ -51,8 +52,8 @@ def scan_under_lease(runtime: Runtime) -> bool:
 def scan_now(runtime: Runtime) -> int:
     """Ring for everything that is due; returns how many bells. Raises StoreError."""
     from engram.ingest.moves import join_moved, read_hints
+    from engram.models.leases import is_overdue
     from engram.models.unjoined import join_horizon_ms, next_unjoined
-    from engram.models.work import is_overdue
     from engram.tasks.consolidate import consolidate
     from engram.tasks.embed import embed
     from engram.tasks.enqueue import enqueue_due
@@ -79,10 +80,9 @@ def scan_now(runtime: Runtime) -> int:
 
 def _misses_vectors(runtime: Runtime, model: str) -> bool:
     """True where a row has no current vector; looks at all rows only when some came or changed since it last did."""
-    from engram.models.changes import embeddable_mark
-    from engram.models.vectors import missing_vectors
+    from engram.models.vectors import embeddable_watermark, missing_vectors
 
-    mark = embeddable_mark(runtime.store)
+    mark = embeddable_watermark(runtime.store)
     if mark == runtime.embedded_mark:
         return False
     if missing_vectors(runtime.store, model, 1):

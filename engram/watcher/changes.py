@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from engram.models.transcripts import Seen
+from engram.models.transcripts import Seen, is_changed
 from engram.settings import Settings
 from engram.transcripts import registry
 from engram.transcripts.source import Place, Source
@@ -46,7 +46,7 @@ class Changes:
                 return path
             seen = load_seen() if any(source.part for source in sources) else {}
             for source in sources:
-                if not source.part or is_changed(source, seen):
+                if not source.part or is_changed(source, seen.get(source.place)):
                     self.add_source(source)
         if not self._sources:
             return None
@@ -60,15 +60,10 @@ class Changes:
         """Add every source that is not as it was when it was read; returns how many there are."""
         count = 0
         for source in sources:
-            if is_changed(source, seen) and self._passed_over.get(source.place) != (source.stamp, paused):
+            if is_changed(source, seen.get(source.place)) and self._passed_over.get(source.place) != (
+                source.stamp,
+                paused,
+            ):
                 self.add_source(source)
                 count += 1
         return count
-
-
-def is_changed(source: Source, seen: Mapping[Place, Seen]) -> bool:
-    """True if a source is not as it was when it was read; an empty file that was never read is not worth a look."""
-    known = seen.get(source.place)
-    if known is None:
-        return source.size != 0
-    return known.stamp != source.stamp

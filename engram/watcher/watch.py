@@ -16,13 +16,12 @@ from engram.failpoint import reach
 from engram.ingest.result import IngestResult
 from engram.ingest.service import in_order_of_change, ingest_path, ingest_source
 from engram.log import start_logging
-from engram.models.changes import file_identity
-from engram.models.damage_note import note_damage
+from engram.models.leases import is_overdue
 from engram.models.replacement import using_database
 from engram.models.sessions import paused_scopes
+from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store, open_store
 from engram.models.transcripts import Seen, all_seen, note_gone
-from engram.models.work import is_overdue, note_failure, note_success
 from engram.paths import Home
 from engram.process_lock import ProcessLock
 from engram.redaction import redact
@@ -62,7 +61,7 @@ class Watcher:
         self._changes = Changes()
         self._gone: set[Place] = set()
         self._next_sweep = 0.0
-        self._opened = file_identity(store)
+        self._opened = store.file_identity()
         self._is_stopping = False
         self._pipe = os.pipe()
         os.set_blocking(self._pipe[0], False)
@@ -166,12 +165,12 @@ class Watcher:
         """Follow the transcripts until ``stop``; returns the exit code."""
         while not self._is_stopping:
             try:
-                if file_identity(self.store) != self._opened:
+                if self.store.file_identity() != self._opened:
                     raise BrokenDatabase("memory.db was replaced")
                 self._turn()
             except BrokenDatabase as error:
                 logger.error("action=watch failed=%s", error)
-                if file_identity(self.store) == self._opened:
+                if self.store.file_identity() == self._opened:
                     note_damage(self.store)
                 return EXIT_AGAIN
             except Exception as error:

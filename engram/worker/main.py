@@ -14,10 +14,9 @@ from typing import NoReturn
 
 from engram.errors import AlreadyRunning, BrokenDatabase
 from engram.log import start_logging
-from engram.models.damage_note import note_damage
 from engram.models.replacement import using_database
+from engram.models.stages import note_damage, note_failure
 from engram.models.store import Store
-from engram.models.work import note_failure
 from engram.paths import Home
 from engram.process_lock import ProcessLock
 from engram.redaction import redact

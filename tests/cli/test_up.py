@@ -90,8 +90,10 @@ def test_a_child_that_was_killed_is_started_again_after_a_while(monkeypatch: pyt
 
 def test_stopping_waits_for_a_clean_end_and_kills_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engram.cli.supervisor.STOP_SECONDS", 1.0)
-    deaf = child_that("import signal; signal.signal(15, signal.SIG_IGN); print(1, file=sys.stderr, flush=True)\n"
-                      "while True: time.sleep(9)")  # fmt: skip
+    deaf = child_that(
+        "import signal; signal.signal(15, signal.SIG_IGN); print(1, file=sys.stderr, flush=True)\n"
+        "while True: time.sleep(9)"
+    )
     good = child_that("time.sleep(99)")
     supervisor = Supervisor([deaf, good])
     supervisor.start()
@@ -110,9 +112,12 @@ def started(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """``engram up`` on the sample sessions, with both processes running."""
     environment = {**os.environ, "ENGRAM_EMBEDDING_MODEL": "hashed", "CLAUDE_CONFIG_DIR": str(SAMPLES)}
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "engram.cli.main", "up"], env=environment, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, "-P", "-m", "engram.cli.main", "up"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     home = Home(tmp_path / "home")
     try:
         wait_until(lambda: home.recall_socket.exists() and is_held(home.watcher_lock))

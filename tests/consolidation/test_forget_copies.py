@@ -14,6 +14,7 @@ import pytest
 from engram.consolidation.context import Context
 from engram.consolidation.graduation import note_line
 from engram.consolidation.steps import merge_near_duplicates
+from engram.enums import Scope, Status
 from engram.memories.correct import correct_memory
 from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
@@ -77,11 +78,11 @@ def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
 
 
 def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings: Settings, keep: Keep) -> None:
-    gone = save_memory(store, GONE, redact, scope="global")
+    gone = save_memory(store, GONE, redact, scope=Scope.GLOBAL)
     correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact)
     other, mine, theirs = keep("The mast is brown"), keep("The sail is white"), keep("The sail is grey")
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, other, "archive", f"taken back: {GONE}", status="archived")
+        episode_changes.change_episode(tx, other, "archive", f"taken back: {GONE}", status=Status.ARCHIVED)
     with store.transaction() as tx:
         note_contradiction(tx, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
     make_backup(store, settings.places.backups)
@@ -108,7 +109,7 @@ def test_a_line_of_a_note_that_holds_the_beginning_of_a_forgotten_memory_goes(
 def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
     store: Store, settings: Settings, tmp_path: Path
 ) -> None:
-    first = save_memory(store, "The hull is red", redact, scope="global")
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL)
     second = correct_memory(store, first.episode_id, GONE, "it was painted", redact).made
     engram(settings, "export", "--output", str(tmp_path / "outside.jsonl"))
     forget_episode(store, settings.places, second.episode_id)
@@ -124,7 +125,7 @@ def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
 
 
 def test_forgetting_the_corrections_one_by_one_brings_back_what_each_replaced(store: Store, settings: Settings) -> None:
-    first = save_memory(store, "The hull is red", redact, scope="global")
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL)
     second = correct_memory(store, first.episode_id, "The hull is green", "painted", redact).made
     third = correct_memory(store, second.episode_id, "The hull is blue", "painted", redact).made
 

@@ -103,9 +103,13 @@ def run_detached(hooks: Any, event: str, sent: object, **fields: str) -> int:
     data = b"" if sent is None else sent if isinstance(sent, bytes) else json.dumps(sent).encode()
     environment = hooks.environment | ({"CLAUDE_CODE_SESSION_ID": fields["session"]} if fields else {})
     hook = subprocess.Popen(
-        ["/bin/sh", "-c", hooks.commands[event]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, env=environment, start_new_session=True,
-    )  # fmt: skip
+        ["/bin/sh", "-c", hooks.commands[event]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,
+    )
     assert hook.stdin is not None
     assert hook.stdout is not None
     hook.stdin.write(data)

@@ -62,12 +62,18 @@ def briefing(settings: Settings, folder: Path) -> str:
     link_interpreter(settings.places)
     command = settings_block(interpreter=sys.executable)["hooks"]["SessionStart"][0]["hooks"][0]["command"]
     payload = {
-        "hook_event_name": "SessionStart", "session_id": str(uuid.uuid4()), "cwd": str(folder), "source": "startup",
-    }  # fmt: skip
+        "hook_event_name": "SessionStart",
+        "session_id": str(uuid.uuid4()),
+        "cwd": str(folder),
+        "source": "startup",
+    }
     done = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, check=True,
+        ["/bin/sh", "-c", command],
+        input=json.dumps(payload).encode(),
+        capture_output=True,
+        check=True,
         env={"PATH": os.environ["PATH"], "ENGRAM_HOME": str(settings.home)},
-    )  # fmt: skip
+    )
     return done.stdout.decode()
 
 
@@ -92,7 +98,8 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
 
 
 def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> None:
-    from engram.models.work import make_due, note_failure
+    from engram.models.stages import note_failure
+    from engram.models.work import make_due
 
     unread = settings.projects_folder / "slug" / f"{uuid.uuid4()}.jsonl"
     unread.parent.mkdir()

@@ -15,10 +15,9 @@ import transcript_lines
 from planting import plant
 
 from engram.clock import FixedClock
-from engram.models.damage_note import is_damage_noted
 from engram.models.sessions import pause, resume
+from engram.models.stages import is_damage_noted, list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher import watch

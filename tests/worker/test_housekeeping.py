@@ -12,7 +12,7 @@ from planting import plant
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.memories.save import save_memory
-from engram.models.damage_note import note_damage
+from engram.models.stages import note_damage
 from engram.models.store import open_store
 from engram.models.work import make_due
 from engram.recollection.service import RecollectionService
