@@ -23,7 +23,7 @@ from engram.transcripts.source import Unreadable
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
-EVIDENCE_KEYS = {"session", "uuid", "path", "line"}
+EVIDENCE_KEYS = {"session", "uuid", "path", "part", "position", "line"}
 
 
 def entry_at(path: str, line: int) -> dict[str, Any]:

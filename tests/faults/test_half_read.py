@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.ingest import service as ingest
+from engram.ingest import step as ingest
 from engram.ingest.service import ingest_path
 from engram.models.store import Store, open_store
 from engram.redaction import redact
@@ -42,14 +42,14 @@ def test_the_next_sweep_reads_the_rest(
     settings: Settings, store: Store, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = []
-    write = ingest.write_reading
+    write = ingest.write_portion
 
     def write_and_die(*arguments: object) -> object:
         write(*arguments)  # type: ignore[arg-type]
         commits.append(1)
         raise Killed
 
-    monkeypatch.setattr(ingest, "write_reading", write_and_die)
+    monkeypatch.setattr(ingest, "write_portion", write_and_die)
     with pytest.raises(Killed):
         ingest_path(store, transcript, settings=settings, redact=redact, max_bytes=2000)
     monkeypatch.undo()
