@@ -152,7 +152,7 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
         )
         moved = merge_projects(store, place, other, "by hand")
     wake_worker(workspace)
-    sentence = f"Moved {moved} sessions. {other.root} belongs to {place.name} now."
+    sentence = f"Conflict {moved} sessions. {other.root} belongs to {place.name} now."
     tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
 
 

@@ -111,10 +111,9 @@ def _default(name: str) -> str:
 
 def tasks_page() -> str:
     """The page of all tasks of the queue."""
-    from engram.tasks.queue import huey
-    from engram.worker.main import bind_queue
+    from engram.tasks.queue import huey, import_tasks
 
-    bind_queue(Settings())
+    import_tasks()
     lines = [
         _MADE,
         "# Tasks\n",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from engram.errors import Moved, TranscriptError
+from engram.errors import Conflict, TranscriptError
 from engram.ingest.clean import Redact
 from engram.ingest.result import IngestResult
 from engram.ingest.scope import why_not
@@ -65,7 +65,7 @@ def ingest_source(
         try:
             result, has_more = Step(store, source, settings, redact, max_bytes).run(result)
             tries = 0
-        except Moved:
+        except Conflict:
             tries += 1
             if tries >= MAX_TRIES:
                 raise

@@ -46,7 +46,7 @@ class Step:
         """Read and store one portion; returns the sum so far, and whether there may be more.
 
         Raises:
-            Moved: another reader was faster; nothing was written.
+            Conflict: another reader was faster; nothing was written.
             TranscriptError: the source cannot be read.
         """
         before = load_progress(self.store, self.source.place)

@@ -57,7 +57,7 @@ def write_portion(store: Store, portion: Portion, settings: Settings) -> Written
     """Write a portion in one transaction.
 
     Raises:
-        Moved: the cursor is no longer where the portion was read from; nothing was written.
+        Conflict: the cursor is no longer where the portion was read from; nothing was written.
         StoreError: the database cannot be written; nothing was.
     """
     with store.transaction() as tx:

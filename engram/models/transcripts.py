@@ -9,7 +9,7 @@ from pathlib import Path
 
 import peewee
 
-from engram.errors import Moved
+from engram.errors import Conflict
 from engram.models import tables
 from engram.models.entries import claimed_entries
 from engram.models.statement import prepared
@@ -92,7 +92,7 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
     """Compare and set: move the cursor of a source from ``before`` to ``after``.
 
     Raises:
-        Moved: another reader moved it meanwhile; roll back and read again.
+        Conflict: another reader moved it meanwhile; roll back and read again.
     """
     changed = tx.run(
         "UPDATE transcript SET cursor = ?, cursor_words = ?, generation = ?, stamp = ?, size = ?, bytes_read = ?, "
@@ -114,7 +114,7 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
         ),
     )
     if changed != 1:
-        raise Moved()
+        raise Conflict()
 
 
 def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[Unreadable]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from processes import wait_for
 
 from engram.models.store import open_store
 from engram.reports.health import MAX_LAG_SECONDS, take_vitals
@@ -23,13 +24,6 @@ from engram_mcp import tools
 from engram_mcp.access import Access
 
 PATIENCE_SECONDS = 60
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < until, "it took too long"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -82,8 +76,8 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
 ) -> None:
     start("work")
     watcher = start("watch")
-    wait_until(lambda: is_held(settings.places.watcher_lock))
-    wait_until(lambda: ask_worker(settings.places, {"op": "status"}) is not None)
+    wait_for(lambda: is_held(settings.places.watcher_lock))
+    wait_for(lambda: ask_worker(settings.places, {"op": "status"}) is not None)
     access = Access(settings, str(tmp_path))
 
     assert "watcher: running, pid" in tools.status(access)
