@@ -207,7 +207,7 @@ def test_what_the_user_said_ends_only_by_what_the_user_says(desk: Desk) -> None:
     assert desk.now(old).status == "active"
     assert len(open_contradictions(desk.store)) == 1
 
-    session = desk.session("Never keep the cache in Redis, move it to Postgres", "Conflict.")
+    session = desk.session("Never keep the cache in Redis, move it to Postgres", "Moved.")
     two = "The cache moves from Redis to Postgres"
     desk.extract(session, *(memory(f"{two} {n}", action="supersedes", target=f"m{n}", evidence=["e1"]) for n in (1, 2)))
     assert desk.now(old).status == "superseded"
