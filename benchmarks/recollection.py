@@ -33,7 +33,16 @@ from engram.models.store import Store, open_store
 from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites
 from engram.recollection.prompt_filter import search_text
 from engram.recollection.recall import CANDIDATES, PASSAGES
-from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, FeatureContext, Support, Weights, features, logistic
+from engram.recollection.relevance import (
+    FEATURES,
+    TEXT_ALONE,
+    WITH_MODEL,
+    FeatureContext,
+    Support,
+    Weights,
+    features,
+    logistic,
+)
 from engram.recollection.render import shown_words
 from engram.redaction import redact
 from engram.search.hits import Hit
