@@ -13,7 +13,7 @@ import click
 from engram.atomic import write_atomic
 from engram.cli.options import json_option, project_option
 from engram.cli.output import print_json, say, to_json
-from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
@@ -86,12 +86,13 @@ def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None
                 say(f"line {number}: {error}", err=True)
         with store.transaction() as tx:
             episode_changes.restore_orphans(tx)
-    wake_worker(workspace)
+    workspace.wake_worker()
     if as_json:
         print_json(counted)
     else:
         click.echo(
-            f"Added {counted['added']} memories. Skipped: {counted['known']} existing, {counted['forgotten']} forgotten, "
+            f"Added {counted['added']} memories. Skipped: {counted['known']} existing, "
+            f"{counted['forgotten']} forgotten, "
             f"{counted['bad']} unusable lines."
         )
 

@@ -13,7 +13,7 @@ from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
 from engram.settings import Settings
-from engram.worker.client import ask_worker
+from engram.worker.client import ask_status
 
 
 @click.command("status")
@@ -29,17 +29,17 @@ def status(workspace: Workspace, as_json: bool) -> None:
         projects = counts.count_projects(store)
         paused = sorted(paused_scopes(store))
         offer = "" if as_json else offer_claude(store, workspace.settings)
-    worker = ask_worker(workspace.places, {"op": "status"}, timeout_seconds=2.0) if health.worker.is_alive else None
+    worker = ask_status(workspace.places) if health.worker.is_alive else None
     if as_json:
         facts = status_json(health, projects, paused, workspace.settings)
-        print_json(facts | {"worker": (worker or {}) | health.worker.as_json()})
+        print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
     totals = health.totals
     print_facts(
         [
             ("worker", _process(health.worker)),
             ("watcher", _process(health.watcher)),
-            ("model", f"{worker.get('model')} by {worker.get('runtime')}" if worker and worker.get("model") else ""),
+            ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),

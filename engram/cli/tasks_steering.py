@@ -7,7 +7,7 @@ import click
 from engram.cli.options import FOREVER_MS, TimeSpan, json_option
 from engram.cli.output import iso, print_json, when
 from engram.cli.task_rows import find_piece
-from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import work
 from engram.models.sessions import pause as pause_scope
 from engram.models.sessions import resume as resume_scope
@@ -31,7 +31,7 @@ def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_js
         pieces += work.list_work(store, (WorkState.DEAD,)) if all_dead else []
         for piece in pieces:
             work.retry(store, piece.id)
-    wake_worker(workspace)
+    workspace.wake_worker()
     _report(pieces, "due now", as_json)
 
 
@@ -87,7 +87,7 @@ def resume(workspace: Workspace, as_json: bool) -> None:
     """
     with workspace.store() as store:
         was_paused = resume_scope(store, TASKS_SCOPE)
-    wake_worker(workspace)
+    workspace.wake_worker()
     if as_json:
         print_json({"paused": False, "was_paused": was_paused})
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.errors import BrokenDatabase, Moved
+from engram.errors import BrokenDatabase, Conflict
 from engram.models.entries import claimed_entries
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
@@ -84,7 +84,7 @@ def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> No
     """Compare and set: move the cursor of a transcript from ``before`` to ``after``.
 
     Raises:
-        Moved: another reader moved it meanwhile; roll back and read again.
+        Conflict: another reader moved it meanwhile; roll back and read again.
     """
     changed = tx.run(
         "UPDATE transcript SET cursor = ?, line_number = ?, generation = ?, fingerprint = ?, reader_state = ?, size = ?, "
@@ -96,7 +96,7 @@ def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> No
         ),
     )  # fmt: skip
     if changed != 1:
-        raise Moved()
+        raise Conflict()
 
 
 def add_bad_lines(tx: Tx, transcript_id: int, generation: int, lines: Iterable[BadLine]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.errors import Moved
+from engram.errors import Conflict
 from engram.models.entries import claim_entries, entries_of_turn, free_entries, turn_of_entry
 from engram.models.packed import pack_text, unpack_text
 from engram.models.packed_entries import in_order, pack_entries, unpack_entries
@@ -61,7 +61,7 @@ def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> i
     A turn grows only at its end: what was said before stays as it is. Every growth raises its revision.
 
     Raises:
-        Moved: one of its entries went to another turn meanwhile; roll back and read again.
+        Conflict: one of its entries went to another turn meanwhile; roll back and read again.
     """
     return write_turns(tx, [turn], session, transcript_id)[0]
 
@@ -227,24 +227,24 @@ def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
     """Compare and set: this revision of the turn has been extracted.
 
     Raises:
-        Moved: the turn has grown, was extracted or was forgotten meanwhile; roll back and read again.
+        Conflict: the turn has grown, was extracted or was forgotten meanwhile; roll back and read again.
     """
     changed = tx.run(
         "UPDATE turn SET extracted_revision = ? WHERE id = ? AND revision = ? AND extracted_revision < ?",
         (revision, turn_id, revision, revision),
     )
     if changed != 1:
-        raise Moved()
+        raise Conflict()
 
 
 def check_unmoved(tx: Tx, turn_id: int, revision: int) -> None:
     """Compare: the turn is still at this revision.
 
     Raises:
-        Moved: the turn has grown or was forgotten meanwhile; roll back and read again.
+        Conflict: the turn has grown or was forgotten meanwhile; roll back and read again.
     """
     if tx.row("SELECT 1 FROM turn WHERE id = ? AND revision = ?", (turn_id, revision)) is None:
-        raise Moved()
+        raise Conflict()
 
 
 def _stored(store: Reader, row: tuple[Any, ...]) -> StoredTurn:

@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from engram.errors import BrokenDatabase, EngramError, Moved, StoreError
+from engram.errors import BrokenDatabase, Conflict, EngramError, StoreError
 from engram.models.soundness import UNREADABLE, find_unreadable
 from engram.models.stages import note_failure
 from engram.models.task_runs import RunState, begin_task_run, end_task_run
@@ -59,7 +59,7 @@ class _RecordedRun:
 
     def end_failed(self, error: Exception) -> None:
         redact = self._runtime.redact
-        if isinstance(error, Moved):
+        if isinstance(error, Conflict):
             self._end(RunState.DONE, redact(str(error)))
             return
         text = "".join(traceback.format_exception(error))
@@ -90,7 +90,7 @@ def _handle_failure(runtime: Runtime, kind: str, key: str, stage: str, error: Ex
     if isinstance(error, BrokenDatabase) or (isinstance(error, UNREADABLE) and _is_damaged(runtime)):
         runtime.is_damaged.set()
         return
-    if isinstance(error, Moved):
+    if isinstance(error, Conflict):
         return
     text = runtime.redact(_describe(error))
     try:

@@ -377,7 +377,7 @@ class Chaos:
 
 def compare_memories(settings: Settings, store: Store) -> dict[str, list[str]]:
     """The automatic memories of a store, against a run over the same transcripts that nobody disturbs."""
-    from memories import memories_fingerprint
+    from memories_fingerprint import memories_fingerprint
 
     settings = dataclasses.replace(settings, home=settings.home.with_name("clean"))
     settings.places.prepare()

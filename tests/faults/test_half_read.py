@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from transcript_lines import say
 
 from engram.ingest import service as ingest
 from engram.ingest.service import ingest_file
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.queue import huey
@@ -22,12 +21,6 @@ TURNS = 40
 
 class Killed(BaseException):
     """Stands for SIGKILL."""
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db) as opened:
-        yield opened
 
 
 @pytest.fixture

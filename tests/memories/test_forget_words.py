@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -13,7 +13,6 @@ import pytest
 from planting import plant
 from transcript_lines import say
 
-from engram.clock import FixedClock
 from engram.consolidation.context import Context
 from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
 from engram.embedding.hashed import HashedEmbedder
@@ -49,12 +48,6 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
                     llm_base_url="http://127.0.0.1:9/v1", llm_model="m")  # fmt: skip
     made.places.prepare()
     return made
-
-
-@pytest.fixture
-def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
-    with open_store(settings.places.memory_db, driver=settings.sqlite_driver, clock=clock) as opened:
-        yield opened
 
 
 @pytest.fixture
