@@ -12,6 +12,7 @@ from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import NotFound
 from engram.models import counts, episodes, injections
 from engram.models import sessions as session_rows
+from engram.models.projects import list_projects
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.models.turns import turns_of_session
@@ -40,7 +41,7 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
             return
         place = find_project(store, workspace.settings, project)
         totals = counts.count_sessions(store)
-        names = {one.id: one.name for one in session_rows.list_projects(store)}
+        names = {one.id: one.name for one in list_projects(store)}
         found = [one for one in session_rows.list_sessions(store) if place is None or one.project_id == place.id]
         states = {one.session_id: _state(one, store.now_ms(), workspace.settings) for one in found[:limit]}
     rows = [_as_json(one, names, totals[one.session_id], states[one.session_id]) for one in found[:limit]]
@@ -98,7 +99,7 @@ def _the_session(store: Store, text: str) -> SessionRow:
 
 
 def _show_one(workspace: Workspace, store: Store, session: SessionRow, as_json: bool) -> None:
-    names = {one.id: one.name for one in session_rows.list_projects(store)}
+    names = {one.id: one.name for one in list_projects(store)}
     state = _state(session, store.now_ms(), workspace.settings)
     facts = _as_json(session, names, counts.count_sessions(store)[session.session_id], state)
     facts |= {

@@ -9,7 +9,7 @@ from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import counts
-from engram.models.sessions import paused_scopes
+from engram.models.pauses import paused_scopes
 from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.processes import ProcessState
 from engram.settings import Settings

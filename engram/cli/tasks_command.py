@@ -12,8 +12,8 @@ from engram.cli.workspace import Workspace, pass_workspace, wake_worker
 from engram.errors import EngramError, NotFound
 from engram.log import read_records
 from engram.models import work
-from engram.models.sessions import pause as pause_scope
-from engram.models.sessions import resume as resume_scope
+from engram.models.pauses import pause as pause_scope
+from engram.models.pauses import resume as resume_scope
 from engram.models.store import Store
 from engram.models.work import TASKS_SCOPE, Work, WorkState
 from engram.tasks.boundary import failure_mark

@@ -18,7 +18,8 @@ from engram.ingest.forgotten import without_entries
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode, living_episodes
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
-from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
+from engram.models.projects import ProjectRow, project_by_id
+from engram.models.sessions import SessionRow, find_session
 from engram.models.stages import note_success
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries

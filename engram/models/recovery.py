@@ -17,7 +17,12 @@ from engram.atomic import read_regular
 from engram.causes import explain_error
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.failpoint import reach
-from engram.models import episode_changes, episodes, sessions
+from engram.models import (
+    episode_changes,
+    episodes,
+    projects,
+    sessions,
+)
 from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.pauses import carry_pauses
@@ -217,13 +222,13 @@ def _carry(store: Store, source: Store, one: Episode) -> bool:
     """Add one memory, unless it is there or was forgotten; True where it was added."""
     if not episodes.is_episode_id(one.episode_id):
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is no id of a memory")
-    project = None if one.project_id is None else sessions.project_by_id(source, one.project_id)
+    project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
     session = sessions.find_session(source, one.session_id) if one.session_id else None
     evidence = [dataclasses.replace(e, turn_id=None) for e in episodes.evidence_of(source, one.id)]
     if _is_known(store, one, evidence):
         return False
     with store.transaction() as tx:
-        place = None if project is None else sessions.ensure_project(tx, project.identity, project.name, project.root)
+        place = None if project is None else projects.ensure_project(tx, project.identity, project.name, project.root)
         if session is not None:
             sessions.ensure_session(
                 tx, session.session_id, agent=session.agent, project_id=None if place is None else place.id,

@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from peewee import EXCLUDED, Query, fn
+
 from engram.errors import BrokenDatabase, Moved
+from engram.models import tables
 from engram.models.entries import claimed_entries
+from engram.models.records import RecordReader
+from engram.models.statement import prepared
 from engram.models.store import Store
-from engram.models.transaction import Reader, Tx
-from engram.models.uuids import pack_uuid, unpack_uuid
+from engram.models.tombstones import forgotten_entries
+from engram.models.transaction import Reader, Tx, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +63,29 @@ def state_of(cursor: Cursor) -> dict[str, Any]:
     return state
 
 
+_CURSORS = RecordReader(
+    Cursor,
+    tables.Transcript,
+    expressions={
+        "offset": tables.Transcript.cursor,
+        "transcript_id": tables.Transcript.id,
+        "session_ref": fn.COALESCE(tables.Transcript.session, 0),
+    },
+    readers={"path": lambda stored: Path(os.fsdecode(bytes(stored))), "fingerprint": bytes},
+    left_out={"id", "cursor", "is_gone", "read_at_ms", "last_error"},
+)
+
+
 def load_cursor(store: Reader, path: Path) -> Cursor:
     """How far ``path`` was read; a cursor at 0 where it never was."""
-    found = store.row(
-        "SELECT cursor, line_number, generation, fingerprint, reader_state, id, coalesce(session_ref, 0), size "
-        "FROM transcript WHERE path = ?",
-        (os.fsencode(path),),
-    )
-    if found is None:
-        return Cursor(path)
-    return Cursor(path, found[0], found[1], found[2], bytes(found[3]), found[4], found[5], found[6], found[7])
+    return store.fetch_record(_CURSORS, _cursor_of(os.fsencode(path))) or Cursor(path)
 
 
 def ensure_transcript(tx: Tx, path: Path, session_ref: int | None) -> int:
     """Row id of a transcript, made where it is new."""
-    tx.run(
-        "INSERT INTO transcript (path, session_ref) VALUES (?, ?) ON CONFLICT (path) DO UPDATE SET "
-        "session_ref = coalesce(session_ref, excluded.session_ref)",
-        (os.fsencode(path), session_ref),
-    )
-    return int(tx.value("SELECT id FROM transcript WHERE path = ?", (os.fsencode(path),)))
+    stored = os.fsencode(path)
+    tx.run(_ensure(stored, session_ref))
+    return int(tx.fetch_value(_id_of(stored)))
 
 
 def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> None:
@@ -86,76 +94,108 @@ def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> No
     Raises:
         Moved: another reader moved it meanwhile; roll back and read again.
     """
-    changed = tx.run(
-        "UPDATE transcript SET cursor = ?, line_number = ?, generation = ?, fingerprint = ?, reader_state = ?, size = ?, "
-        "is_gone = 0, read_at_ms = ?, last_error = '' "
-        "WHERE id = ? AND cursor = ? AND generation = ? AND reader_state = ?",
-        (
-            after.offset, after.line_number, after.generation, after.fingerprint, after.reader_state, after.size,
-            tx.now_ms(), transcript_id, before.offset, before.generation, before.reader_state,
-        ),
-    )  # fmt: skip
-    if changed != 1:
+    transcript = tables.Transcript
+    query = transcript.update(
+        cursor=after.offset,
+        line_number=after.line_number,
+        generation=after.generation,
+        fingerprint=after.fingerprint,
+        reader_state=after.reader_state,
+        size=after.size,
+        is_gone=False,
+        read_at_ms=tx.now_ms(),
+        last_error="",
+    )
+    is_unmoved = (
+        (transcript.cursor == before.offset)
+        & (transcript.generation == before.generation)
+        & (transcript.reader_state == before.reader_state)
+    )
+    if tx.run(query.where((transcript.id == transcript_id) & is_unmoved)) != 1:
         raise Moved()
 
 
 def add_bad_lines(tx: Tx, transcript_id: int, generation: int, lines: Iterable[BadLine]) -> None:
     """Remember lines that could not be read."""
-    tx.run_many(
-        "INSERT OR IGNORE INTO bad_line VALUES (?, ?, ?, ?, ?)",
-        [(transcript_id, generation, line.offset, line.length, line.reason) for line in lines],
-    )
+    rows: list[dict[str, Value]] = [
+        {
+            "transcript_id": transcript_id,
+            "generation": generation,
+            "offset": line.offset,
+            "length": line.length,
+            "reason": line.reason,
+        }
+        for line in lines
+    ]
+    tx.insert_many(tables.BadLine, rows, or_ignore=True)
 
 
 def all_cursors(store: Reader) -> dict[Path, tuple[int, int]]:
     """Path → (bytes read, size when read) of every transcript that was ever read."""
-    return {
-        Path(os.fsdecode(bytes(path))): (offset, size)
-        for path, offset, size in store.rows("SELECT path, cursor, size FROM transcript")
-    }
+    transcript = tables.Transcript
+    rows = store.fetch(transcript.select(transcript.path, transcript.cursor, transcript.size))
+    return {Path(os.fsdecode(bytes(row.path))): (row.cursor, row.size) for row in rows}
 
 
 def note_gone(store: Store, path: Path, *, is_gone: bool) -> None:
     """Note whether a transcript's file is still there; nothing else changes."""
     with store.transaction() as tx:
-        tx.run("UPDATE transcript SET is_gone = ? WHERE path = ?", (int(is_gone), os.fsencode(path)))
+        tx.run(tables.Transcript.update(is_gone=is_gone).where(tables.Transcript.path == os.fsencode(path)))
 
 
 def note_size(store: Store, cursor: Cursor, size: int) -> None:
     """Note that a file of ``size`` bytes has no whole line behind the cursor, unless the cursor moved meanwhile."""
+    transcript = tables.Transcript
+    is_unmoved = (transcript.cursor == cursor.offset) & (transcript.generation == cursor.generation)
     with store.transaction() as tx:
-        tx.run(
-            "UPDATE transcript SET size = ? WHERE id = ? AND cursor = ? AND generation = ?",
-            (size, cursor.transcript_id, cursor.offset, cursor.generation),
-        )
+        tx.run(transcript.update(size=size).where((transcript.id == cursor.transcript_id) & is_unmoved))
 
 
 def rename_transcript(store: Store, old: Path, new: Path) -> None:
     """A transcript's file was moved: how far it was read goes with it, unless the new place is known already."""
+    transcript = tables.Transcript
     with store.transaction() as tx:
-        tx.run(
-            "UPDATE OR IGNORE transcript SET path = ?, is_gone = 0 WHERE path = ?", (os.fsencode(new), os.fsencode(old))
-        )
+        if not tx.has_any(_id_of(os.fsencode(new))):
+            query = transcript.update(path=os.fsencode(new), is_gone=False)
+            tx.run(query.where(transcript.path == os.fsencode(old)))
 
 
 def note_error(store: Store, path: Path, error: str) -> None:
     """Note why a transcript could not be read; the cursor stays."""
     with store.transaction() as tx:
-        tx.run("UPDATE transcript SET last_error = ? WHERE path = ?", (error, os.fsencode(path)))
+        tx.run(tables.Transcript.update(last_error=error).where(tables.Transcript.path == os.fsencode(path)))
 
 
 def transcript_of_session(store: Reader, session_id: str) -> list[Path]:
     """The files of a session."""
-    rows = store.rows(
-        "SELECT t.path FROM transcript t JOIN session s ON s.id = t.session_ref WHERE s.session_id = ?", (session_id,)
-    )
-    return [Path(os.fsdecode(bytes(row[0]))) for row in rows]
+    return [Path(os.fsdecode(bytes(path))) for path in store.fetch_values(_paths_of(session_id))]
 
 
 def known_uuids(store: Reader, uuids: Sequence[str]) -> set[str]:
     """Those of the uuids that belong to a turn already, or to one that was forgotten."""
-    known = claimed_entries(store, uuids)
-    if store.row("SELECT 1 FROM tombstone WHERE kind = 'entry' LIMIT 1"):
-        forgotten = "SELECT key FROM tombstone WHERE kind = 'entry' AND key IN"
-        known.update(unpack_uuid(row[0]) for row in store.rows_among(forgotten, [pack_uuid(one) for one in uuids]))
-    return known
+    return claimed_entries(store, uuids) | forgotten_entries(store, uuids)
+
+
+@prepared
+def _cursor_of(path: bytes) -> Query:
+    return _CURSORS.select().where(tables.Transcript.path == path)
+
+
+@prepared
+def _id_of(path: bytes) -> Query:
+    return tables.Transcript.select(tables.Transcript.id).where(tables.Transcript.path == path)
+
+
+@prepared
+def _ensure(path: bytes, session_ref: int | None) -> Query:
+    transcript = tables.Transcript
+    known_session = fn.COALESCE(transcript.session, EXCLUDED.session_ref)
+    return transcript.insert(path=path, session=session_ref).on_conflict(
+        conflict_target=(transcript.path,), update={transcript.session: known_session}
+    )
+
+
+@prepared
+def _paths_of(session_id: str) -> Query:
+    query = tables.Transcript.select(tables.Transcript.path).join(tables.Session)
+    return query.where(tables.Session.session_id == session_id)

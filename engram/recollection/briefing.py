@@ -10,8 +10,8 @@ from engram.atomic import read_regular
 from engram.clock import day_of
 from engram.models.episodes import Episode, latest_episodes, may_see_context, related_episodes
 from engram.models.notes import is_seen_by
+from engram.models.projects import project_by_id
 from engram.models.recent import count_active, pinned_episodes, recent_files
-from engram.models.sessions import project_by_id
 from engram.models.stages import Stage, list_stages
 from engram.models.store import Store
 from engram.notes.owner import owners_of_lines

@@ -8,7 +8,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from engram.embedding.embedder import Embedder
 from engram.ingest.folder import scope_of_folder
-from engram.models import contexts, sessions
+from engram.models import (
+    contexts,
+    pauses,
+    projects,
+    sessions,
+)
 from engram.models.injections import AT_START
 from engram.models.recent import latest_turn
 from engram.models.store import Store
@@ -329,11 +334,11 @@ class RecollectionService:
         folders = {cwd, found.cwd if found else ""} - {""}
         if any(is_excluded(folder, self._settings.exclude) for folder in folders):
             return False
-        paused = sessions.paused_scopes(self._store)
+        paused = pauses.paused_scopes(self._store)
         if not paused:
             return True
         project_id = self._project_of(session_id, cwd)
-        project = None if project_id is None else sessions.project_by_id(self._store, project_id)
+        project = None if project_id is None else projects.project_by_id(self._store, project_id)
         return "" not in paused and (project is None or project.identity not in paused)
 
 

@@ -14,7 +14,7 @@ from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.models import contexts, episode_changes, episode_history, episodes, injections, notes
 from engram.models.contradictions import open_contradictions
-from engram.models.sessions import ProjectRow
+from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.redaction.display import fence_safe, one_line

@@ -402,7 +402,7 @@ def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store)
     plant(
         filled,
         "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
-        "VALUES (?, 'extract', 'small', 1, 'done', 1000, 100, 0.25)",
+        "VALUES (?, 'extract', 'small', 1, 'spent', 1000, 100, 0.25)",
         (filled.now_ms(),),
     )
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from engram.clock import FixedClock
-from engram.models import sessions
+from engram.models import projects
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.sessions import ProjectRow
+from engram.models.projects import ProjectRow
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
@@ -89,7 +89,7 @@ def make_memory(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
         store = open_store(found.places.memory_db, clock=clock)
         stores.append(store)
         with store.transaction() as tx:
-            project = sessions.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")
+            project = projects.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")
         return Memory(store, found, RecollectionService(store, Searcher(store, found), found), clock, project)
 
     yield make

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.models import injections, sessions
-from engram.models.sessions import pause
+from engram.models import injections, projects, sessions
+from engram.models.pauses import pause
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
 from engram.recollection.files import RecollectionFiles
@@ -119,7 +119,7 @@ class TestPrompt:
     @pytest.mark.parametrize(
         "fields",
         [
-            {"status": "suspect"}, {"suspect": "relayed"}, {"status": "superseded", "superseded_by": "ep_000000000000"},
+            {"suspect": "an order"}, {"suspect": "relayed"}, {"status": "superseded", "superseded_by": "ep_000000000000"},
             {"status": "archived"}, {"status": "provisional", "confidence": 0.2}, {"is_lowered": True}, {"valid_to_ms": 5},
         ],
     )  # fmt: skip
@@ -145,7 +145,7 @@ class TestPrompt:
 class TestIsolation:
     def test_another_projects_memory_stays_there_and_a_global_one_does_not(self, memory: Any) -> None:
         with memory.store.transaction() as tx:
-            other = sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
+            other = projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
         memory.keep(project_id=other.id)
         everywhere = memory.keep(scope="global")
 

@@ -16,7 +16,12 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.ingest.service import ingest_file
-from engram.models import episode_changes, injections, sessions
+from engram.models import (
+    episode_changes,
+    injections,
+    projects,
+    sessions,
+)
 from engram.models.episodes import Episode, find_episode
 from engram.models.injections import Injection
 from engram.models.store import Store, open_store
@@ -71,7 +76,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
 
 
 def project(store: Store, name: str) -> int:
-    found = sessions.find_project(store, name)
+    found = projects.find_project(store, name)
     assert found is not None
     return found.id
 

@@ -15,7 +15,7 @@ import transcript_lines
 from planting import plant
 
 from engram.clock import FixedClock
-from engram.models.sessions import pause, resume
+from engram.models.pauses import pause, resume
 from engram.models.stages import is_damage_noted, list_stages
 from engram.models.store import Store, open_store
 from engram.settings import Settings

@@ -15,7 +15,7 @@ import pytest
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import open_store
 from engram.paths import Home
 from engram.search.service import Hit, Query, Searcher
