@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.extraction.candidate import SUMMARY_WORDS, Candidate
+from engram.extraction.candidate import MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.local import LocalExtractor, with_refusals
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import scored
@@ -106,7 +106,7 @@ class Gold:
             if session not in self.complete():
                 continue
             for uuids, bite, feature in _passages(turns):
-                says = self.match.words(" ".join(bite.split()[:SUMMARY_WORDS]))
+                says = self.match.words(" ".join(bite.split()[:MAX_SUMMARY_WORDS]))
                 found.append(feature)
                 tells.append(any(len(g & says) >= 0.4 * len(g) for u in uuids for g in wanted.get(u, ())))
                 project_of.append(project)

@@ -23,7 +23,7 @@ import httpx2
 from claude_price import claude_dollars
 
 from engram.clock import FixedClock
-from engram.consolidation.rewording import LEAST_QUALITY
+from engram.consolidation.rewording import MIN_QUALITY
 from engram.extraction.budget import Budget, price_of
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.local import LocalExtractor
@@ -160,7 +160,7 @@ def reword(store: Store, settings: Settings) -> dict[str, Any]:
     model = LanguageModel(provider, Budget(store, settings))
     rewriter, reworded = Rewriter(model), 0
     kept = [one for session in list_sessions(store) for one in _local_memories(store, session)]
-    good = [one for one in kept if one.quality >= LEAST_QUALITY]
+    good = [one for one in kept if one.quality >= MIN_QUALITY]
     for start in range(0, len(good), settings.llm_rewrite_limit):
         reworded += len(rewriter.reword(good[start : start + settings.llm_rewrite_limit]))
     a_hundred = 100 / max(1, len(good))

@@ -8,7 +8,7 @@
     │   ├── NewerSchema         the file was written by a newer Engram
     │   ├── UnsupportedSchema   the file was written before Engram's first release
     │   ├── BrokenDatabase      SQLite says that the file is damaged
-    │   └── Moved               a compare-and-set found that something moved meanwhile; try again
+    │   └── Conflict            a compare-and-set failed, since something changed meanwhile; try again
     ├── TranscriptError         a transcript cannot be read at all
     ├── EmbeddingError          the model is missing, damaged, or answered with unusable numbers
     ├── ExtractionError         an extractor failed; the turns stay due
@@ -60,7 +60,7 @@ class BrokenDatabase(StoreError):
     """The memory database is damaged."""
 
 
-class Moved(StoreError):
+class Conflict(StoreError):
     """What was read has changed meanwhile; read again."""
 
 

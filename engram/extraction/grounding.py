@@ -6,17 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engram.extraction.answer import MAX_PASSAGES, MOST_MEMORIES, Answer, ProposedMemory, cleaned
-from engram.extraction.candidate import (
-    SUMMARY_CHARS,
-    SUMMARY_WORDS,
-    Candidate,
-    Importance,
-    Kind,
-    Scope,
-    Status,
-    Voice,
-)
+from engram.enums import Kind, Scope, Status, Voice
+from engram.extraction.answer import MAX_ANSWER_MEMORIES, MAX_PASSAGES, ModelOutput, ProposedMemory, cleaned
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
 from engram.extraction.write_filter import beginnings, content_words, is_log, is_own, repeats
@@ -27,7 +19,7 @@ from engram.redaction.voice import typed_text
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Share of a summary's content words that must stand in the turns it rests on.
-GROUNDED_SHARE = 0.5
+MIN_GROUNDED_SHARE = 0.5
 #: Confidence in what the user typed, and in what the assistant said.
 TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
 #: Most entries that a memory rests on.
@@ -59,7 +51,7 @@ class _Evidence:
         return tuple(dict.fromkeys(uuid for uuid in uuids if uuid))[:MAX_EVIDENCE]
 
 
-def candidates_of(answer: Answer, ids: Ids, context: ExtractionContext) -> list[Candidate]:
+def candidates_of(answer: ModelOutput, ids: Ids, context: ExtractionContext) -> list[Candidate]:
     """Candidates of an answer.
 
     Ids that were not in the request are dropped, and so is a memory without any real one, one whose words do not
@@ -68,13 +60,15 @@ def candidates_of(answer: Answer, ids: Ids, context: ExtractionContext) -> list[
     """
     known = [content_words(bite) for bite in context.known]
     kept: list[Candidate] = []
-    for proposed in answer.memories[:MOST_MEMORIES]:
+    for proposed in answer.memories[:MAX_ANSWER_MEMORIES]:
         target = ids.memories.get(_short(proposed.target or ""))
         action = proposed.action if target is not None else "new"
         evidence = _evidence(proposed, ids)
         if not evidence.said or (proposed.action == "retracts" and target is None):
             continue
-        summary = " ".join(redact(cleaned(proposed.summary)).split()[:SUMMARY_WORDS])[:SUMMARY_CHARS]
+        summary = " ".join(redact(cleaned(proposed.summary)).split()[:MAX_SUMMARY_WORDS])[
+            :MAX_CANDIDATE_SUMMARY_CHARACTERS
+        ]
         if target is not None and not _is_about(target, summary, evidence):
             continue
         if action == "retracts":
@@ -112,7 +106,7 @@ def _candidate(
 ) -> Candidate:
     quotes = _quotes(proposed, evidence)
     users = [said for _, said in evidence.said if said.role in _USERS]
-    if proposed.kind == "preference" and any(said.role in _USERS for _, said in quotes):
+    if proposed.kind == Kind.PREFERENCE and any(said.role in _USERS for _, said in quotes):
         quotes = [(quote, said) for quote, said in quotes if said.role in _USERS]
     sources = [said for _, said in quotes] or [said for _, said in evidence.said]
     content = "\n\n".join([quote for quote, _ in quotes] or [said.text for said in sources]).strip()
@@ -123,17 +117,17 @@ def _candidate(
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
     is_everywhere = context.is_global or not context.project
     # Only what the user said or chose is a wish of theirs, and only their own words hold everywhere.
-    kind = "fact" if proposed.kind == "preference" and not users else proposed.kind
-    is_global = is_everywhere or (proposed.scope == "global" and (is_user or kind != "preference"))
-    voice = Voice.USER_SAID if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT_SAID
+    kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
+    is_global = is_everywhere or (proposed.scope == Scope.GLOBAL and (is_user or kind is not Kind.PREFERENCE))
+    voice = Voice.USER if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT
     return Candidate(
-        kind=Kind(kind),
+        kind=kind,
         summary=summary,
         content=redact(content)[:MAX_CONTENT_CHARACTERS],
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
-        importance=Importance(proposed.importance),
+        importance=proposed.importance,
         scope=Scope.GLOBAL if is_global and not is_chosen else Scope.PROJECT,
         voice=voice,
         confidence=TYPED_CONFIDENCE if is_typed else OTHER_CONFIDENCE,
@@ -194,7 +188,7 @@ def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -
     """Whether enough of the summary's words stand in the turns that it names, or in the memory that it is about."""
     words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
     there = _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
-    return bool(words) and len(words & beginnings(there)) >= GROUNDED_SHARE * len(words)
+    return bool(words) and len(words & beginnings(there)) >= MIN_GROUNDED_SHARE * len(words)
 
 
 def _is_chosen(said: Iterable[TextBlock]) -> bool:
@@ -206,7 +200,7 @@ def _is_chosen(said: Iterable[TextBlock]) -> bool:
 def _says(text: str, summary: str) -> bool:
     """Whether a text alone says what a summary says: "ok, do it" does not make the assistant's words the user's."""
     words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
-    return len(words & beginnings(content_words(text))) >= GROUNDED_SHARE * len(words)
+    return len(words & beginnings(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
 
 
 def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from engram.embedding.embedder import Embedder
-from engram.errors import Moved
+from engram.enums import Source
+from engram.errors import Conflict
 from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
 from engram.extraction.keep import Keeper, Kept
@@ -92,7 +93,7 @@ def extract_session(
 
     Raises:
         ExtractionError: the extractor failed; the turns stay due.
-        Moved: turns kept growing; try again later.
+        Conflict: turns kept growing; try again later.
         StoreError: the database cannot be read or written; nothing of the batch was written.
     """
     report = ExtractReport(session_id)
@@ -103,7 +104,7 @@ def extract_session(
             turns, kept, is_last = step.run()
             report = report.plus(turns, kept)
             tries = 0
-        except Moved:
+        except Conflict:
             tries += 1
             if tries >= MAX_TRIES:
                 raise
@@ -161,7 +162,7 @@ class _Step:
         """Number of turns, what was kept of them, and whether nothing is left.
 
         Raises:
-            Moved: a turn has grown, or another extraction was faster; nothing was written.
+            Conflict: a turn has grown, or another extraction was faster; nothing was written.
         """
         work = find_work(self.store, "extract", self.session_id)
         session = find_session(self.store, self.session_id)
@@ -229,13 +230,13 @@ class _Step:
         return batch, candidates, context
 
     def _check_still_told(self, tx: Tx, context: ExtractionContext) -> None:
-        """Raise Moved where something that the extractor was told was forgotten since."""
+        """Raise Conflict where something that the extractor was told was forgotten since."""
         session = find_session(tx, self.session_id)
         if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
-            raise Moved(f"what session {self.session_id} is about was erased or told anew")
+            raise Conflict(f"what session {self.session_id} is about was erased or told anew")
         for memory in (*context.own, *context.near):
             if memory.reference and find_episode(tx, memory.reference) is None:
-                raise Moved(f"memory {memory.reference} was forgotten meanwhile")
+                raise Conflict(f"memory {memory.reference} was forgotten meanwhile")
 
     def _ask(self, batch: _Batch, context: ExtractionContext) -> list[Candidate]:
         return self.extractor.propose(self._readable(batch.turns), context)
@@ -243,12 +244,12 @@ class _Step:
     def _context(self, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._episodes_of_others(turns)
-        own = [e for e in others if e.is_in_force]
+        own = [e for e in others if e.is_current]
         return ExtractionContext(
             project=_name(project) if project else "",
             is_global=session.is_global,
             known=tuple(e.summary for e in own),
-            kept_before=sum(e.source == "auto" for e in others),
+            kept_before=sum(e.source == Source.AUTO for e in others),
             session_cap=self.settings.session_memories,
             rolling_summary=session.rolling_summary,
             project_id=session.project_id,
@@ -287,7 +288,7 @@ class _Step:
         saved = [
             episode.summary
             for episode in episodes_of_session(self.store, self.session_id)
-            if episode.source == "manual" and episode.is_in_force
+            if episode.source == Source.MANUAL and episode.is_current
         ]
         return replace(
             self._context(session, batch.turns),

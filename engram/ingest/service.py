@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engram.errors import Moved, TranscriptError
+from engram.errors import Conflict, TranscriptError
 from engram.failpoint import reach
 from engram.ingest.clean import Cleaner, Redact
 from engram.ingest.forgotten import without_erased
@@ -132,7 +132,7 @@ def ingest_file(
             step = _Step(store, file, settings, redact, agent, chunk_bytes)
             result, has_more = step.run(result)
             tries = 0
-        except Moved:
+        except Conflict:
             tries += 1
             if tries >= MAX_TRIES:
                 raise
@@ -188,7 +188,7 @@ class _Step:
         """Read and store one chunk; returns the sum so far, and whether more may be there.
 
         Raises:
-            Moved: another reader was faster; nothing was written.
+            Conflict: another reader was faster; nothing was written.
         """
         before = load_cursor(self.store, self.file.path)
         chunk = read_chunk(

@@ -62,7 +62,7 @@ def write_reading(store: Store, reading: Reading, settings: Settings) -> Written
     """Write a chunk in one transaction.
 
     Raises:
-        Moved: the cursor is not where the chunk was read from; nothing was written.
+        Conflict: the cursor is not where the chunk was read from; nothing was written.
         StoreError: the database cannot be written; nothing was.
     """
     with store.transaction() as tx:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import peewee
 from peewee import Query
 
-from engram.errors import Moved
+from engram.errors import Conflict
 from engram.models import tables
 from engram.models.packed_entries import entry_key, unpack_entries
 from engram.models.statement import in_json_list, prepared
@@ -37,13 +37,13 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
     """Note that new entries belong to a turn.
 
     Raises:
-        Moved: one of them went to another turn meanwhile; roll back and read again.
+        Conflict: one of them went to another turn meanwhile; roll back and read again.
     """
     rows = [{"key": entry_key(entry.uuid), "turn_id": turn_id} for entry in entries]
     try:
         tx.insert_many(tables.Entry, rows)
     except peewee.IntegrityError as error:
-        raise Moved() from error
+        raise Conflict() from error
 
 
 def free_entries(tx: Tx, turn_id: int) -> None:

@@ -68,9 +68,9 @@ def extracted_of_session(store: Reader, session_ref: int) -> list[Extracted]:
 def withdraw_memories(tx: Tx, turn_id: int) -> None:
     """Archive what was extracted from a queued prompt that proved to be no turn of its own."""
     for episode in episodes_of_turn(tx, turn_id):
-        is_automatic = episode.source == "auto" and episode.is_in_force
+        is_automatic = episode.source == Source.AUTO and episode.is_current
         if is_automatic and not episode.is_pinned and evidence_of(tx, episode.id)[0].turn_id == turn_id:
-            change_episode(tx, episode, "archive", PROMPT_MOVED, status="archived")
+            change_episode(tx, episode, "archive", PROMPT_MOVED, status=Status.ARCHIVED)
 
 
 def has_due_turns(store: Reader, session_ref: int) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from peewee import SQL, ModelSelect, Query, fn
 
 from engram.models import tables
+from engram.models.conditions import IS_GLOBAL, IS_OF_PROJECT
 from engram.models.episode_index import rebuild_episode_index
 from engram.models.statement import Statement, prepared
 from engram.models.store import Store
@@ -174,7 +175,7 @@ def _episodes_of_project(
     Raw SQL: rows of memories are long, and only those up to the last hit are to be looked at. CROSS JOIN makes SQLite
     rank first, and the LIMIT of the inner query keeps the order; peewee can say neither.
     """
-    seen = "(e.scope <> 'global' AND e.project_id = ?)" + (" OR e.scope = 'global'" if with_global else "")
+    seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {IS_GLOBAL}" if with_global else "")
     sql = (
         "SELECT f.id AS rowid, f.score FROM (SELECT rowid AS id, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts "
         "WHERE episode_fts MATCH ? ORDER BY score DESC LIMIT -1) f CROSS JOIN episode e ON e.id = f.id "

@@ -6,6 +6,7 @@ from peewee import Query, fn
 
 from engram.enums import Scope, Status
 from engram.models import tables
+from engram.models.conditions import IS_ACTIVE, IS_GLOBAL
 from engram.models.episodes import Episode, select_episodes
 from engram.models.packed_actions import unpack_facts
 from engram.models.statement import prepared
@@ -34,7 +35,7 @@ def pinned_episodes(store: Reader, project_id: int, limit: int = 100) -> list[Ep
     """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
     return select_episodes(
         store,
-        "e.is_pinned = 1 AND e.status = 'active' AND (e.scope = 'global' OR e.project_id = ?)",
+        f"e.is_pinned = 1 AND {IS_ACTIVE} AND ({IS_GLOBAL} OR e.project_id = ?)",
         (project_id,),
         order="e.created_at_ms DESC, e.id DESC",
         limit=limit,

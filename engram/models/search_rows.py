@@ -10,7 +10,7 @@ from typing import Any
 
 from peewee import JOIN, ModelSelect, Query, fn
 
-from engram.enums import Scope
+from engram.enums import Importance, Scope, Status
 from engram.models import tables
 from engram.models.records import RecordReader
 from engram.models.statement import Statement, in_json_list, prepared
@@ -61,8 +61,8 @@ class EpisodeRow:
     id: int
     project_id: int | None
     is_global: bool
-    status: str
-    importance: str
+    status: Status
+    importance: Importance
     is_pinned: bool
     is_lowered: bool
     weight: float
@@ -173,7 +173,7 @@ _EPISODES = RecordReader(
         "is_global": tables.Episode.scope == Scope.GLOBAL,
         "session_ref": fn.COALESCE(tables.Episode.session, 0),
     },
-    readers={"is_global": bool},
+    readers={"is_global": bool, "status": Status.from_stored, "importance": Importance.from_stored},
     is_whole=False,
 )
 _NOTES = RecordReader(

@@ -11,7 +11,7 @@ from typing import Any
 
 from peewee import EXCLUDED, Query, fn
 
-from engram.errors import BrokenDatabase, Moved
+from engram.errors import BrokenDatabase, Conflict
 from engram.models import tables
 from engram.models.entries import claimed_entries
 from engram.models.records import RecordReader
@@ -92,7 +92,7 @@ def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> No
     """Compare and set: move the cursor of a transcript from ``before`` to ``after``.
 
     Raises:
-        Moved: another reader moved it meanwhile; roll back and read again.
+        Conflict: another reader moved it meanwhile; roll back and read again.
     """
     transcript = tables.Transcript
     query = transcript.update(
@@ -112,7 +112,7 @@ def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> No
         & (transcript.reader_state == before.reader_state)
     )
     if tx.run(query.where((transcript.id == transcript_id) & is_unmoved)) != 1:
-        raise Moved()
+        raise Conflict()
 
 
 def add_bad_lines(tx: Tx, transcript_id: int, generation: int, lines: Iterable[BadLine]) -> None:

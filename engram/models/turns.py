@@ -12,7 +12,7 @@ from typing import Any
 
 from peewee import ModelSelect, Query, fn
 
-from engram.errors import Moved
+from engram.errors import Conflict
 from engram.models import tables
 from engram.models.entries import claim_entries, entries_of_turn, free_entries, turn_of_entry
 from engram.models.packed_actions import pack_actions, unpack_actions
@@ -57,7 +57,7 @@ def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> i
     A turn grows only at its end: what was said before stays as it is. Every growth raises its revision.
 
     Raises:
-        Moved: one of its entries went to another turn meanwhile; roll back and read again.
+        Conflict: one of its entries went to another turn meanwhile; roll back and read again.
     """
     return write_turns(tx, [turn], session, transcript_id)[0]
 
@@ -189,20 +189,20 @@ def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
     """Compare and set: this revision of the turn has been extracted.
 
     Raises:
-        Moved: the turn has grown, was extracted or was forgotten meanwhile; roll back and read again.
+        Conflict: the turn has grown, was extracted or was forgotten meanwhile; roll back and read again.
     """
     if tx.run(_mark_extracted(turn_id, revision)) != 1:
-        raise Moved()
+        raise Conflict()
 
 
 def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
     """Compare: the turn is still at this revision.
 
     Raises:
-        Moved: the turn has grown or was forgotten meanwhile; roll back and read again.
+        Conflict: the turn has grown or was forgotten meanwhile; roll back and read again.
     """
     if not store.has_any(_at_revision(turn_id, revision)):
-        raise Moved()
+        raise Conflict()
 
 
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:

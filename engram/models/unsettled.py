@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from peewee import fn
 
+from engram.enums import Source
 from engram.models import tables
 from engram.models.episode_changes import delete_episode
 from engram.models.erasing import begin_anew
@@ -32,7 +33,7 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
     with store.transaction() as tx:
         for row in turns:
             for episode in episodes_resting_on(store, [row.id]):
-                if episode.source == "auto":
+                if episode.source == Source.AUTO:
                     delete_episode(tx, episode)
             begin_anew(tx, row.id)
             withdraw_turn(tx, row.key)

@@ -11,6 +11,7 @@ from peewee import JOIN, ModelSelect, Query, Select, fn
 
 from engram.embedding.stored import pack_vector, unpack_vectors
 from engram.models import tables
+from engram.models.conditions import IS_GLOBAL
 from engram.models.statement import Statement, in_json_list, prepared
 from engram.models.transaction import Reader, Tx
 
@@ -97,7 +98,7 @@ def vectors_since(
     """
     project = {
         "p": "(SELECT project_id FROM passage WHERE id = v.owner_id)",
-        "e": "(SELECT CASE scope WHEN 'global' THEN NULL ELSE project_id END FROM episode WHERE id = v.owner_id)",
+        "e": f"(SELECT CASE WHEN {IS_GLOBAL} THEN NULL ELSE e.project_id END FROM episode e WHERE e.id = v.owner_id)",
         "n": "(SELECT project_id FROM note_chunk_project WHERE id = v.owner_id)",
     }[owner]
     sql = (

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
+from engram.enums import Importance, Status
 from engram.models.episodes import Episode
 from engram.models.turns import EvidencePlace
 
@@ -33,8 +34,8 @@ class Hit:
     created_at_ms: int = 0
     evidence: tuple[EvidencePlace, ...] = ()
     #: The status of a memory; active for passages and notes.
-    status: str = "active"
-    importance: str = "normal"
+    status: Status = Status.ACTIVE
+    importance: Importance = Importance.NORMAL
     #: The stored memory; None for a passage or a note.
     episode: Episode | None = None
     #: Claude Code's session; "" for none.
@@ -84,8 +85,8 @@ class PublicHit:
     evidence: tuple[EvidencePlace, ...]
     #: Claude Code's session; "" for none.
     session_id: str
-    status: str
-    importance: str
+    status: Status
+    importance: Importance
     #: Who said it: user or assistant; "" for a note or a memory.
     role: str
     #: Cosine to the query; None if there was no model.
@@ -172,8 +173,8 @@ class PublicHit:
             created_at_ms=parse_time_ms(values["created_at"]) or 0,
             evidence=tuple(_place_from_json(place) for place in values["evidence"]),
             session_id=values["session"],
-            status=values["status"],
-            importance=values["importance"],
+            status=Status.from_stored(values["status"]),
+            importance=Importance.from_stored(values["importance"]),
             role=values["role"],
             cosine=values["cosine"],
             is_doubtful=values["doubtful"],
@@ -190,9 +191,9 @@ class PublicHit:
         if memory is None:
             return ""
         caveats = []
-        if self.status == "superseded":
+        if self.status == Status.SUPERSEDED:
             caveats.append(f"superseded by {memory.superseded_by}" if memory.superseded_by else "superseded")
-        elif self.status in ("archived", "suspect"):
+        elif self.status == Status.ARCHIVED:
             caveats.append(self.status)
         if memory.stale_reason:
             caveats.append(f"may no longer hold: {memory.stale_reason}")

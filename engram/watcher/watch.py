@@ -22,7 +22,7 @@ from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store, open_store
 from engram.models.transcripts import all_cursors, note_gone
 from engram.paths import Home
-from engram.process_lock import ProcessLock
+from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consolidate import consolidate
@@ -35,8 +35,6 @@ from engram.watcher.events import Events
 
 logger = logging.getLogger(__name__)
 
-#: What a watcher returns that wants to be started again (EX_TEMPFAIL).
-EXIT_AGAIN = 75
 #: Longest wait between two looks at the folder, in seconds.
 LOOK_SECONDS = 5.0
 #: Bytes of a transcript that are read at one time: keeps this process small.
@@ -191,7 +189,7 @@ class Watcher:
                 logger.error("action=watch failed=%s", error)
                 if self.store.file_identity() == self._opened:
                     note_damage(self.store)
-                return EXIT_AGAIN
+                return EXIT_RESTART
             except Exception as error:
                 logger.warning("action=watch failed=%s", error, exc_info=error)
                 self._note_failure("watch", str(error))
@@ -283,7 +281,7 @@ def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -
         store = open_store(home.memory_db, driver=settings.sqlite_driver)
     except BrokenDatabase as error:
         logger.error("action=open failed=%s", error)
-        return EXIT_AGAIN
+        return EXIT_RESTART
     if log_damage:
         note_failure(store, "memory", log_damage)
     huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from engram.enums import Status, Voice
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.turns import EvidencePlace
@@ -43,7 +44,7 @@ def recall_lines(hits: Sequence[PublicHit], note: str = "", project: str = "") -
     lines = _heading(hits)
     for number, hit in enumerate(hits, 1):
         remarks = [day(hit.created_at_ms), hit.importance]
-        if hit.status != "active":
+        if hit.status != Status.ACTIVE:
             remarks.append(hit.status)
         if hit.memory is not None and hit.memory.stale_reason:
             is_own = hit.project in ("", project)
@@ -93,8 +94,7 @@ def expand_text(
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · project: {episode.project or 'none'} · scope: {episode.scope} · status: {episode.status}",
-        f"Said by: {_VOICES.get(episode.voice, episode.voice)} · kept by: {episode.extractor}"
-        f" · expanded {episode.access_count} times",
+        f"Said by: {_VOICES[episode.voice]} · kept by: {episode.extractor} · expanded {episode.access_count} times",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
     if episode.superseded_by:
@@ -122,7 +122,7 @@ def foreign_text(episode: Episode, related: Sequence[Episode]) -> str:
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · scope: {episode.scope} · status: {episode.status}",
-        f"Said by: {_VOICES.get(episode.voice, episode.voice)}",
+        f"Said by: {_VOICES[episode.voice]}",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
     if episode.superseded_by:
@@ -134,15 +134,15 @@ def foreign_text(episode: Episode, related: Sequence[Episode]) -> str:
 
 
 def _related_lines(related: Sequence[Episode]) -> list[str]:
-    shown = [f"- {one_line(one.summary, 120)} — ID: {one.episode_id}" for one in related]
+    shown = [f"- {one_line(episode.summary, 120)} — ID: {episode.episode_id}" for episode in related]
     return ["Related:", *shown] if shown else []
 
 
 _VOICES = {
-    "user": "the user",
-    "assistant": "the assistant",
-    "agent": "an agent (saved by tool)",
-    "chosen": "the user's choice, in the assistant's words",
+    Voice.USER: "the user",
+    Voice.ASSISTANT: "the assistant",
+    Voice.AGENT: "an agent (saved by tool)",
+    Voice.CHOSEN: "the user's choice, in the assistant's words",
 }
 
 
@@ -154,12 +154,12 @@ def _evidence_lines(places: Iterable[EvidencePlace]) -> list[str]:
     return ["Evidence:", *shown] if shown else []
 
 
-def timeline_lines(found: Sequence[Episode], project_id: int) -> str:
+def timeline_lines(memories: Sequence[Episode], project_id: int) -> str:
     """The answer of ``memory_timeline`` for a project: a line a memory, the oldest first."""
-    if not found:
+    if not memories:
         return "No memories there yet."
     lines = [HEADER]
-    for episode in found:
+    for episode in memories:
         project = f", {one_line(episode.project, 60)}" if episode.project_id == project_id else ""
         summary = one_line(episode.summary, SUMMARY_CHARACTERS)
         lines.append(f"({day(episode.created_at_ms)}{project}, {episode.kind}) {summary} — ID: {episode.episode_id}")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
+from engram.enums import Importance, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.models import contexts, episode_changes, episode_history, episodes, injections, notes
@@ -72,7 +73,7 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
         if not view.is_own(episode):
             nameless = dataclasses.replace(episode, project="another one")
             return answers.expand_text(nameless, [], related, history) + answers.tail(view.note)
-        uuids = [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid]
+        uuids = [entry.uuid for entry in episodes.evidence_of(store, episode.id) if entry.uuid]
         return answers.expand_text(episode, places_of(store, uuids), related, history) + answers.tail(view.note)
 
 
@@ -83,9 +84,14 @@ def get(access: Access, source: str, start: int | None, lines: int | None, proje
     with access.store() as store:
         view = access.view(store, project)
         text = read_lines(
-            store, access.settings, lambda one: access.redact(store, one), source, start, lines,
+            store,
+            access.settings,
+            lambda text: access.redact(store, text),
+            source,
+            start,
+            lines,
             project_id=view.project_id,
-        )  # fmt: skip
+        )
         return (fence_safe(text, keep_lines=True) or "(no lines there)") + answers.tail(view.note)
 
 
@@ -103,19 +109,25 @@ def save(
     from engram.memories.save import save_memory
 
     with access.store() as store:
-        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != "global")
+        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != Scope.GLOBAL)
         if scope == "note":
             return _save_note(access, store, content, place.project)
-        if scope == "project" and place.project is None:
-            scope = "global"
+        is_global = Scope.parse(scope) is Scope.GLOBAL or place.project is None
         if supersedes is not None:
             access.view(store).require(store, supersedes)
         made = save_memory(
-            store, content, lambda one: access.redact(store, one), scope=scope, importance=importance,
-            project_id=place.project.id if place.project else None, session_id=access.session_id,
-            supersedes=supersedes, is_pinned=is_pinned, kind=kind or "fact",
-        )  # fmt: skip
-        is_own = made.scope == "project" and place.project is not None
+            store,
+            content,
+            lambda text: access.redact(store, text),
+            scope=Scope.GLOBAL if is_global else Scope.PROJECT,
+            importance=Importance.parse(importance),
+            project_id=place.project.id if place.project else None,
+            session_id=access.session_id,
+            supersedes=supersedes,
+            is_pinned=is_pinned,
+            kind=Kind.FACT if kind is None else Kind.parse(kind),
+        )
+        is_own = made.scope == Scope.PROJECT and place.project is not None
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
         is_open = bool(open_contradictions(store, made.episode_id))
     access.ask({"op": "wake"})
@@ -153,7 +165,7 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
                 "with project= where the user wants its turns gone"
             )
         report = forget_episode(store, access.settings.places, episode_id, also_source=is_source_forgotten)
-        said = report.describe(lambda one: episodes.may_see(one, view.project_id))
+        said = report.describe(lambda memory: episodes.may_see(memory, view.project_id))
     access.ask({"op": "wake"})
     return f"Forgotten for good: {fence_safe(said, keep_lines=True)}" + answers.tail(view.note)
 
@@ -166,7 +178,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
         view = access.view(store, project)
         view.require(store, episode_id)
         done = correct_memory(
-            store, episode_id, text, why, lambda one: access.redact(store, one), session_id=access.session_id
+            store, episode_id, text, why, lambda text: access.redact(store, text), session_id=access.session_id
         )
     access.ask({"op": "wake"})
     if done.contradiction:
@@ -248,23 +260,23 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
     with access.store() as store:
         view = access.view(store, project)
         if around is None:
-            found = episodes.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
+            memories = episodes.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
         else:
             at_ms = _moment(store, view, around)
-            found = episodes.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
-        return answers.timeline_lines(found, view.project_id) + answers.tail(view.note)
+            memories = episodes.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
+        return answers.timeline_lines(memories, view.project_id) + answers.tail(view.note)
 
 
 def _moment(store: Store, view: View, around: str) -> int:
     """When a memory was made, or the time that a date names. Raises NotFound or BadRequest."""
     if episodes.is_episode_id(around):
         return view.require(store, around).created_at_ms
-    found = parse_time_ms(around)
-    if found is None:
+    at_ms = parse_time_ms(around)
+    if at_ms is None:
         raise BadRequest(
             f"around {around[:40]!r} is neither a memory's id nor a date such as {iso_time(store.now_ms())[:10]}"
         )
-    return found
+    return at_ms
 
 
 def context(access: Access, project: str | None) -> str:
@@ -284,8 +296,8 @@ def context(access: Access, project: str | None) -> str:
         project_id = view.project.id if view.project else None
         text = build_briefing(store, access.settings, project_id=project_id, without=own, with_report=False)
         if access.session_id and text and not project:
-            told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
+            injected = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.transaction() as tx:
                 injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
-                injections.add_injections(tx, told)
+                injections.add_injections(tx, injected)
         return (text or "Nothing is kept for this project yet.") + answers.tail(view.note)

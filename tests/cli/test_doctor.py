@@ -72,7 +72,7 @@ def test_hooks_that_are_gone_switched_off_or_incomplete_are_named(run: Run, clau
 
     moved = json.dumps({"hooks": block["hooks"]}).replace("/engram_hooks/", "/elsewhere/engram_hooks/")
     (claude / "settings.json").write_text(moved)
-    assert "gone" in checks(run)["hooks"]["detail"]
+    assert "do not exist" in checks(run)["hooks"]["detail"]
 
 
 def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
@@ -160,10 +160,10 @@ def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, fille
 
     assert "tasks retry --dead" in found["given up"]["advice"]
     assert found["stage extract"]["detail"] == "no answer"
-    assert "at byte 10" in found["not readable"]["detail"]
+    assert "at byte 10" in found["unreadable"]["detail"]
     assert "engram pause --off" in found["paused"]["advice"]
     assert found["suspect"]["state"] == "warn"
-    assert "→ after the cause is gone" in run("doctor", code=1).stdout
+    assert "→ remove the cause" in run("doctor", code=1).stdout
 
 
 def test_what_is_switched_off_is_named(run: Run, claude: Path) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
+from changed_minds import BOTH_STAY, CHANGED
 
 from engram.clock import FixedClock
 from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
+from engram.enums import Scope, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -19,14 +20,11 @@ from engram.search.vectors.backfill import embed_missing
 from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 
-DATA = runpy.run_path(str(Path(__file__).with_name("changed_minds.py")))
-CHANGED: list[tuple[str, str, str]] = DATA["CHANGED"]
-BOTH_STAY: list[tuple[str, str]] = DATA["BOTH_STAY"]
 DAY_MS = 86_400_000
 
 
 def decision(summary: str, at_ms: int = 0, **changes: object) -> Episode:
-    made = Episode(episodes.new_episode_id(), "decision", summary, summary, scope="global", created_at_ms=at_ms)
+    made = Episode(episodes.new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL, created_at_ms=at_ms)
     return Episode(**{**{f: getattr(made, f) for f in made.__slots__}, **changes})  # type: ignore[arg-type]
 
 
@@ -85,5 +83,5 @@ def test_a_pinned_memory_is_never_replaced_by_itself() -> None:
 def test_what_was_saved_is_not_replaced_by_itself_whoever_speaks_later(voice: str) -> None:
     old, new, _ = CHANGED[0]
 
-    assert not replaces(decision(new, voice=voice), decision(old, source="manual"), 0.9)
-    assert why_outdated(decision(new, voice=voice), decision(old, source="manual"), 0.9)
+    assert not replaces(decision(new, voice=voice), decision(old, source=Source.MANUAL), 0.9)
+    assert why_outdated(decision(new, voice=voice), decision(old, source=Source.MANUAL), 0.9)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engram.clock import SYSTEM_CLOCK, Clock
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.answer import Answer, ProposedMemory
-from engram.extraction.candidate import Scope, Voice
+from engram.enums import Scope, Voice
+from engram.extraction.answer import ModelOutput, ProposedMemory
 from engram.extraction.grounding import candidates_of
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
@@ -21,7 +21,7 @@ from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_all, ingest_file
 from engram.models.episodes import Episode, all_episodes, evidence_of
 from engram.models.sessions import find_session
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.turns import turns_of_session
 from engram.redaction import redact
 from engram.search.service import Query, Searcher
@@ -41,14 +41,14 @@ QUESTIONS = [
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", project_roots=(str(tmp_path / "all"),))
+def clock() -> Clock:
+    """The clock of the machine."""
+    return SYSTEM_CLOCK
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.home / "memory.db") as opened:
-        yield opened
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", project_roots=(str(tmp_path / "all"),))
 
 
 def write(settings: Settings, *, cwd: str = "/work/demo") -> Path:
@@ -156,13 +156,13 @@ def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
             kind="decision", summary="The ledger shall live in a SQLite file", entities=[],
             importance="high", scope="global", evidence=list(evidence),
         )  # fmt: skip
-        answer = Answer(memories=[memory], rolling_summary="")
+        answer = ModelOutput(memories=[memory], rolling_summary="")
         (candidate,) = candidates_of(answer, ids, ExtractionContext(project="demo"))
         return candidate.voice, candidate.scope
 
     chosen, proposed = by_role[Role.CHOSEN][0], by_role[Role.PROPOSED][0]
     assert propose(chosen) == propose(proposed, chosen) == (Voice.CHOSEN, Scope.PROJECT)
-    assert propose(proposed)[0] is Voice.ASSISTANT_SAID
+    assert propose(proposed)[0] is Voice.ASSISTANT
 
 
 @pytest.mark.corpus

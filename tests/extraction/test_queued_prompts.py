@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memories import memories_fingerprint
+from memories_fingerprint import memories_fingerprint
 from transcript_lines import line
 
 from engram.extraction.local import LocalExtractor

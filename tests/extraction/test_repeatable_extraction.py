@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from memories import MemoriesFingerprint, memories_fingerprint
+from memories_fingerprint import MemoriesFingerprint, memories_fingerprint
 from transcript_lines import line
 
 from engram.clock import FixedClock

@@ -28,7 +28,8 @@ from typing import Any
 from engram import failpoint
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.candidate import Candidate, Kind, Status
+from engram.enums import Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.ingest.service import ingest_all
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
@@ -46,8 +47,8 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.watcher import watch as watch_module
 from engram.watcher.watch import Watcher, run_watcher
-from engram.worker import main as worker_module
-from engram.worker.main import bind_queue, run_worker
+from engram.worker import lifecycle as worker_module
+from engram.worker.main import run_worker
 
 #: Longest life of a process that is to reach a point, in seconds.
 LIFE_SECONDS = 2.5
@@ -364,7 +365,7 @@ class Chaos:
     def settle(self) -> Store:
         """No more kills: read the rest and do what is due."""
         store = open_store(self.settings.places.memory_db, driver=self.settings.sqlite_driver)
-        bind_queue(self.settings)
+        huey.bind(self.settings.places, self.settings.sqlite_driver)
         watcher = Watcher(self.settings, store)
         watcher.sweep()
         watcher.step()
@@ -376,13 +377,13 @@ class Chaos:
 
 def compare_memories(settings: Settings, store: Store) -> dict[str, list[str]]:
     """The automatic memories of a store, against a run over the same transcripts that nobody disturbs."""
-    from memories import memories_fingerprint
+    from memories_fingerprint import memories_fingerprint
 
     settings = dataclasses.replace(settings, home=settings.home.with_name("clean"))
     settings.places.prepare()
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as clean:
         ingest_all(clean, settings.claude_folder, settings=settings, redact=redact)
-        bind_queue(settings)
+        huey.bind(settings.places, settings.sqlite_driver)
         drain(make_runtime(settings, clean), with_waiting=True)
         huey.storage.close()
         wanted = memories_fingerprint(clean)

@@ -213,7 +213,7 @@ class Trials:
     def look(self, name: str, settings: Settings, command: tuple[str, ...], when: str) -> None:
         """One command, which may fail, but in one line."""
         code, output = self.run_command(settings, command)
-        if code not in (0, 1) or "a fault in Engram" in output or "Traceback" in output:
+        if code not in (0, 1) or "a bug in Engram" in output or "Traceback" in output:
             log = settings.places.logs / "cli.log"
             tail = log.read_text(errors="replace")[-1500:] if log.exists() else ""
             self.problems.append(f"{name}: engram {command[0]} {when}: exit {code}: {output[-300:]} {tail}")

@@ -27,7 +27,7 @@ from engram.memories.save import edit_memory, save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
 from engram.models.replacement import free_name
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.notes.daily import log_session
 from engram.notes.index import index_notes
 from engram.notes.saved import save_note
@@ -65,12 +65,6 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting
             logging.getLogger().removeHandler(handler)
             handler.close()
     huey.storage.close()
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
 from engram.models import episodes
 from engram.models.leases import release_lease, take_lease
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.work import due_work, make_due
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
@@ -37,12 +36,6 @@ JUMPS = {
 @pytest.fixture
 def clock() -> FixedClock:
     return FixedClock()
-
-
-@pytest.fixture
-def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
-    with open_store(settings.places.memory_db, clock=clock) as opened:
-        yield opened
 
 
 def say(path: Path, text: str) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from transcript_lines import say
 
+from engram.enums import Kind, Status
 from engram.extraction import service as extraction
-from engram.extraction.candidate import Candidate, Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.service import extract_session
 from engram.ingest import service as ingest
 from engram.ingest import write as ingest_write
 from engram.ingest.service import ingest_file
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import Cursor
 from engram.redaction import redact
@@ -24,18 +25,6 @@ from engram.settings import Settings
 from engram.transcripts.record import Turn
 
 SESSION = "11111111-2222-3333-4444-555555555555"
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    settings.home.mkdir()
-    with open_store(settings.places.memory_db) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,11 @@ from transcript_lines import say
 
 from engram.ingest import service as ingest
 from engram.ingest.service import ingest_file
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.tasks.queue import huey
 from engram.watcher.watch import Watcher
-from engram.worker.main import bind_queue
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 TURNS = 40
@@ -22,12 +21,6 @@ TURNS = 40
 
 class Killed(BaseException):
     """Stands for SIGKILL."""
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -54,7 +47,7 @@ def test_the_next_sweep_reads_the_rest(
         ingest_file(store, transcript, settings=settings, redact=redact, chunk_bytes=2000)
     monkeypatch.undo()
     assert 0 < int(store.value("SELECT count(*) FROM turn")) < TURNS
-    bind_queue(settings)
+    huey.bind(settings.places, settings.sqlite_driver)
     watcher = Watcher(settings, store)
 
     hinted = watcher.sweep()

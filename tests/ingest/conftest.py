@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from engram.clock import FixedClock
 from engram.ingest.service import IngestResult, ingest_file
 from engram.models.packed_entries import unpack_entries
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.turns import StoredTurn, load_turn_row
 from engram.redaction import redact
 from engram.settings import Settings
@@ -65,20 +65,6 @@ class Transcript:
 def clock() -> FixedClock:
     """A clock that stands at the time of the transcripts."""
     return FixedClock(1_767_225_700_000)
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    """Defaults with a home and a Claude folder of their own."""
-    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
-
-
-@pytest.fixture
-def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
-    """An open, empty memory.db."""
-    opened = open_store(settings.home / "memory.db", clock=clock)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engram.errors import Moved, StoreError
+from engram.errors import Conflict, StoreError
 from engram.ingest import service, write
 from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
@@ -105,12 +105,12 @@ def test_a_reader_that_is_always_overtaken_gives_up(
     transcript: Any, ingest: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def moved(*_: Any) -> None:
-        raise Moved()
+        raise Conflict()
 
     transcript.user("go")
     monkeypatch.setattr(service, "write_reading", moved)
 
-    with pytest.raises(Moved):
+    with pytest.raises(Conflict):
         ingest(transcript)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from planting import plant
 
-from engram.errors import ForeignDatabase, Moved, NewerSchema
+from engram.errors import Conflict, ForeignDatabase, NewerSchema
 from engram.models import (
     episode_changes,
     episode_history,
@@ -92,14 +92,14 @@ def test_extraction_of_a_revision_that_has_grown_meanwhile_is_refused(store: Sto
     row = write(store, asked())
     write(store, answered(asked()))
 
-    with pytest.raises(Moved), store.transaction() as tx:
+    with pytest.raises(Conflict), store.transaction() as tx:
         turns.mark_extracted(tx, row, 1)
 
 
 def test_an_entry_belongs_to_one_turn_only(store: Store) -> None:
     write(store, asked())
 
-    with pytest.raises(Moved):
+    with pytest.raises(Conflict):
         write(store, dataclasses.replace(asked(), key="other"))
 
 
@@ -133,7 +133,7 @@ def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
     with store.transaction() as tx:
         transcripts.move_cursor(tx, before, after, before.transcript_id)
 
-    with pytest.raises(Moved), store.transaction() as tx:
+    with pytest.raises(Conflict), store.transaction() as tx:
         transcripts.move_cursor(tx, before, after, before.transcript_id)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
+from engram.clock import SYSTEM_CLOCK, Clock
 from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
 from engram.paths import Home, default_home
@@ -16,6 +17,12 @@ from engram.settings import Settings
 
 #: Says ``(role, text, time)`` in the session "s1" and reads it.
 Speak = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of the machine."""
+    return SYSTEM_CLOCK
 
 
 @pytest.fixture

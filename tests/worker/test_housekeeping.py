@@ -23,7 +23,6 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.worker import housekeeping
 from engram.worker.housekeeping import Housekeeper
-from engram.worker.main import bind_queue
 from engram.worker.server import RecallServer
 
 
@@ -33,7 +32,7 @@ class Office:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.reasons: list[str] = []
-        self.queue = bind_queue(runtime.settings)
+        self.queue = huey.bind(runtime.settings.places, runtime.settings.sqlite_driver)
         self.queue.storage.listen()
         self.server = RecallServer(runtime).start()
         self.housekeeper = Housekeeper(runtime, self.queue, self.server, self.reasons.append)
