@@ -15,6 +15,7 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
+from engram.enums import Status
 from engram.ingest.service import ingest_file
 from engram.models import (
     episode_changes,
@@ -150,7 +151,7 @@ def test_the_line_names_the_most_used_memory_to_its_own_project(store: Store, se
 
 
 @pytest.mark.parametrize(
-    "change", [{"is_lowered": True}, {"suspect": "an order"}, {"status": "superseded"}, {"status": "archived"}]
+    "change", [{"is_lowered": True}, {"suspect": "an order"}, {"status": Status.SUPERSEDED}, {"status": Status.ARCHIVED}]
 )
 def test_the_line_never_names_what_is_not_shown_by_itself(
     store: Store, settings: Settings, change: dict[str, object]
@@ -195,7 +196,7 @@ def test_of_sessions_that_race_one_is_told(store: Store, settings: Settings) -> 
     code = (
         "import sys; from pathlib import Path; from engram.clock import FixedClock; from engram.settings import Settings\n"
         "from engram.models.store import open_store; from engram.recollection.briefing import build_briefing\n"
-        "from engram.models.sessions import find_project\n"
+        "from engram.models.projects import find_project\n"
         "with open_store(Path(sys.argv[1]) / 'memory.db', clock=FixedClock(at_ms=int(sys.argv[2]))) as store:\n"
         "    found = find_project(store, 'alpha').id; print('ready', flush=True); sys.stdin.read(1)\n"
         "    for _ in range(20):\n"
