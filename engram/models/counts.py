@@ -61,6 +61,13 @@ def count_transcripts(store: Reader) -> int:
     return _count(store, tables.Transcript)
 
 
+def count_agents(store: Reader) -> dict[str, int]:
+    """Return how many sessions there are of each agent, by its name."""
+    session = tables.Session
+    query = session.select(session.agent, fn.COUNT(session.id).alias("sessions")).group_by(session.agent)
+    return {row.agent: row.sessions for row in store.fetch(query.order_by(session.agent))}
+
+
 def _count(store: Reader, table: type[tables.Table], condition: ColumnBase | None = None) -> int:
     query = table.select(fn.COUNT(SQL("*")))
     return int(store.fetch_value(query if condition is None else query.where(condition)))
@@ -249,7 +256,7 @@ def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
 _FILES = RecordReader(
     FileTotals,
     tables.Transcript,
-    expressions={"offset": tables.Transcript.cursor, "lines": tables.Transcript.line_number},
+    expressions={"offset": tables.Transcript.bytes_read, "lines": tables.Transcript.lines_read},
     readers={"path": _path},
     is_whole=False,
 )

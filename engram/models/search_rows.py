@@ -101,7 +101,12 @@ def passage_places(store: Reader, ids: Sequence[int]) -> dict[int, PassagePlace]
 
 def _place(row: Any) -> PassagePlace:
     place = EvidencePlace(
-        session_id=row.session_id, uuid=unpack_uuid(row.uuid), path=os.fsdecode(bytes(row.path)), line=row.line
+        session_id=row.session_id,
+        uuid=unpack_uuid(row.uuid),
+        path=os.fsdecode(bytes(row.path)),
+        line=row.line,
+        part=row.part,
+        position=row.offset,
     )
     return PassagePlace(place=place, project=row.project, turn_stable_id=row.stable_id)
 
@@ -205,7 +210,9 @@ def _places(ids: str) -> Query:
             session.session_id,
             block.uuid,
             tables.Transcript.path,
+            tables.Transcript.part,
             block.line,
+            block.offset,
             fn.COALESCE(tables.Project.name, "").alias("project"),
             turn.stable_id,
         )

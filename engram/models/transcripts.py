@@ -1,201 +1,215 @@
-"""How far each transcript was read, and the lines that could not be."""
+"""How far each source was read, and the parts that could not be."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from peewee import EXCLUDED, Query, fn
+import peewee
 
-from engram.errors import BrokenDatabase, Conflict
+from engram.errors import Conflict
 from engram.models import tables
 from engram.models.entries import claimed_entries
-from engram.models.records import RecordReader
 from engram.models.statement import prepared
 from engram.models.store import Store
 from engram.models.tombstones import forgotten_entries
 from engram.models.transaction import Reader, Tx, Value
+from engram.transcripts.source import Cursor, Place, Source, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """How far a transcript was read."""
+class Progress:
+    """How far a source was read."""
 
-    path: Path
-    #: Bytes read; always the end of a line.
-    offset: int = 0
-    #: Lines read.
-    line_number: int = 0
-    #: Raised when the file was cut or rewritten.
+    place: Place
+    cursor: Cursor = field(default_factory=Cursor)
+    #: Raised when the source was cut or rewritten, and when words of it were forgotten.
     generation: int = 0
-    #: What the file began with, to tell a rewritten file.
-    fingerprint: bytes = b""
-    #: The reader's own state (JSON), to go on where it stopped.
-    reader_state: str = "{}"
-    #: Row id; 0 where the transcript was never read.
-    transcript_id: int = 0
-    #: Row id of the session; 0 where none is known yet.
-    session_ref: int = 0
+    #: The source's stamp when it was read to its end; "" if it was not.
+    stamp: str = ""
+    #: Bytes of the source at the last read, and how many of them were read; lines read.
     size: int = 0
+    bytes_read: int = 0
+    lines_read: int = 0
+    #: Row id; 0 if the source was never read.
+    transcript_id: int = 0
+    #: Row id of the session; None if none is known yet.
+    session_ref: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class BadLine:
-    """A line that could not be read, by its place."""
+class Seen:
+    """What the sweep compares a source with."""
 
-    offset: int
-    length: int
-    reason: str
-
-
-def state_of(cursor: Cursor) -> dict[str, Any]:
-    """What the reader kept to go on with a turn. Raises BrokenDatabase where that is damaged."""
-    try:
-        state = json.loads(cursor.reader_state)
-    except ValueError as error:
-        raise BrokenDatabase(f"what the reader kept of {cursor.path.name} is damaged: {error}") from error
-    if not isinstance(state, dict):
-        raise BrokenDatabase(f"what the reader kept of {cursor.path.name} is damaged: it is no object")
-    return state
+    stamp: str
+    size: int
+    bytes_read: int
 
 
-_CURSORS = RecordReader(
-    Cursor,
-    tables.Transcript,
-    expressions={
-        "offset": tables.Transcript.cursor,
-        "transcript_id": tables.Transcript.id,
-        "session_ref": fn.COALESCE(tables.Transcript.session, 0),
-    },
-    readers={"path": lambda stored: Path(os.fsdecode(bytes(stored))), "fingerprint": bytes},
-    left_out={"id", "cursor", "is_gone", "read_at_ms", "last_error"},
-)
+@prepared
+def _select_progress(path: bytes, part: str) -> peewee.Query:
+    table = tables.Transcript
+    return table.select().where(table.path == path, table.part == part)
 
 
-def load_cursor(store: Reader, path: Path) -> Cursor:
-    """How far ``path`` was read; a cursor at 0 where it never was."""
-    return store.fetch_record(_CURSORS, _cursor_of(os.fsencode(path))) or Cursor(path)
+def load_progress(store: Reader, place: Place) -> Progress:
+    """Return how far a source was read; a progress of nothing if it never was."""
+    row = store.fetch_first(_select_progress(os.fsencode(place.path), place.part))
+    if row is None:
+        return Progress(place)
+    return Progress(
+        place=place,
+        cursor=Cursor(row.cursor, row.cursor_words),
+        generation=row.generation,
+        stamp=row.stamp,
+        size=row.size,
+        bytes_read=row.bytes_read,
+        lines_read=row.lines_read,
+        transcript_id=row.id,
+        session_ref=row.session_ref,
+    )
 
 
-def ensure_transcript(tx: Tx, path: Path, session_ref: int | None) -> int:
-    """Row id of a transcript, made where it is new."""
-    stored = os.fsencode(path)
-    tx.run(_ensure(stored, session_ref))
-    return int(tx.fetch_value(_id_of(stored)))
+def ensure_transcript(tx: Tx, path: Path, session_ref: int | None, part: str = "") -> int:
+    """Return the row id of a source, made if it is new."""
+    tx.run(_ensure(os.fsencode(path), part, session_ref))
+    return int(tx.fetch_value(_select_id(os.fsencode(path), part)))
 
 
-def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> None:
-    """Compare and set: move the cursor of a transcript from ``before`` to ``after``.
+@prepared
+def _ensure(path: bytes, part: str, session_ref: int | None) -> peewee.Query:
+    table = tables.Transcript
+    known_session = peewee.fn.COALESCE(table.session, peewee.EXCLUDED.session_ref)
+    return table.insert(path=path, part=part, session=session_ref).on_conflict(
+        conflict_target=(table.path, table.part), update={table.session: known_session}
+    )
+
+
+@prepared
+def _select_id(path: bytes, part: str) -> peewee.Query:
+    table = tables.Transcript
+    return table.select(table.id).where(table.path == path, table.part == part)
+
+
+def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -> None:
+    """Compare and set: move the cursor of a source from ``before`` to ``after``.
 
     Raises:
         Conflict: another reader moved it meanwhile; roll back and read again.
     """
-    transcript = tables.Transcript
-    query = transcript.update(
-        cursor=after.offset,
-        line_number=after.line_number,
+    table = tables.Transcript
+    query = table.update(
+        cursor=after.cursor.position,
+        cursor_words=after.cursor.words,
         generation=after.generation,
-        fingerprint=after.fingerprint,
-        reader_state=after.reader_state,
+        stamp=after.stamp,
         size=after.size,
+        bytes_read=after.bytes_read,
+        lines_read=after.lines_read,
         is_gone=False,
         read_at_ms=tx.now_ms(),
         last_error="",
     )
-    is_unmoved = (
-        (transcript.cursor == before.offset)
-        & (transcript.generation == before.generation)
-        & (transcript.reader_state == before.reader_state)
+    changed = tx.run(
+        query.where(
+            table.id == transcript_id,
+            table.cursor == before.cursor.position,
+            table.cursor_words == before.cursor.words,
+            table.generation == before.generation,
+        )
     )
-    if tx.run(query.where((transcript.id == transcript_id) & is_unmoved)) != 1:
+    if changed != 1:
         raise Conflict()
 
 
-def add_bad_lines(tx: Tx, transcript_id: int, generation: int, lines: Iterable[BadLine]) -> None:
-    """Remember lines that could not be read."""
+def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[Unreadable]) -> None:
+    """Record parts of a source that could not be read."""
     rows: list[dict[str, Value]] = [
         {
             "transcript_id": transcript_id,
             "generation": generation,
-            "offset": line.offset,
-            "length": line.length,
-            "reason": line.reason,
+            "offset": part.offset,
+            "length": part.length,
+            "reason": part.reason,
         }
-        for line in lines
+        for part in parts
     ]
     tx.insert_many(tables.BadLine, rows, or_ignore=True)
 
 
-def all_cursors(store: Reader) -> dict[Path, tuple[int, int]]:
-    """Path → (bytes read, size when read) of every transcript that was ever read."""
-    transcript = tables.Transcript
-    rows = store.fetch(transcript.select(transcript.path, transcript.cursor, transcript.size))
-    return {Path(os.fsdecode(bytes(row.path))): (row.cursor, row.size) for row in rows}
+def all_seen(store: Reader) -> dict[Place, Seen]:
+    """Return what was seen of every source that was ever read."""
+    table = tables.Transcript
+    rows = store.fetch(table.select(table.path, table.part, table.stamp, table.size, table.bytes_read))
+    return {
+        Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.size, row.bytes_read) for row in rows
+    }
+
+
+def is_changed(source: Source, seen: Seen | None) -> bool:
+    """True if a source is not as it was when it was read; an empty file that was never read is not worth a look."""
+    return source.size != 0 if seen is None else source.stamp != seen.stamp
 
 
 def note_gone(store: Store, path: Path, *, is_gone: bool) -> None:
-    """Note whether a transcript's file is still there; nothing else changes."""
+    """Note whether a file is still there; nothing else changes."""
+    table = tables.Transcript
     with store.transaction() as tx:
-        tx.run(tables.Transcript.update(is_gone=is_gone).where(tables.Transcript.path == os.fsencode(path)))
+        tx.run(table.update(is_gone=is_gone).where(table.path == os.fsencode(path)))
 
 
-def note_size(store: Store, cursor: Cursor, size: int) -> None:
-    """Note that a file of ``size`` bytes has no whole line behind the cursor, unless the cursor moved meanwhile."""
-    transcript = tables.Transcript
-    is_unmoved = (transcript.cursor == cursor.offset) & (transcript.generation == cursor.generation)
+def note_unchanged(store: Store, seen: Progress) -> None:
+    """Note the stamp and size of a source with nothing new behind the cursor, unless the cursor moved meanwhile."""
+    table = tables.Transcript
     with store.transaction() as tx:
-        tx.run(transcript.update(size=size).where((transcript.id == cursor.transcript_id) & is_unmoved))
+        tx.run(
+            table.update(stamp=seen.stamp, size=seen.size).where(
+                table.id == seen.transcript_id,
+                table.cursor == seen.cursor.position,
+                table.generation == seen.generation,
+            )
+        )
 
 
 def rename_transcript(store: Store, old: Path, new: Path) -> None:
-    """A transcript's file was moved: how far it was read goes with it, unless the new place is known already."""
-    transcript = tables.Transcript
+    """Give a file that was moved its new path, and with it how far it was read; nothing if that path is known."""
     with store.transaction() as tx:
-        if not tx.has_any(_id_of(os.fsencode(new))):
-            query = transcript.update(path=os.fsencode(new), is_gone=False)
-            tx.run(query.where(transcript.path == os.fsencode(old)))
+        # peewee has no UPDATE OR IGNORE.
+        tx.run(
+            "UPDATE OR IGNORE transcript SET path = ?, is_gone = 0 WHERE path = ?", (os.fsencode(new), os.fsencode(old))
+        )
 
 
-def note_error(store: Store, path: Path, error: str) -> None:
-    """Note why a transcript could not be read; the cursor stays."""
+def note_error(store: Store, place: Place, error: str) -> None:
+    """Note why a source could not be read; the cursor stays."""
+    table = tables.Transcript
     with store.transaction() as tx:
-        tx.run(tables.Transcript.update(last_error=error).where(tables.Transcript.path == os.fsencode(path)))
+        tx.run(table.update(last_error=error).where(table.path == os.fsencode(place.path), table.part == place.part))
 
 
-def transcript_of_session(store: Reader, session_id: str) -> list[Path]:
-    """The files of a session."""
-    return [Path(os.fsdecode(bytes(path))) for path in store.fetch_values(_paths_of(session_id))]
+def places_of_session(store: Reader, session_id: str) -> list[Place]:
+    """Return the sources of a session."""
+    table, session = tables.Transcript, tables.Session
+    query = table.select(table.path, table.part).join(session).where(session.session_id == session_id)
+    return [Place(Path(os.fsdecode(bytes(row.path))), row.part) for row in store.fetch(query.order_by(table.id))]
+
+
+def session_of_file(store: Reader, path: Path) -> str:
+    """Return the id of the session that was read from a file; "" if none was, or several were."""
+    table, session = tables.Transcript, tables.Session
+    query = session.select(session.session_id).join(table, on=table.session == session.id)
+    ids = set(store.fetch_values(query.where(table.path == os.fsencode(path))))
+    return str(ids.pop()) if len(ids) == 1 else ""
+
+
+def is_known_file(store: Reader, path: Path) -> bool:
+    """True if something of this file was read."""
+    table = tables.Transcript
+    return store.fetch_value(table.select(table.id).where(table.path == os.fsencode(path)).limit(1)) is not None
 
 
 def known_uuids(store: Reader, uuids: Sequence[str]) -> set[str]:
-    """Those of the uuids that belong to a turn already, or to one that was forgotten."""
+    """Return those of the entries that belong to a turn, or to one that was forgotten."""
     return claimed_entries(store, uuids) | forgotten_entries(store, uuids)
-
-
-@prepared
-def _cursor_of(path: bytes) -> Query:
-    return _CURSORS.select().where(tables.Transcript.path == path)
-
-
-@prepared
-def _id_of(path: bytes) -> Query:
-    return tables.Transcript.select(tables.Transcript.id).where(tables.Transcript.path == path)
-
-
-@prepared
-def _ensure(path: bytes, session_ref: int | None) -> Query:
-    transcript = tables.Transcript
-    known_session = fn.COALESCE(transcript.session, EXCLUDED.session_ref)
-    return transcript.insert(path=path, session=session_ref).on_conflict(
-        conflict_target=(transcript.path,), update={transcript.session: known_session}
-    )
-
-
-@prepared
-def _paths_of(session_id: str) -> Query:
-    query = tables.Transcript.select(tables.Transcript.path).join(tables.Session)
-    return query.where(tables.Session.session_id == session_id)

@@ -47,8 +47,19 @@ class EvidencePlace:
     session_id: str
     uuid: str
     path: str
-    #: Line number from 1; 0 where it is not known.
+    #: Line number from 1; 0 if the source has no lines, or if it is not known.
     line: int
+    #: The session's key within a file that holds several; "" if the file is one session.
+    part: str = ""
+    #: Position in the source, in the unit that its agent counts by; bytes in a file of lines.
+    position: int = 0
+
+    @property
+    def text(self) -> str:
+        """The place for people: path and line, or path, part and position if there are no lines."""
+        if self.line:
+            return f"{self.path}:{self.line}"
+        return f"{self.path} {self.part} at {self.position}" if self.part else f"{self.path} at {self.position}"
 
 
 def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> int:
@@ -162,6 +173,17 @@ def withdraw_turn(tx: Tx, key: str) -> None:
         _delete_rows(tx, int(turn_id))
 
 
+def clear_turn(tx: Tx, key: str) -> None:
+    """Empty a stored turn that is about to be written again with other words; its row and revision stay."""
+    turn_id = tx.fetch_value(_id_of(key))
+    if turn_id is None:
+        return
+    drop_passages(tx, int(turn_id))
+    free_entries(tx, int(turn_id))
+    tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
+    tx.update_row(tables.Turn, int(turn_id), {"entries": b""})
+
+
 def load_turn(store: Reader, key: str) -> StoredTurn | None:
     """A turn by its key."""
     row = store.fetch_first(_by_key(key))
@@ -206,18 +228,24 @@ def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
 
 
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
-    """Session, file and line of entries, in the order asked; unknown ones have no file."""
+    """Session, file and position of entries, in the order asked; unknown ones have no file."""
     return [_place_of(store, uuid) for uuid in uuids]
 
 
 def _place_of(store: Reader, uuid: str) -> EvidencePlace:
     turn_id = turn_of_entry(store, uuid)
     row = None if turn_id is None else store.fetch_first(_place_of_turn(turn_id))
-    lines = {} if row is None else {entry.uuid: entry.line for entry in unpack_entries(bytes(row.entries))}
-    if row is None or uuid not in lines:
+    entries = {} if row is None else {entry.uuid: entry for entry in unpack_entries(bytes(row.entries))}
+    if row is None or uuid not in entries:
         return EvidencePlace(session_id="", uuid=uuid, path="", line=0)
-    path = os.fsdecode(bytes(row.path))
-    return EvidencePlace(session_id=row.session_id, uuid=uuid, path=path, line=lines[uuid])
+    return EvidencePlace(
+        session_id=row.session_id,
+        uuid=uuid,
+        path=os.fsdecode(bytes(row.path)),
+        line=entries[uuid].line,
+        part=row.part,
+        position=entries[uuid].offset,
+    )
 
 
 def delete_turn(tx: Tx, turn_id: int) -> list[str]:
@@ -361,8 +389,8 @@ def _at_revision(turn_id: int, revision: int) -> Query:
 @prepared
 def _place_of_turn(turn_id: int) -> Query:
     turn = tables.Turn
-    query = turn.select(tables.Session.session_id, tables.Transcript.path, turn.entries).join(tables.Session)
-    return query.join_from(turn, tables.Transcript).where(turn.id == turn_id)
+    columns = (tables.Session.session_id, tables.Transcript.path, tables.Transcript.part, turn.entries)
+    return turn.select(*columns).join(tables.Session).join_from(turn, tables.Transcript).where(turn.id == turn_id)
 
 
 @prepared

@@ -21,7 +21,7 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.clock import day_of
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episode_changes, projects, sessions
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import open_store
@@ -56,7 +56,7 @@ def settings(tmp_path: Path) -> Settings:
         path = made.projects_folder / "slug" / f"{session}.jsonl"
         say(path, "user", f"Start the {CANARY} script of the deploy with make.", cwd=root)
         say(path, "assistant", f"The {CANARY} script of the deploy is started with make.", cwd=root)
-        ingest_file(store, path, settings=made, redact=redact, close=True)
+        ingest_path(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:
