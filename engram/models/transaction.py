@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import peewee
+from peewee import Query
 
 from engram.causes import explain_disk
 from engram.clock import Clock
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.database import DATABASE_ERRORS, driver_errors, is_damage
+from engram.models.records import RecordReader
+from engram.models.statement import Statement, compile_query
+
+R = TypeVar("R")
 
 #: Most values asked for in one statement.
 MOST_VALUES = 500
@@ -36,15 +41,15 @@ class Reader:
         # peewee maps what happens when a statement begins; what happens while its rows are fetched comes as it is.
         self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(driver))
 
-    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """All rows of a statement."""
+    def rows(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """All rows of a query; ``parameters`` belong to SQL in a text."""
         with self._mapped_errors():
-            return [tuple(row) for row in self._database.execute_sql(sql, tuple(parameters)).fetchall()]
+            return [tuple(row) for row in self._execute(query, parameters).fetchall()]
 
-    def each_row(self, sql: str) -> Iterator[Row]:
-        """The rows of a statement one after the other, for tables too large to hold at once."""
+    def each_row(self, query: Query | Statement | str) -> Iterator[Row]:
+        """The rows of a query one after the other, for tables too large to hold at once."""
         with self._mapped_errors():
-            for row in self._database.execute_sql(sql):
+            for row in self._execute(query, ()):
                 yield tuple(row)
 
     def rows_among(self, sql: str, values: Sequence[Value], parameters: Sequence[Value] = ()) -> Iterator[Row]:
@@ -53,16 +58,31 @@ class Reader:
             some = values[start : start + MOST_VALUES]
             yield from self.rows(f"{sql} ({','.join('?' * len(some))})", (*parameters, *some))
 
-    def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
-        """The first row of a statement, or None."""
+    def row(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> Row | None:
+        """The first row of a query, or None."""
         with self._mapped_errors():
-            found = self._database.execute_sql(sql, tuple(parameters)).fetchone()
-            return None if found is None else tuple(found)
+            row = self._execute(query, parameters).fetchone()
+            return None if row is None else tuple(row)
 
-    def value(self, sql: str, parameters: Sequence[Value] = ()) -> Any:
+    def value(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> Any:
         """The first column of the first row, or None."""
-        found = self.row(sql, parameters)
-        return None if found is None else found[0]
+        row = self.row(query, parameters)
+        return None if row is None else row[0]
+
+    def records(self, reader: RecordReader[R], query: Query | Statement) -> list[R]:
+        """The records of all rows of a query that selects ``reader.columns``."""
+        return [reader.read(row) for row in self.rows(query)]
+
+    def record(self, reader: RecordReader[R], query: Query | Statement) -> R | None:
+        """The record of the first row of a query that selects ``reader.columns``, or None."""
+        row = self.row(query)
+        return None if row is None else reader.read(row)
+
+    def _execute(self, query: Query | Statement | str, parameters: Sequence[Value]) -> Any:
+        if isinstance(query, str):
+            return self._database.execute_sql(query, tuple(parameters))
+        statement = compile_query(query)
+        return self._database.execute_sql(statement.sql, tuple(statement.parameters))
 
     def now_ms(self) -> int:
         """The clock's time, for what is written."""
@@ -107,17 +127,17 @@ class Tx(Reader):
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader._database, reader.path, driver=reader.driver, clock=reader.clock)
 
-    def run(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+    def run(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> int:
         """Run one writing statement; returns how many rows it changed."""
         self._check_open()
         with self._mapped_errors():
-            return int(self._database.execute_sql(sql, tuple(parameters)).rowcount)
+            return int(self._execute(query, parameters).rowcount)
 
-    def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+    def insert(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> int:
         """Run one INSERT; returns the new row's id."""
         self._check_open()
         with self._mapped_errors():
-            return int(self._database.last_insert_id(self._database.execute_sql(sql, tuple(parameters))))
+            return int(self._database.last_insert_id(self._execute(query, parameters)))
 
     def run_many(self, sql: str, many: Sequence[Sequence[Value]]) -> None:
         """Run one writing statement for each set of parameters."""
