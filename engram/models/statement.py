@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ParamSpec
 
-from peewee import Query, SqliteDatabase, Value
+from peewee import SQL, NodeList, Query, SqliteDatabase, Value
 
 P = ParamSpec("P")
 
@@ -41,6 +41,14 @@ def compile_query(query: Query | Statement) -> Statement:
         return query
     sql, parameters = _DIALECT.get_sql_context().sql(query).query()  # type: ignore[no-untyped-call]
     return Statement(sql, tuple(parameters))
+
+
+def any_of(values: Any) -> NodeList:
+    """What a column is compared with by ``in_`` for any number of values; ``values`` is a JSON list of them.
+
+    One parameter whatever their number: the query can be prepared, and no limit on parameters is met.
+    """
+    return NodeList((SQL("(SELECT value FROM json_each("), values, SQL("))")), glue="")
 
 
 def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import peewee
-from peewee import Query
 
 from engram.causes import explain_disk
 from engram.clock import Clock
@@ -16,8 +17,6 @@ from engram.errors import BrokenDatabase, StoreError
 from engram.models.database import DATABASE_ERRORS, driver_errors, is_damage
 from engram.models.records import RecordReader
 from engram.models.statement import Statement, compile_query
-
-R = TypeVar("R")
 
 #: Most values asked for in one statement.
 MOST_VALUES = 500
@@ -28,6 +27,9 @@ _DISK_WORDS = ("full", "i/o", "readonly", "read-only", "unable to open")
 #: What a statement may be given.
 Value = str | int | float | bytes | None
 Row = tuple[Any, ...]
+#: What can be run: a query, or one that was compiled before.
+Query = peewee.Query | Statement
+R = TypeVar("R")
 
 
 class Reader:
@@ -41,15 +43,55 @@ class Reader:
         # peewee maps what happens when a statement begins; what happens while its rows are fetched comes as it is.
         self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(driver))
 
-    def rows(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """All rows of a query; ``parameters`` belong to SQL in a text."""
-        with self._mapped_errors():
-            return [tuple(row) for row in self._execute(query, parameters).fetchall()]
+    # -- queries: rows by name, and records
 
-    def each_row(self, query: Query | Statement | str) -> Iterator[Row]:
-        """The rows of a query one after the other, for tables too large to hold at once."""
+    def fetch(self, query: Query) -> list[Any]:
+        """The rows of a query, each with the names of its columns as attributes."""
+        rows, names = self._fetch_all(query)
+        return list(map(_row_maker(names), rows))
+
+    def fetch_first(self, query: Query) -> Any:
+        """The first row of a query by the names of its columns; None where there is none."""
+        rows = self.fetch(query)
+        return rows[0] if rows else None
+
+    def fetch_values(self, query: Query) -> list[Any]:
+        """The first column of each row of a query."""
+        rows, _ = self._fetch_all(query)
+        return [row[0] for row in rows]
+
+    def fetch_value(self, query: Query) -> Any:
+        """The first column of the first row of a query; None where there is none."""
+        values = self.fetch_values(query)
+        return values[0] if values else None
+
+    def fetch_records(self, records: RecordReader[R], query: Query) -> list[R]:
+        """The records of a query that selects the columns of ``records``."""
+        rows, _ = self._fetch_all(query)
+        return list(map(records.read, rows))
+
+    def fetch_record(self, records: RecordReader[R], query: Query) -> R | None:
+        """The first record of a query that selects the columns of ``records``; None where there is none."""
+        found = self.fetch_records(records, query)
+        return found[0] if found else None
+
+    def _fetch_all(self, query: Query) -> tuple[list[Row], tuple[str, ...]]:
+        statement = compile_query(query)
         with self._mapped_errors():
-            for row in self._execute(query, ()):
+            cursor = self._database.execute_sql(statement.sql, statement.parameters)
+            return cursor.fetchall(), tuple(column[0] for column in cursor.description)
+
+    # -- raw statements
+
+    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """All rows of a statement."""
+        with self._mapped_errors():
+            return [tuple(row) for row in self._database.execute_sql(sql, tuple(parameters)).fetchall()]
+
+    def each_row(self, sql: str) -> Iterator[Row]:
+        """The rows of a statement one after the other, for tables too large to hold at once."""
+        with self._mapped_errors():
+            for row in self._database.execute_sql(sql):
                 yield tuple(row)
 
     def rows_among(self, sql: str, values: Sequence[Value], parameters: Sequence[Value] = ()) -> Iterator[Row]:
@@ -58,31 +100,16 @@ class Reader:
             some = values[start : start + MOST_VALUES]
             yield from self.rows(f"{sql} ({','.join('?' * len(some))})", (*parameters, *some))
 
-    def row(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> Row | None:
-        """The first row of a query, or None."""
+    def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """The first row of a statement, or None."""
         with self._mapped_errors():
-            row = self._execute(query, parameters).fetchone()
-            return None if row is None else tuple(row)
+            found = self._database.execute_sql(sql, tuple(parameters)).fetchone()
+            return None if found is None else tuple(found)
 
-    def value(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> Any:
+    def value(self, sql: str, parameters: Sequence[Value] = ()) -> Any:
         """The first column of the first row, or None."""
-        row = self.row(query, parameters)
-        return None if row is None else row[0]
-
-    def records(self, reader: RecordReader[R], query: Query | Statement) -> list[R]:
-        """The records of all rows of a query that selects ``reader.columns``."""
-        return [reader.read(row) for row in self.rows(query)]
-
-    def record(self, reader: RecordReader[R], query: Query | Statement) -> R | None:
-        """The record of the first row of a query that selects ``reader.columns``, or None."""
-        row = self.row(query)
-        return None if row is None else reader.read(row)
-
-    def _execute(self, query: Query | Statement | str, parameters: Sequence[Value]) -> Any:
-        if isinstance(query, str):
-            return self._database.execute_sql(query, tuple(parameters))
-        statement = compile_query(query)
-        return self._database.execute_sql(statement.sql, tuple(statement.parameters))
+        found = self.row(sql, parameters)
+        return None if found is None else found[0]
 
     def now_ms(self) -> int:
         """The clock's time, for what is written."""
@@ -127,17 +154,30 @@ class Tx(Reader):
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader._database, reader.path, driver=reader.driver, clock=reader.clock)
 
-    def run(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> int:
-        """Run one writing statement; returns how many rows it changed."""
-        self._check_open()
-        with self._mapped_errors():
-            return int(self._execute(query, parameters).rowcount)
+    def run(self, query: Query | str, parameters: Sequence[Value] = ()) -> int:
+        """Run one writing query, or SQL with its parameters; returns how many rows it changed."""
+        return int(self._execute(query, parameters).rowcount)
 
-    def insert(self, query: Query | Statement | str, parameters: Sequence[Value] = ()) -> int:
+    def insert(self, query: Query | str, parameters: Sequence[Value] = ()) -> int:
         """Run one INSERT; returns the new row's id."""
-        self._check_open()
-        with self._mapped_errors():
-            return int(self._database.last_insert_id(self._execute(query, parameters)))
+        return int(self._database.last_insert_id(self._execute(query, parameters)))
+
+    def insert_many(
+        self, table: type[peewee.Model], rows: Sequence[Mapping[str, Value]], *, or_ignore: bool = False
+    ) -> None:
+        """Insert many rows, given by the names of the columns: the same in each. One statement, compiled by hand.
+
+        peewee would make one statement with a parameter for every value, and convert each.
+        """
+        if not rows:
+            return
+        names = list(rows[0])
+        if unknown := set(names) - set(table._meta.columns):
+            raise ValueError(f"{table.__name__} has no columns {', '.join(sorted(unknown))}")
+        columns, marks = ", ".join(f'"{name}"' for name in names), ", ".join("?" * len(names))
+        verb = "INSERT OR IGNORE" if or_ignore else "INSERT"
+        sql = f'{verb} INTO "{table._meta.table_name}" ({columns}) VALUES ({marks})'
+        self.run_many(sql, [[row[name] for name in names] for row in rows])
 
     def run_many(self, sql: str, many: Sequence[Sequence[Value]]) -> None:
         """Run one writing statement for each set of parameters."""
@@ -147,7 +187,20 @@ class Tx(Reader):
         with self._mapped_errors(), peewee.__exception_wrapper__:  # type: ignore[attr-defined]
             self._database.cursor().executemany(sql, [tuple(one) for one in many])
 
+    def _execute(self, query: Query | str, parameters: Sequence[Value]) -> Any:
+        self._check_open()
+        statement = Statement(query, tuple(parameters)) if isinstance(query, str) else compile_query(query)
+        with self._mapped_errors():
+            return self._database.execute_sql(statement.sql, statement.parameters)
+
     def _check_open(self) -> None:
         """Raise RuntimeError outside the transaction, or in another thread: there the statement would commit alone."""
         if not self._database.in_transaction():
             raise RuntimeError("the transaction is over")
+
+
+@cache
+def _row_maker(names: tuple[str, ...]) -> Callable[[Row], Any]:
+    """Makes rows with these names."""
+    make: Callable[[Row], Any] = namedtuple("NamedRow", names)._make  # type: ignore[attr-defined]  # names of a query
+    return make

@@ -115,11 +115,10 @@ def test_queries_of_peewee_and_sql_run_alike(store: Store) -> None:
         assert tx.run(tables.Tombstone.update(at_ms=2).where(tables.Tombstone.key == b"a")) == 1
         assert tx.run("UPDATE tombstone SET at_ms = at_ms + 1 WHERE key = ?", (b"a",)) == 1
 
-    everything = tables.Tombstone.select(tables.Tombstone.key, tables.Tombstone.at_ms)
-    assert store.value(tables.Entity.select(tables.Entity.id)) == row_id
-    assert store.rows(everything) == store.rows("SELECT key, at_ms FROM tombstone") == [(b"a", 3)]
-    assert list(store.each_row(everything)) == [store.row(everything)]
-    assert store.value(tables.Tombstone.select(tables.Tombstone.at_ms).where(tables.Tombstone.key == b"b")) is None
+    rows = store.fetch(tables.Tombstone.select(tables.Tombstone.key, tables.Tombstone.at_ms))
+    assert store.fetch_value(tables.Entity.select(tables.Entity.id)) == row_id
+    assert [(row.key, row.at_ms) for row in rows] == store.rows("SELECT key, at_ms FROM tombstone") == [(b"a", 3)]
+    assert store.fetch_first(tables.Tombstone.select().where(tables.Tombstone.key == b"b")) is None
 
 
 def test_records_are_read_by_name(store: Store) -> None:
@@ -128,10 +127,10 @@ def test_records_are_read_by_name(store: Store) -> None:
         at_ms: int
         kind: str
 
-    reader = RecordReader(Forgotten, tables.Tombstone, left_out=("key",))
-    assert store.record(reader, reader.select()) is None
+    records = RecordReader(Forgotten, tables.Tombstone, left_out=("key",))
+    assert store.fetch_record(records, records.select()) is None
     with store.transaction() as tx:
         tx.run(tables.Tombstone.insert(kind="turn", key=b"k", at_ms=7))
 
-    assert store.record(reader, reader.select()) == Forgotten(at_ms=7, kind="turn")
-    assert store.records(reader, reader.select()) == [Forgotten(at_ms=7, kind="turn")]
+    assert store.fetch_record(records, records.select()) == Forgotten(at_ms=7, kind="turn")
+    assert store.fetch_records(records, records.select()) == [Forgotten(at_ms=7, kind="turn")]
