@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from engram.bench.wording import Wording
 from engram.embedding.embedder import Embedder
+from engram.enums import Kind
 from engram.models.counts import count_totals
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -126,7 +127,7 @@ class MadeUp:
 
     def _episode(self, turn: Turn, topic: int, session: SessionRow) -> Episode:
         return Episode(
-            new_episode_id(), "turn", self.wording.text(_SUMMARY_WORDS, topic),
+            new_episode_id(), Kind.TURN, self.wording.text(_SUMMARY_WORDS, topic),
             self.wording.text(_CONTENT_WORDS, topic), session.session_id, session.project_id,
             created_at_ms=turn.started_at_ms or 0,
         )  # fmt: skip

@@ -10,6 +10,7 @@ from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.enums import Importance, Scope, Voice
 from engram.memories.correct import correct_memory
 from engram.memories.save import edit_memory, lower_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
@@ -22,8 +23,8 @@ from engram.models.store import Store
 @click.option(
     "--content", default=None, help="The new full text; - reads it from the standard input (default: as it is)."
 )
-@click.option("--importance", type=click.Choice(["normal", "high"]), default=None, help="(default: as it is)")
-@click.option("--scope", type=click.Choice(["project", "global"]), default=None, help="(default: as it is)")
+@click.option("--importance", type=click.Choice(Importance.values()), default=None, help="(default: as it is)")
+@click.option("--scope", type=click.Choice(Scope.values()), default=None, help="(default: as it is)")
 @json_option
 @pass_workspace
 def edit(
@@ -45,8 +46,8 @@ def edit(
             workspace.redactor(),
             summary=summary,
             content=content,
-            importance=importance,
-            scope=scope,
+            importance=None if importance is None else Importance(importance),
+            scope=None if scope is None else Scope(scope),
         )
         _report(store, changed, as_json, f"Changed {episode_id}.")
     wake_worker(workspace)
@@ -75,7 +76,7 @@ def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json:
     """
     content = sys.stdin.read() if text == "-" else text
     with workspace.store() as store:
-        done = correct_memory(store, episode_id, content, why, workspace.redactor(), voice="user")
+        done = correct_memory(store, episode_id, content, why, workspace.redactor(), voice=Voice.USER)
         _report(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
     wake_worker(workspace)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.errors import BadRequest
 from engram.models import episodes
-from engram.models.episodes import Episode, Evidence
+from engram.models.episodes import ENUM_FIELDS, Episode, Evidence
 from engram.models.store import Store
 from engram.models.turns import EvidencePlace, places_of
 
@@ -16,8 +16,6 @@ from engram.models.turns import EvidencePlace, places_of
 _NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
 #: Fields that mean something in this one database only.
 _LOCAL = {"id", "project_id"}
-_KINDS = {"decision", "preference", "fix", "fact", "state", "dead-end", "turn"}
-_STATES = {"active", "provisional", "superseded", "archived", "suspect"}
 
 
 def episode_to_json(store: Store, episode: Episode) -> dict[str, Any]:
@@ -51,8 +49,6 @@ def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]
     values.setdefault("content", "")
     if not episodes.is_episode_id(values["episode_id"]):
         raise BadRequest(f"{values['episode_id'][:40]!r} is no id of a memory")
-    if values["kind"] not in _KINDS or values.get("status", "active") not in _STATES:
-        raise BadRequest(f"kind {values['kind']!r} or status {values.get('status')!r} is not known")
     sessions = [str(one) for one in line.get("evidence_sessions") or [] if isinstance(one, str)]
     session = sessions[0] if sessions else values.get("session_id", "")
     return Episode(**values), [Evidence(str(one), session) for one in line.get("evidence") or []]
@@ -61,6 +57,8 @@ def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
     """A value of the field's own kind. Raises BadRequest."""
     default = field.default
+    if field.name in ENUM_FIELDS:
+        return ENUM_FIELDS[field.name].parse(value)
     if field.name in ("facts", "entities"):
         if isinstance(value, list) and all(isinstance(one, str) for one in value):
             return tuple(value)

@@ -44,7 +44,7 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
         place = find_project(store, workspace.settings, project)
         lines = []
         for one in episodes.all_episodes(store):
-            if (place is None or one.project_id == place.id) and (not only_current or one.is_in_force):
+            if (place is None or one.project_id == place.id) and (not only_current or one.is_current):
                 lines.append(to_json(episode_to_json(store, one) | _identity(store, one)))
     if output is None:
         for line in lines:

@@ -7,6 +7,7 @@ import click
 from engram.cli.options import Command, json_option, project_option
 from engram.cli.output import iso, one_line, print_json, safe, say
 from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.enums import Scope
 from engram.errors import BadRequest
 from engram.search.hits import PublicHit
 from engram.search.question.query import MAX_HITS
@@ -104,7 +105,7 @@ def _print(answer: RecallResponse, explain: bool) -> None:
 
 
 def _print_hit(number: int, hit: PublicHit, explain: bool) -> None:
-    scope = "global" if hit.memory is not None and hit.memory.scope == "global" else ""
+    scope = "global" if hit.memory is not None and hit.memory.scope == Scope.GLOBAL else ""
     created_at = iso(hit.created_at_ms) or ""
     about = ", ".join(
         one_line(part, 200) for part in (hit.kind, hit.project or "no project", scope, created_at) if part

@@ -11,9 +11,10 @@ from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
 from engram.cli.output import print_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
+from engram.enums import Importance, Kind, Scope, Voice
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
-from engram.memories.save import KINDS, save_memory
+from engram.memories.save import SAVED_KINDS, save_memory
 from engram.models.store import Store
 
 
@@ -24,7 +25,12 @@ from engram.models.store import Store
 @click.option("--summary", default=None, help="The one line that is injected (default: the first sentence).")
 @click.option("--high", is_flag=True, help="Of high importance (default: normal).")
 @click.option("--pin", is_flag=True, help="Pin it: it never ages and heads every briefing (default: not pinned).")
-@click.option("--kind", type=click.Choice(KINDS), default="fact", help="What sort of memory it is (default: fact).")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in SAVED_KINDS]),
+    default=Kind.FACT.value,
+    help="What sort of memory it is (default: fact).",
+)
 @click.option("--supersedes", metavar="ID", default=None, help="The memory that it replaces (default: none).")
 @json_option
 @pass_workspace
@@ -40,9 +46,9 @@ def save(
     with workspace.store() as store:
         project_id = None if is_global else _project_id(workspace, store, project)
         made = save_memory(
-            store, content, workspace.redactor(), scope="global" if is_global else "project",
-            importance="high" if high else "normal", project_id=project_id, supersedes=supersedes, is_pinned=pin,
-            voice="user", summary=summary, kind=kind,
+            store, content, workspace.redactor(), scope=Scope.GLOBAL if is_global else Scope.PROJECT,
+            importance=Importance.HIGH if high else Importance.NORMAL, project_id=project_id, supersedes=supersedes, is_pinned=pin,
+            voice=Voice.USER, summary=summary, kind=Kind(kind),
         )  # fmt: skip
         facts = episode_to_json(store, made)
     wake_worker(workspace)

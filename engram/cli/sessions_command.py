@@ -9,6 +9,7 @@ import click
 from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.enums import Scope
 from engram.errors import NotFound
 from engram.models import counts, episodes, injections
 from engram.models import sessions as session_rows
@@ -70,7 +71,7 @@ def _as_json(session: SessionRow, names: dict[int, str], totals: counts.SessionT
     return {
         "id": session.session_id,
         "project": "" if session.project_id is None else names[session.project_id],
-        "scope": "global" if session.is_global else "project",
+        "scope": Scope.GLOBAL if session.is_global else Scope.PROJECT,
         "agent": session.agent,
         "cwd": session.cwd,
         "branch": session.branch,

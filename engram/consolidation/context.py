@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engram.atomic import read_whole, write_atomic
+from engram.enums import Importance, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.marks import Mark, latest_change, undone
@@ -156,9 +157,16 @@ class Context:
 
 def living(store: Store) -> list[Episode]:
     """Memories that are neither archived nor superseded: the most trusted first, then the oldest."""
-    found = [e for e in episodes.all_episodes(store) if e.is_in_force]
+    found = [e for e in episodes.all_episodes(store) if e.is_current]
     return sorted(
-        found, key=lambda e: (not e.is_pinned, e.source != "manual", e.importance != "high", e.created_at_ms, e.id)
+        found,
+        key=lambda e: (
+            not e.is_pinned,
+            e.source != Source.MANUAL,
+            e.importance != Importance.HIGH,
+            e.created_at_ms,
+            e.id,
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from engram.consolidation.context import Context
+from engram.enums import Scope, Status, Voice
 from engram.errors import ExtractionError
 from engram.models import episode_changes, runs
 from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
@@ -52,7 +53,7 @@ def reconcile(context: Context) -> None:
     projects = sorted({e.project_id for e in context.living() if e.project_id is not None})
     for project_id in projects:
         context.check_time()
-        memories = [e for e in context.living() if e.project_id == project_id and e.scope == "project"]
+        memories = [e for e in context.living() if e.project_id == project_id and e.scope == Scope.PROJECT]
         new = frozenset(e.id for e in memories if context.changed is None or e.id in context.changed)
         if not new:
             continue
@@ -94,7 +95,7 @@ def _apply(context: Context, relation: Related) -> None:
             "supersede",
             f"{newer.episode_id} {reason}",
             run_id=context.run_id,
-            status="superseded",
+            status=Status.SUPERSEDED,
             superseded_by=newer.episode_id,
             valid_to_ms=newer.holds_from_ms,
         )
@@ -118,7 +119,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
                 f"says again what {older.episode_id} said",
                 run_id=context.run_id,
                 confirmations=newer.confirmations + older.confirmations + 1,
-                status="active",
+                status=Status.ACTIVE,
             )
         episode_changes.change_episode(
             tx,
@@ -126,7 +127,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
             "archive",
             f"says the same as {newer.episode_id}",
             run_id=context.run_id,
-            status="archived",
+            status=Status.ARCHIVED,
             superseded_by=newer.episode_id,
         )
         context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
@@ -134,7 +135,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
 
 def _is_settled(older: Episode, newer: Episode) -> bool:
     """True where a person kept the earlier one by hand, or said it and not the later one: only they may end it."""
-    return is_kept_by_hand(older) or (older.voice == "user" and newer.voice != "user")
+    return is_kept_by_hand(older) or (older.voice == Voice.USER and newer.voice != Voice.USER)
 
 
 def _is_about_the_same(one: Episode, other: Episode) -> bool:

@@ -15,6 +15,7 @@ from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated
+from engram.enums import Status
 from engram.errors import BadRequest, NotFound
 from engram.memories.purge import check_unpurged
 from engram.models import contradictions, episode_changes, episode_history, episodes, marks, runs
@@ -233,9 +234,7 @@ def _undo_change(tx: Tx, change: Change) -> None:
         runs.drop_evidence_beyond(tx, episode.id, int(change.before["count"]))
     elif change.action in _ADDED:
         reason = f"run {change.run_id}"
-        episode_changes.change_episode(tx, episode, "undo", reason, run_id=change.run_id, status="archived")
+        episode_changes.change_episode(tx, episode, "undo", reason, run_id=change.run_id, status=Status.ARCHIVED)
     elif change.before:
-        fields = {
-            name: tuple(value) if name in ("facts", "entities") else value for name, value in change.before.items()
-        }
+        fields = episode_history.fields_of_snapshot(change.before)
         episode_changes.change_episode(tx, episode, "undo", f"run {change.run_id}", run_id=change.run_id, **fields)

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from engram.clock import day_of
 from engram.consolidation.context import Context
+from engram.enums import Kind
 from engram.ingest.scope import why_not
 from engram.models import episodes, marks
 from engram.models.episodes import Episode
@@ -19,7 +20,7 @@ from engram.models.turns import load_turn_row
 from engram.transcripts.project import is_excluded
 
 #: Kinds that tell how the code is; wishes and decisions do not go stale with a file.
-_BOUND_KINDS = ("fact", "fix", "state", "dead-end")
+_BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
 #: Changed lines from which on a file changed much, and their share of its lines now.
 LEAST_LINES = 40
 LEAST_SHARE = 0.5

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from engram.consolidation import subject
+from engram.enums import Kind, Source, Status
 from engram.models import contradictions, episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from engram.consolidation.context import Context
 
 #: Kinds that can be outdated by a later statement; facts only where a person said or saved both.
-_CHANGING = ("decision", "preference")
+_CHANGING = (Kind.DECISION, Kind.PREFERENCE)
 #: Least cosine where the newer one names what it gives up, and that is what the older one chose.
 NAMED_COSINE = 0.40
 #: Least cosine where the newer one only says that something changed.
@@ -110,7 +111,7 @@ def _is_denied(one: str, other: str) -> bool:
 
 
 def _may_change(episode: Episode) -> bool:
-    return episode.kind in _CHANGING or (episode.kind == "fact" and episode.source == "manual")
+    return episode.kind in _CHANGING or (episode.kind == Kind.FACT and episode.source == Source.MANUAL)
 
 
 def _names_given_up(newer: str, older: str) -> str:
@@ -193,7 +194,7 @@ def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id
             return False
         episode_changes.change_episode(
             tx, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
-            status="superseded", superseded_by=newer.episode_id, valid_to_ms=newer.holds_from_ms,
+            status=Status.SUPERSEDED, superseded_by=newer.episode_id, valid_to_ms=newer.holds_from_ms,
         )  # fmt: skip
     return True
 
@@ -201,8 +202,8 @@ def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id
 def _reason(older: Episode, newer: Episode, cosine: float) -> str:
     # A newer one that was itself replaced since still put an end to the older one.
     living = (
-        older.is_in_force
-        and (newer.is_in_force or newer.status == "superseded")
+        older.is_current
+        and (newer.is_current or newer.status == Status.SUPERSEDED)
         and not (older.suspect or newer.suspect)
     )
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)

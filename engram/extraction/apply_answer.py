@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from engram.enums import Importance, Scope, Status, Voice
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episode_changes import change_episode
@@ -68,8 +69,8 @@ def apply_actions(
 
 def _is_reachable(older: Episode, candidate: Candidate, project_id: int | None) -> bool:
     """Whether a candidate may say anything of a memory."""
-    is_ours = older.project_id == project_id or (older.scope == "global" and candidate.rests_on_user)
-    return older.is_in_force and is_ours
+    is_ours = older.project_id == project_id or (older.scope == Scope.GLOBAL and candidate.rests_on_user)
+    return older.is_current and is_ours
 
 
 def _confirm(
@@ -93,8 +94,8 @@ def _confirm(
             "said again in another session",
             run_id=run_id,
             confirmations=older.confirmations + 1,
-            status="active",
-            importance="high" if candidate.importance == "high" else older.importance,
+            status=Status.ACTIVE,
+            importance=Importance.HIGH if candidate.importance == Importance.HIGH else older.importance,
         )
     if has_grown:
         applied.changed += 1
@@ -116,7 +117,7 @@ def _end(
     since = newer.holds_from_ms if newer is not None else candidate.said_at_ms
     if since < older.holds_from_ms:
         return
-    is_users = older.voice == "user" and not candidate.rests_on_user
+    is_users = older.voice == Voice.USER and not candidate.rests_on_user
     if is_kept_by_hand(older) or is_users:
         if newer is not None and note_contradiction(tx, older.episode_id, newer.episode_id, _why(candidate)):
             applied.contradictions += 1
@@ -125,7 +126,9 @@ def _end(
     if (action, older.episode_id) in put_back:
         return
     if action == "archive":
-        change_episode(tx, older, action, _why(candidate), run_id=run_id, status="archived", valid_to_ms=since or None)
+        change_episode(
+            tx, older, action, _why(candidate), run_id=run_id, status=Status.ARCHIVED, valid_to_ms=since or None
+        )
     elif newer is not None:
         change_episode(
             tx,
@@ -133,7 +136,7 @@ def _end(
             action,
             f"{newer.episode_id} {ENDING_REASONS[candidate.action]}",
             run_id=run_id,
-            status="superseded",
+            status=Status.SUPERSEDED,
             superseded_by=newer.episode_id,
             valid_to_ms=since,
         )

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engram.extraction.candidate import (
-    MAX_FACTS,
-    Candidate,
-    Importance,
-    Kind,
-    Scope,
-    Status,
-    Voice,
-)
+from engram.enums import Importance, Kind, Scope, Status, Voice
+from engram.extraction.candidate import MAX_FACTS, Candidate
 from engram.extraction.exchange import ARROW
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
@@ -52,7 +45,7 @@ def candidate(option: Option, *, is_global: bool = False) -> Candidate:
         entities=entities_of(option.passage.bite, option.turn),
         importance=_importance(option, kind),
         scope=_scope(option, is_global),
-        voice=Voice.USER_SAID if option.place.is_user and option.is_typed else Voice.ASSISTANT_SAID,
+        voice=Voice.USER if option.place.is_user and option.is_typed else Voice.ASSISTANT,
         confidence=confidence,
         status=status,
         suspect=why_suspect(option.passage.bite, is_typed=option.is_typed, is_assistant=not option.place.is_user) or "",

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from engram.extraction.candidate import (
-    SUMMARY_CHARS,
-    SUMMARY_WORDS,
-    Candidate,
-    Importance,
-    Kind,
-    Scope,
-    Status,
-    Voice,
-)
+from engram.enums import Importance, Kind, Scope, Status, Voice
+from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS, Candidate
 from engram.extraction.labels import entities_of
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect

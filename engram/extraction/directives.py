@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from engram.enums import Kind, Scope
 from engram.extraction.bite import cut
-from engram.extraction.candidate import Kind, Scope
 from engram.text.statements import Block, split
 
 #: Shortest and longest directive, in words; longer sentences are descriptions.

@@ -6,17 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from engram.enums import Kind, Scope, Status, Voice
 from engram.extraction.answer import MAX_PASSAGES, MOST_MEMORIES, Answer, ProposedMemory, cleaned
-from engram.extraction.candidate import (
-    SUMMARY_CHARS,
-    SUMMARY_WORDS,
-    Candidate,
-    Importance,
-    Kind,
-    Scope,
-    Status,
-    Voice,
-)
+from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS, Candidate
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
 from engram.extraction.write_filter import beginnings, content_words, is_log, is_own, repeats
@@ -112,7 +104,7 @@ def _candidate(
 ) -> Candidate:
     quotes = _quotes(proposed, evidence)
     users = [said for _, said in evidence.said if said.role in _USERS]
-    if proposed.kind == "preference" and any(said.role in _USERS for _, said in quotes):
+    if proposed.kind == Kind.PREFERENCE and any(said.role in _USERS for _, said in quotes):
         quotes = [(quote, said) for quote, said in quotes if said.role in _USERS]
     sources = [said for _, said in quotes] or [said for _, said in evidence.said]
     content = "\n\n".join([quote for quote, _ in quotes] or [said.text for said in sources]).strip()
@@ -123,17 +115,17 @@ def _candidate(
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
     is_everywhere = context.is_global or not context.project
     # Only what the user said or chose is a wish of theirs, and only their own words hold everywhere.
-    kind = "fact" if proposed.kind == "preference" and not users else proposed.kind
-    is_global = is_everywhere or (proposed.scope == "global" and (is_user or kind != "preference"))
-    voice = Voice.USER_SAID if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT_SAID
+    kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
+    is_global = is_everywhere or (proposed.scope == Scope.GLOBAL and (is_user or kind is not Kind.PREFERENCE))
+    voice = Voice.USER if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT
     return Candidate(
-        kind=Kind(kind),
+        kind=kind,
         summary=summary,
         content=redact(content)[:MAX_CONTENT_CHARACTERS],
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
-        importance=Importance(proposed.importance),
+        importance=proposed.importance,
         scope=Scope.GLOBAL if is_global and not is_chosen else Scope.PROJECT,
         voice=voice,
         confidence=TYPED_CONFIDENCE if is_typed else OTHER_CONFIDENCE,

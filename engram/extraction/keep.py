@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engram.extraction.candidate import Candidate, Scope
+from engram.enums import Source, Status
+from engram.extraction.candidate import Candidate
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_changes import add_episode, change_episode, replace_evidence
 from engram.models.episode_history import Change, history_of
@@ -76,7 +77,7 @@ class Keeper:
         for place, candidate in enumerate(candidates):
             if candidate.action in ("same", "retracts"):
                 continue
-            slot = slot_of(candidate.turn_keys[0], candidate.kind.value, candidate.summary)
+            slot = slot_of(candidate.turn_keys[0], candidate.kind, candidate.summary)
             if slot in slots or is_slot_gone(self._tx, slot) or self._rests_on_barred(candidate):
                 kept.left_out += 1
                 continue
@@ -138,7 +139,7 @@ class Keeper:
             slot=slot,
             session_id=self._session.session_id,
             project_id=None if self._session.is_global else self._session.project_id,
-            source="auto",
+            source=Source.AUTO,
             extractor=candidate.extractor or self._extractor,
             created_at_ms=at_ms,
             valid_from_ms=at_ms,
@@ -148,7 +149,7 @@ class Keeper:
     def _changes(self, known: Episode, candidate: Candidate, history: Sequence[Change]) -> dict[str, Any]:
         """The fields that differ."""
         wanted = _fields(candidate)
-        if known.status == "active":
+        if known.status == Status.ACTIVE:
             # It was confirmed. What confirmed it is looked for again where the turn grew.
             came_back = any(change.action == "confirm" and "came back" in change.reason for change in history)
             if self._has_grown(candidate) and not came_back:
@@ -167,7 +168,7 @@ class Keeper:
             return 0
         count = 0
         for episode in episodes_of_turn(self._tx, turn.id):
-            if episode.slot is None or episode.slot in slots or not episode.is_in_force:
+            if episode.slot is None or episode.slot in slots or not episode.is_current:
                 continue
             if ("archive", episode.episode_id) in undone(self._tx):
                 continue
@@ -178,7 +179,7 @@ class Keeper:
             if barred_entries(self._tx, sources_of(self._tx, episode)):
                 continue  # the extractor no longer sees all that it rests on, so that it can't propose it again
             reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
-            change_episode(self._tx, episode, "archive", reason, run_id=self._run(), status="archived")
+            change_episode(self._tx, episode, "archive", reason, run_id=self._run(), status=Status.ARCHIVED)
             self._told.append(f"archive {episode.episode_id} ({reason})")
             count += 1
         return count
@@ -232,16 +233,16 @@ def _is_decision(change: Change) -> bool:
 def _fields(candidate: Candidate) -> dict[str, Any]:
     """The fields of an episode that a candidate tells."""
     return {
-        "kind": candidate.kind.value,
+        "kind": candidate.kind,
         "summary": candidate.summary,
         "content": candidate.content,
         "facts": candidate.facts,
         "entities": candidate.entities,
-        "importance": candidate.importance.value,
-        "scope": Scope(candidate.scope).value,
-        "voice": candidate.voice.value.split()[0],
+        "importance": candidate.importance,
+        "scope": candidate.scope,
+        "voice": candidate.voice,
         "confidence": candidate.confidence,
-        "status": candidate.status.value,
+        "status": candidate.status,
         "suspect": candidate.suspect,
         "quality": candidate.quality,
     }

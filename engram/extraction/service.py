@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from engram.embedding.embedder import Embedder
+from engram.enums import Source
 from engram.errors import Moved
 from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
@@ -241,12 +242,12 @@ class _Step:
     def _context(self, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._episodes_of_others(turns)
-        own = [e for e in others if e.is_in_force]
+        own = [e for e in others if e.is_current]
         return ExtractionContext(
             project=_name(project) if project else "",
             is_global=session.is_global,
             known=tuple(e.summary for e in own),
-            kept_before=sum(e.source == "auto" for e in others),
+            kept_before=sum(e.source == Source.AUTO for e in others),
             session_cap=self.settings.session_memories,
             rolling_summary=session.rolling_summary,
             project_id=session.project_id,
@@ -285,7 +286,7 @@ class _Step:
         saved = [
             episode.summary
             for episode in episodes_of_session(self.store, self.session_id)
-            if episode.source == "manual" and episode.is_in_force
+            if episode.source == Source.MANUAL and episode.is_current
         ]
         return replace(
             self._context(session, batch.turns),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engram.enums import Source, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.memories.save import (
     Redact,
@@ -38,7 +39,14 @@ class Correction:
 
 
 def correct_memory(
-    store: Store, episode_id: str, text: str, why: str, redact: Redact, *, voice: str = "agent", session_id: str = ""
+    store: Store,
+    episode_id: str,
+    text: str,
+    why: str,
+    redact: Redact,
+    *,
+    voice: Voice = Voice.AGENT,
+    session_id: str = "",
 ) -> Correction:
     """Replace a memory by another text, with the reason in the history of both.
 
@@ -75,11 +83,11 @@ def correct_memory(
             project_id=old.project_id,
             scope=old.scope,
             importance=old.importance,
-            source="manual",
+            source=Source.MANUAL,
             voice=voice,
             confidence=1.0,
             quality=1.0,
-            is_pinned=old.is_pinned and voice == "user",
+            is_pinned=old.is_pinned and voice == Voice.USER,
             extractor="manual",
             valid_from_ms=store.now_ms(),
         )
@@ -106,8 +114,8 @@ def keep_one(store: Store, episode_id: str) -> list[str]:
             supersede(tx, other, kept, "decided by hand", run_id=run_id)
             note_decision(tx, one.id, episode_id, run_id)
             lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
-        if kept.status == "provisional":
-            episode_changes.change_episode(tx, kept, "confirm", "decided by hand", run_id=run_id, status="active")
+        if kept.status == Status.PROVISIONAL:
+            episode_changes.change_episode(tx, kept, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE)
         close_run(tx, run_id, lines)
     return lines
 
@@ -132,9 +140,9 @@ def keep_both(store: Store, which: str) -> list[str]:
         for one in waiting:
             for episode_id in (one.older_id, one.newer_id):
                 episode = require_episode(store, episode_id)
-                if episode.status == "provisional":
+                if episode.status == Status.PROVISIONAL:
                     episode_changes.change_episode(
-                        tx, episode, "confirm", "decided by hand", run_id=run_id, status="active"
+                        tx, episode, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE
                     )
             note_decision(tx, one.id, BOTH, run_id)
             lines.append(f"both {one.older_id} and {one.newer_id} stay")

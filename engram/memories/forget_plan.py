@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from engram.enums import Source, Status
 from engram.errors import NotFound
 from engram.memories.merging import CONTENT_JOINT, SUMMARY_JOINT, plain
 from engram.models import episode_history, episodes, forgetting
@@ -115,13 +116,13 @@ def _versions_of(store: Store, episode: Episode) -> list[Episode]:
         merged = [
             one
             for one in episodes.select_episodes(store, "e.superseded_by = ?", (todo.pop().episode_id,))
-            if one.status == "archived" and one.id not in found
+            if one.status == Status.ARCHIVED and one.id not in found
         ]
         found |= {one.id: one for one in merged}
         todo += merged
     for source in sources_of(store, episode):
         for one in episodes_resting_on_source(store, source):
-            if one.status == "archived" and one.source == "auto" and _says_same(one.summary, episode.summary):
+            if one.status == Status.ARCHIVED and one.source == Source.AUTO and _says_same(one.summary, episode.summary):
                 found[one.id] = one
     found.pop(episode.id, None)
     return list(found.values())
@@ -163,7 +164,7 @@ def _needed(
             one
             for one in episodes_resting_on_source(store, source)
             if one.id not in going
-            and (one.is_in_force or one.id in restored)
+            and (one.is_current or one.id in restored)
             and not (host is not None and one.id == host.id and source in from_target)
         ]
         if needed_by:
@@ -177,7 +178,7 @@ def _needed(
 def _host_of(store: Store, target: Episode) -> Episode | None:
     """The memory in force that took up the words of ``target``."""
     host = episodes.find_episode(store, target.superseded_by) if target.superseded_by else None
-    return None if host is None or target.status != "archived" or not host.is_in_force else host
+    return None if host is None or target.status != Status.ARCHIVED or not host.is_current else host
 
 
 def _without(host: Episode, target: Episode) -> CutMemory | None:

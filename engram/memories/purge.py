@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engram.clock import day_of
+from engram.enums import Importance, Status
 from engram.errors import BadRequest, NotFound
 from engram.models import episodes, purging
 from engram.models.episodes import Episode
@@ -17,7 +18,7 @@ logger = logging.getLogger(__name__)
 #: Days without change or use after which an archived memory may be purged, unless the user says otherwise.
 ARCHIVED_DAYS = 180
 #: Statuses of what can be purged; everything else is still in use.
-PURGEABLE = ("archived", "superseded")
+PURGEABLE = (Status.ARCHIVED, Status.SUPERSEDED)
 #: Memories of one transaction, so that nobody who writes meanwhile waits long.
 _BATCH = 25
 _DAY_MS = 86_400_000
@@ -57,7 +58,7 @@ def plan_purge(
         project_id: only this project's; None for all.
     """
     found: list[Episode] = []
-    for status, days in (("archived", archived_days), ("superseded", superseded_days)):
+    for status, days in ((Status.ARCHIVED, archived_days), (Status.SUPERSEDED, superseded_days)):
         if days is not None:
             found += purging.untouched_since(store, status, store.now_ms() - days * _DAY_MS, project_id)
     going = [one for one in found if not _is_spared(one)]
@@ -120,7 +121,7 @@ def check_unpurged(store: Store, run_id: int) -> None:
 
 
 def _is_spared(episode: Episode) -> bool:
-    return episode.is_pinned or episode.importance == "high"
+    return episode.is_pinned or episode.importance == Importance.HIGH
 
 
 def _unchanged(store: Store, seen: Episode) -> Episode | None:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from engram.enums import Importance, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.models import episode_changes, episodes
 from engram.models.contradictions import is_persons_own, note_contradiction
@@ -18,7 +19,7 @@ from engram.models.transaction import Tx
 #: Longest content that is saved, in characters.
 CONTENT_LIMIT = 20_000
 #: What a saved memory may be.
-KINDS = ("decision", "preference", "fix", "fact", "dead-end")
+SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
 Redact = Callable[[str], str]
 
@@ -28,15 +29,15 @@ def save_memory(
     content: str,
     redact: Redact,
     *,
-    scope: str = "project",
-    importance: str = "normal",
+    scope: Scope = Scope.PROJECT,
+    importance: Importance = Importance.NORMAL,
     project_id: int | None = None,
     session_id: str = "",
     supersedes: str | None = None,
     is_pinned: bool = False,
-    voice: str = "agent",
+    voice: Voice = Voice.AGENT,
     summary: str | None = None,
-    kind: str = "fact",
+    kind: Kind = Kind.FACT,
 ) -> Episode:
     """Keep a text as a memory, as it is but for secrets.
 
@@ -50,20 +51,16 @@ def save_memory(
             replaces nothing that a person pinned or saved: a contradiction is noted instead. What it replaced is
             logged as a run, which can be undone.
         voice: ``user`` or ``agent``: who saved it.
-        kind: one of ``KINDS``.
+        kind: one of ``SAVED_KINDS``.
 
     Raises:
         BadRequest: a value cannot be used.
         NotFound: ``supersedes`` names no memory.
     """
-    if scope not in ("project", "global"):
-        raise BadRequest(f"scope {scope!r} must be project or global")
-    if importance not in ("normal", "high"):
-        raise BadRequest(f"importance {importance!r} must be normal or high")
-    if kind not in KINDS:
-        raise BadRequest(f"kind {kind!r} must be one of {', '.join(KINDS)}")
+    if kind not in SAVED_KINDS:
+        raise BadRequest(f"a saved memory can't be of kind {kind}; choose one of {', '.join(SAVED_KINDS)}")
     text = clean_content(content, redact)
-    if scope == "project" and project_id is None:
+    if scope == Scope.PROJECT and project_id is None:
         raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
     made = Episode(
         episode_id=episodes.new_episode_id(),
@@ -74,7 +71,7 @@ def save_memory(
         project_id=project_id,
         scope=scope,
         importance=importance,
-        source="manual",
+        source=Source.MANUAL,
         voice=voice,
         confidence=1.0,
         quality=1.0,
@@ -106,8 +103,8 @@ def replace_memory(
     is kept as provisional beside it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
     """
     run_id = add_run(tx, "save")
-    if is_persons_own(old) and new.voice != "user":
-        new = dataclasses.replace(new, status="provisional", is_pinned=False)
+    if is_persons_own(old) and new.voice != Voice.USER:
+        new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
         made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
         number = note_contradiction(tx, old.episode_id, made.episode_id, reason)
         close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
@@ -130,13 +127,13 @@ def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, run_id: int | 
     """Mark ``old`` as replaced by ``new`` from now on."""
     return episode_changes.change_episode(
         tx, old, "supersede", reason, run_id=run_id,
-        status="superseded", superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or tx.now_ms(),
+        status=Status.SUPERSEDED, superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or tx.now_ms(),
     )  # fmt: skip
 
 
 def edit_memory(
     store: Store, episode_id: str, redact: Redact, *, summary: str | None = None, content: str | None = None,
-    importance: str | None = None, scope: str | None = None,
+    importance: Importance | None = None, scope: Scope | None = None,
 ) -> Episode:  # fmt: skip
     """Change a memory's words, importance or scope; history keeps what it was.
 
@@ -144,8 +141,6 @@ def edit_memory(
         NotFound: there is no such memory.
         BadRequest: nothing to change, or a value cannot be used.
     """
-    if importance not in (None, "normal", "high") or scope not in (None, "project", "global"):
-        raise BadRequest("importance is normal or high, scope is project or global")
     changes: dict[str, Any] = {
         "summary": None if summary is None else redact(summary).strip()[:MAX_SUMMARY_CHARACTERS],
         "content": None if content is None else redact(content).strip()[:CONTENT_LIMIT],
@@ -157,7 +152,7 @@ def edit_memory(
         raise BadRequest("say what to change: a summary, a content, an importance or a scope")
     with store.transaction() as tx:
         found = require_episode(store, episode_id)
-        if changes.get("scope") == "project" and found.project_id is None:
+        if changes.get("scope") == Scope.PROJECT and found.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
         return episode_changes.change_episode(tx, found, "edit", "by hand", **changes)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engram.enums import Source, Voice
+from engram.models.conditions import IS_CURRENT
 from engram.models.episodes import Episode
 from engram.models.transaction import Reader, Tx
 
@@ -14,21 +16,21 @@ ENDING_REASONS = {
     "resolves": "says how it was resolved",
     "retracts": "taken back",
 }
-#: Both memories must be in force, or there is nothing to decide.
-_BOTH_IN_FORCE = (
-    "EXISTS (SELECT 1 FROM episode e WHERE e.episode_id = c.older_id AND e.status IN ('active', 'provisional')) "
-    "AND EXISTS (SELECT 1 FROM episode e WHERE e.episode_id = c.newer_id AND e.status IN ('active', 'provisional'))"
+#: Both memories must be current, or there is nothing to decide.
+_BOTH_ARE_CURRENT = (
+    f"EXISTS (SELECT 1 FROM episode e WHERE e.episode_id = c.older_id AND {IS_CURRENT}) "
+    f"AND EXISTS (SELECT 1 FROM episode e WHERE e.episode_id = c.newer_id AND {IS_CURRENT})"
 )
 
 
 def is_kept_by_hand(episode: Episode) -> bool:
     """True for what is pinned or was saved: nothing that happens by itself replaces it."""
-    return episode.is_pinned or episode.source == "manual"
+    return episode.is_pinned or episode.source == Source.MANUAL
 
 
 def is_persons_own(episode: Episode) -> bool:
     """True for what is pinned or was saved by a person: no agent replaces it."""
-    return episode.is_pinned or (episode.source == "manual" and episode.voice != "agent")
+    return episode.is_pinned or (episode.source == Source.MANUAL and episode.voice != Voice.AGENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def open_contradictions(store: Reader, episode_id: str | None = None, number: in
     """Contradictions that wait for a decision, the oldest first; of one memory, or the one of a number."""
     rows = store.rows(
         "SELECT c.id, c.older_id, c.newer_id, c.reason, c.made_at_ms FROM contradiction c "
-        f"WHERE c.decision = '' AND {_BOTH_IN_FORCE} AND (? IS NULL OR ? IN (c.older_id, c.newer_id)) "
+        f"WHERE c.decision = '' AND {_BOTH_ARE_CURRENT} AND (? IS NULL OR ? IN (c.older_id, c.newer_id)) "
         "AND (? IS NULL OR c.id = ?) ORDER BY c.id",
         (episode_id, episode_id, number, number),
     )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engram.models.conditions import IS_CURRENT, IS_NOT_CURRENT
 from engram.models.store import Store
 from engram.models.transaction import Reader
 
@@ -36,8 +37,8 @@ def count_totals(store: Store) -> Totals:
             sessions=_count(store, "session"),
             transcripts=_count(store, "transcript"),
             turns=_count(store, "turn"),
-            episodes=_count(store, "episode", "status IN ('active', 'provisional')"),
-            archived=_count(store, "episode", "status NOT IN ('active', 'provisional')"),
+            episodes=_count(store, "episode e", IS_CURRENT),
+            archived=_count(store, "episode e", IS_NOT_CURRENT),
             suspects=_count(store, "episode", "suspect <> ''"),
             injections=_count(store, "injection", "state = 'shown'"),
             bad_lines=_count(store, "bad_line"),
@@ -72,7 +73,7 @@ def count_projects(store: Reader) -> list[ProjectTotals]:
         "SELECT p.name, (SELECT count(*) FROM session s WHERE s.project_id = p.id), "
         "(SELECT count(*) FROM turn t WHERE t.project_id = p.id), "
         "(SELECT count(*) FROM turn t WHERE t.project_id = p.id AND t.opening <> 'continuation'), "
-        "(SELECT count(*) FROM episode e WHERE e.project_id = p.id AND e.status IN ('active', 'provisional')) "
+        f"(SELECT count(*) FROM episode e WHERE e.project_id = p.id AND {IS_CURRENT}) "
         "FROM project p ORDER BY p.name"
     )
     found = [ProjectTotals(*row) for row in rows]
@@ -80,7 +81,7 @@ def count_projects(store: Reader) -> list[ProjectTotals]:
         "SELECT (SELECT count(*) FROM session WHERE project_id IS NULL), "
         "(SELECT count(*) FROM turn WHERE project_id IS NULL), "
         "(SELECT count(*) FROM turn WHERE project_id IS NULL AND opening <> 'continuation'), "
-        "(SELECT count(*) FROM episode WHERE project_id IS NULL AND status IN ('active', 'provisional'))"
+        f"(SELECT count(*) FROM episode e WHERE e.project_id IS NULL AND {IS_CURRENT})"
     )
     assert rest is not None
     return [*found, ProjectTotals("", *rest)] if any(rest) else found
@@ -102,7 +103,7 @@ def count_sessions(store: Reader) -> Mapping[str, SessionTotals]:
     """Session id → figures."""
     rows = store.rows(
         "SELECT s.session_id, (SELECT count(*) FROM turn t WHERE t.session_ref = s.id), "
-        "(SELECT count(*) FROM episode e WHERE e.session_ref = s.id AND e.status IN ('active', 'provisional')), "
+        f"(SELECT count(*) FROM episode e WHERE e.session_ref = s.id AND {IS_CURRENT}), "
         "(SELECT count(*) FROM injection i WHERE i.session_id = s.session_id AND i.state = 'shown'), "
         "(SELECT coalesce(sum(i.tokens), 0) FROM injection i WHERE i.session_id = s.session_id AND i.state = 'shown') "
         "+ (SELECT coalesce(sum(n.tokens), 0) FROM shown n WHERE n.session_id = s.session_id) FROM session s"

@@ -8,9 +8,11 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+from engram.enums import CURRENT_STATUSES, Status
+from engram.models.conditions import IS_SUPERSEDED
 from engram.models.episode_history import add_history, snapshot
 from engram.models.episode_index import index_episode, unindex_episode
-from engram.models.episodes import LIVING, Episode, Evidence, evidence_of, find_episode, select_episodes
+from engram.models.episodes import Episode, Evidence, evidence_of, find_episode, select_episodes
 from engram.models.packed import pack_text
 from engram.models.store import Store
 from engram.models.tombstones import TombstoneKind, add_tombstones
@@ -105,7 +107,7 @@ def change_episode(
         {k: now[k] for k in keys},
         run_id=run_id,
     )
-    if episode.is_in_force and not after.is_in_force and not after.superseded_by:
+    if episode.is_current and not after.is_current and not after.superseded_by:
         restore_predecessors(tx, after, "what had replaced it is no longer in force", run_id=run_id)
     return after
 
@@ -134,16 +136,16 @@ def predecessors_of(store: Reader, successor: Episode) -> list[Episode]:
         episode_id = todo.pop(0)
         seen.add(episode_id)
         for one in select_episodes(store, "e.superseded_by = ? AND e.superseded_by <> ''", (episode_id,)):
-            if one.status == "superseded":
+            if one.status == Status.SUPERSEDED:
                 found.append(one)
-            elif one.status == "archived" and one.episode_id not in seen:
+            elif one.status == Status.ARCHIVED and one.episode_id not in seen:
                 todo.append(one.episode_id)
     return found
 
 
 def restore_orphans(tx: Tx) -> list[Episode]:
     """Put back into force what is superseded by a memory that is not there."""
-    orphaned = "e.status = 'superseded' AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = e.superseded_by)"
+    orphaned = f"{IS_SUPERSEDED} AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = e.superseded_by)"
     return [
         change_episode(
             tx, one, RESTORE, "what had replaced it is not there",
@@ -153,11 +155,11 @@ def restore_orphans(tx: Tx) -> list[Episode]:
     ]  # fmt: skip
 
 
-def _status_before(store: Reader, episode: Episode) -> str:
+def _status_before(store: Reader, episode: Episode) -> Status:
     """The status in force that a superseded memory had."""
     sql = "SELECT before FROM history WHERE episode_id = ? AND action = 'supersede' ORDER BY id DESC LIMIT 1"
     status = json.loads(store.value(sql, (episode.episode_id,)) or "{}").get("status")
-    return status if status in LIVING else "active"
+    return Status(status) if status in CURRENT_STATUSES else Status.ACTIVE
 
 
 def note_access(store: Store, episode_id: str) -> None:

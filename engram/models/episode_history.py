@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engram.models.episodes import Episode
+from engram.models.episodes import ENUM_FIELDS, Episode
 from engram.models.transaction import Reader, Tx, Value
 
 
@@ -61,3 +61,16 @@ def snapshot(episode: Episode) -> dict[str, Any]:
     left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
     facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
     return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}
+
+
+def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of an episode from what ``snapshot`` kept of it, after it was stored as JSON."""
+    fields: dict[str, Any] = {}
+    for name, value in kept.items():
+        if name in ENUM_FIELDS:
+            fields[name] = ENUM_FIELDS[name].from_stored(value)
+        elif name in ("facts", "entities"):
+            fields[name] = tuple(value)
+        else:
+            fields[name] = value
+    return fields

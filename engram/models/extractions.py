@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engram.enums import Source, Status
+from engram.models.conditions import IS_ARCHIVED, IS_AUTO
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import episodes_of_turn, evidence_of
 from engram.models.transaction import Reader, Tx
@@ -36,7 +38,7 @@ def count_auto_episodes(store: Reader, from_ms: int, to_ms: int) -> int:
     """How many memories of these moments were kept by an extractor."""
     return int(
         store.value(
-            "SELECT count(*) FROM episode WHERE source = 'auto' AND created_at_ms >= ? AND created_at_ms < ?",
+            f"SELECT count(*) FROM episode e WHERE {IS_AUTO} AND e.created_at_ms >= ? AND e.created_at_ms < ?",
             (from_ms, to_ms),
         )
     )
@@ -63,9 +65,9 @@ def extracted_of_session(store: Reader, session_ref: int) -> list[Extracted]:
         "WHERE h.episode_id = e.episode_id AND h.action <> 'extract' AND json_extract(h.before, '$.summary') IS NOT NULL "
         "ORDER BY h.id LIMIT 1), e.summary), "
         "(SELECT v.turn_id FROM evidence v WHERE v.episode_ref = e.id ORDER BY v.seq LIMIT 1), "
-        "e.status = 'archived' AND coalesce((SELECT h.reason FROM history h WHERE h.episode_id = e.episode_id "
-        f"AND json_extract(h.after, '$.status') = 'archived' ORDER BY h.id DESC LIMIT 1), '') IN ({marks}) "
-        "FROM episode e WHERE e.session_ref = ? AND e.source = 'auto' ORDER BY e.id",
+        f"{IS_ARCHIVED} AND coalesce((SELECT h.reason FROM history h WHERE h.episode_id = e.episode_id "
+        f"AND json_extract(h.after, '$.status') = '{Status.ARCHIVED}' ORDER BY h.id DESC LIMIT 1), '') IN ({marks}) "
+        f"FROM episode e WHERE e.session_ref = ? AND {IS_AUTO} ORDER BY e.id",
         (*WITHDRAWN, session_ref),
     )
     return [
@@ -77,9 +79,9 @@ def extracted_of_session(store: Reader, session_ref: int) -> list[Extracted]:
 def withdraw_memories(tx: Tx, turn_id: int) -> None:
     """Archive what was extracted from a queued prompt that proved to be no turn of its own."""
     for episode in episodes_of_turn(tx, turn_id):
-        is_automatic = episode.source == "auto" and episode.is_in_force
+        is_automatic = episode.source == Source.AUTO and episode.is_current
         if is_automatic and not episode.is_pinned and evidence_of(tx, episode.id)[0].turn_id == turn_id:
-            change_episode(tx, episode, "archive", PROMPT_MOVED, status="archived")
+            change_episode(tx, episode, "archive", PROMPT_MOVED, status=Status.ARCHIVED)
 
 
 def has_due_turns(store: Reader, session_ref: int) -> bool:

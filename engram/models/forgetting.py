@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from engram.models.conditions import IS_AUTO
 from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import change_episode, delete_episode, drop_loose_entities, restore_orphans
 from engram.models.episodes import Episode, episodes_by_row, evidence_of, find_episode, select_episodes
@@ -88,7 +89,7 @@ def apply_tombstones(tx: Tx) -> int:
         tx,
         "EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.episode_id AS BLOB)) "
         "OR EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.slot AS BLOB)) "
-        "OR e.source = 'auto' AND EXISTS (SELECT 1 FROM evidence v JOIN tombstone d ON d.key = v.uuid "
+        f"OR {IS_AUTO} AND EXISTS (SELECT 1 FROM evidence v JOIN tombstone d ON d.key = v.uuid "
         "WHERE v.episode_ref = e.id AND d.kind IN (?, ?))",
         (
             TombstoneKind.EPISODE.value,

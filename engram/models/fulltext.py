@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from engram.models.conditions import IS_GLOBAL, IS_OF_PROJECT
 from engram.models.episode_index import rebuild_episode_index
 from engram.models.store import Store
 from engram.models.transaction import Reader, Value
@@ -66,7 +67,7 @@ def search_episodes(
     expression = match_expression(terms)
     if not expression:
         return []
-    seen = "(e.scope <> 'global' AND e.project_id = ?)" + (" OR e.scope = 'global'" if with_global else "")
+    seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {IS_GLOBAL}" if with_global else "")
     # Ranked first: rows of memories are long, and only those up to the last hit are looked at. The LIMIT keeps the order.
     rows = store.rows(
         "SELECT f.id, f.score FROM (SELECT rowid AS id, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts "

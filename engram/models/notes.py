@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engram.models.conditions import IS_GLOBAL
 from engram.models.project_names import project_id_of_name
 from engram.models.transaction import Reader, Tx
 
@@ -114,7 +115,7 @@ def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
     elif owner.kind == "project":
         found = project_id_of_name(store, owner.key)
     elif owner.kind == "memory":
-        sql = "SELECT CASE scope WHEN 'global' THEN ? ELSE project_id END FROM episode WHERE episode_id = ?"
+        sql = f"SELECT CASE WHEN {IS_GLOBAL} THEN ? ELSE e.project_id END FROM episode e WHERE e.episode_id = ?"
         found = store.value(sql, (project_id, owner.key))
     else:
         return False

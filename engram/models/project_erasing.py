@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from engram.enums import Scope
 from engram.models.episode_changes import change_episode, delete_episode
 from engram.models.episodes import Episode, select_episodes
 from engram.models.erasing import begin_anew
@@ -54,8 +55,8 @@ def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None
         project=project,
         session_ids=tuple(str(row[0]) for row in sessions),
         turn_ids=tuple(int(row[0]) for row in turns),
-        memories=tuple(episode for episode in own if episode.scope != "global"),
-        released=tuple(episode for episode in own if episode.scope == "global"),
+        memories=tuple(episode for episode in own if episode.scope != Scope.GLOBAL),
+        released=tuple(episode for episode in own if episode.scope == Scope.GLOBAL),
         supported=tuple(resting),
     )
 

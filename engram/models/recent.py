@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engram.models.conditions import IS_ACTIVE, IS_GLOBAL
 from engram.models.episodes import Episode, select_episodes
 from engram.models.transaction import Reader
 from engram.models.turns import StoredTurn, load_turn_row, unpack_facts
@@ -34,7 +35,7 @@ def pinned_episodes(store: Reader, project_id: int, limit: int = 100) -> list[Ep
     """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
     return select_episodes(
         store,
-        "e.is_pinned = 1 AND e.status = 'active' AND (e.scope = 'global' OR e.project_id = ?)",
+        f"e.is_pinned = 1 AND {IS_ACTIVE} AND ({IS_GLOBAL} OR e.project_id = ?)",
         (project_id,),
         order="e.created_at_ms DESC, e.id DESC",
         limit=limit,
@@ -45,7 +46,7 @@ def count_active(store: Reader, project_id: int) -> int:
     """Active memories of a project and of global scope."""
     return int(
         store.value(
-            "SELECT count(*) FROM episode WHERE status = 'active' AND (scope = 'global' OR project_id = ?)",
+            f"SELECT count(*) FROM episode e WHERE {IS_ACTIVE} AND ({IS_GLOBAL} OR e.project_id = ?)",
             (project_id,),
         )
     )

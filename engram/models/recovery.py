@@ -15,9 +15,11 @@ import peewee
 
 from engram.atomic import read_regular
 from engram.causes import explain_error
+from engram.enums import Source
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.failpoint import reach
 from engram.models import episode_changes, episodes, sessions
+from engram.models.conditions import IS_MANUAL
 from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.pauses import carry_pauses
@@ -37,7 +39,7 @@ from engram.models.transaction import Reader
 logger = logging.getLogger(__name__)
 
 #: Saved, pinned, lowered or edited by a person or an agent: no reading of transcripts brings that back.
-_BY_HAND_IN_ROW = "e.source = 'manual' OR e.is_pinned OR e.is_lowered"
+_BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
 _BY_HAND = f"{_BY_HAND_IN_ROW} OR e.episode_id IN (SELECT episode_id FROM history WHERE reason = 'by hand')"
 #: What reading damaged rows may raise, beside errors of Engram.
 _UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
@@ -196,7 +198,7 @@ def _indexed_rows(source: Store) -> dict[int, str]:
 
 def _is_there(store: Reader, name: str) -> bool:
     """True where a memory came from another source, or is not missed: it was forgotten."""
-    return episodes.find_episode(store, name) is not None or is_named_by_tombstone(store, name, None, (), "manual")
+    return episodes.find_episode(store, name) is not None or is_named_by_tombstone(store, name, None, (), Source.MANUAL)
 
 
 def _is_automatic(store: Reader, sources: Sequence[Path], name: str) -> bool:

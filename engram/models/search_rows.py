@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engram.enums import Importance, Status
+from engram.models.conditions import IS_GLOBAL
 from engram.models.transaction import Reader
 from engram.models.turns import EvidencePlace
 from engram.models.uuids import unpack_uuid
@@ -50,8 +52,8 @@ class EpisodeRow:
     id: int
     project_id: int | None
     is_global: bool
-    status: str
-    importance: str
+    status: Status
+    importance: Importance
     is_pinned: bool
     is_lowered: bool
     weight: float
@@ -108,12 +110,12 @@ def passage_places(store: Reader, ids: Sequence[int]) -> dict[int, PassagePlace]
 def episode_rows(store: Reader, ids: Sequence[int]) -> dict[int, EpisodeRow]:
     """Row id → what ranking needs of the episode."""
     sql = (
-        "SELECT id, project_id, scope = 'global', status, importance, is_pinned, is_lowered, weight, quality, "
-        "created_at_ms, access_count, coalesce(session_ref, 0), summary, entities FROM episode WHERE id IN"
+        f"SELECT e.id, e.project_id, {IS_GLOBAL}, e.status, e.importance, e.is_pinned, e.is_lowered, e.weight, e.quality, "
+        "e.created_at_ms, e.access_count, coalesce(e.session_ref, 0), e.summary, e.entities FROM episode e WHERE e.id IN"
     )
     return {
         row[0]: EpisodeRow(
-            row[0], row[1], bool(row[2]), row[3], row[4], bool(row[5]), bool(row[6]), *row[7:]
+            row[0], row[1], bool(row[2]), Status.from_stored(row[3]), Importance.from_stored(row[4]), bool(row[5]), bool(row[6]), *row[7:]
         )
         for row in store.rows_among(sql, ids)
     }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from engram.enums import Source
 from engram.errors import BrokenDatabase
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.project_erasing import carry_forgotten_projects
@@ -55,7 +56,7 @@ def is_named_by_tombstone(
         return True
     if slot and (is_slot_gone if with_purged else is_slot_forgotten)(store, slot):
         return True
-    return source == "auto" and bool(barred_entries(store, uuids))
+    return source == Source.AUTO and bool(barred_entries(store, uuids))
 
 
 def clean_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:

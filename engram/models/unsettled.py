@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engram.enums import Source
 from engram.models.episode_changes import delete_episode
 from engram.models.erasing import begin_anew
 from engram.models.forgetting import episodes_resting_on
@@ -33,7 +34,7 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
     with store.transaction() as tx:
         for turn_id, key in turns:
             for episode in episodes_resting_on(store, [turn_id]):
-                if episode.source == "auto":
+                if episode.source == Source.AUTO:
                     delete_episode(tx, episode)
             begin_anew(tx, turn_id)
             withdraw_turn(tx, key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engram.errors import StoreError
+from engram.models.conditions import IS_CURRENT
 from engram.models.injections import AT_START
 from engram.models.meta import get_meta
 from engram.models.store import Store
@@ -87,7 +88,7 @@ def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
 def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
     found = store.row(
         "SELECT e.episode_id, e.summary, coalesce(p.name, ''), e.project_id, e.scope, sum(u.uses) AS uses, "
-        "e.status IN ('active', 'provisional') AND e.suspect = '' AND e.is_lowered = 0 FROM "
+        f"{IS_CURRENT} AND e.suspect = '' AND e.is_lowered = 0 FROM "
         "(SELECT episode_id, count(*) AS uses FROM injection WHERE state = 'shown' AND channel <> ? AND at_ms >= ? "
         "GROUP BY episode_id UNION ALL "
         "SELECT episode_id, count(*) FROM injection WHERE expanded_at_ms >= ? GROUP BY episode_id UNION ALL "

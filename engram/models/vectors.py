@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engram.embedding.stored import pack_vector, unpack_vectors
+from engram.models.conditions import IS_GLOBAL
 from engram.models.transaction import Reader, Tx
 
 
@@ -103,7 +104,7 @@ def vectors_since(
     """
     project = {
         "p": "(SELECT project_id FROM passage WHERE id = v.owner_id)",
-        "e": "(SELECT CASE scope WHEN 'global' THEN NULL ELSE project_id END FROM episode WHERE id = v.owner_id)",
+        "e": f"(SELECT CASE WHEN {IS_GLOBAL} THEN NULL ELSE e.project_id END FROM episode e WHERE e.id = v.owner_id)",
         "n": "(SELECT project_id FROM note_chunk_project WHERE id = v.owner_id)",
     }[owner]
     rows = store.rows(

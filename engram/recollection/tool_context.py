@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from engram.enums import Kind
 from engram.recollection.choose import Asking, Bite, may_inject, spread_out
 from engram.recollection.prompt_filter import telling_words
 from engram.search.question.query import Hit
@@ -15,7 +16,7 @@ from engram.text.stems import stems
 #: Bites for one tool call at most.
 BITES = 1
 #: Kinds that are worth a line for a file or command alone.
-KINDS = ("decision", "preference", "fix", "dead-end", "fact")
+KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.DEAD_END, Kind.FACT)
 #: Share of an error's words that must stand in a memory about a failed command.
 ERROR_SHARE = 0.5
 #: File names that every project has: only with their folder do they tell anything.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engram.enums import Scope
 from engram.models.store import Store
 from engram.models.usage import Usage, claim_telling, told_at_ms, usage_since
 from engram.redaction.display import fence_safe, one_line
@@ -35,7 +36,7 @@ def weekly_line(store: Store, project_id: int) -> str:
         f"{usage.memories} memories kept, {usage.shown} shown, {usage.opened} opened"
     )
     used = usage.most_used
-    if used is not None and used.may_be_shown and (used.scope == "global" or used.project_id == project_id):
+    if used is not None and used.may_be_shown and (used.scope == Scope.GLOBAL or used.project_id == project_id):
         # Not above: who only counts needs no rules, and they take a while to load.
         from engram.redaction import redact
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
+from engram.enums import Status
 from engram.models.turns import EvidencePlace
 from engram.search.question.query import Hit
 
@@ -151,9 +152,9 @@ class PublicHit:
         if memory is None:
             return ""
         caveats = []
-        if self.status == "superseded":
+        if self.status == Status.SUPERSEDED:
             caveats.append(f"superseded by {memory.superseded_by}" if memory.superseded_by else "superseded")
-        elif self.status in ("archived", "suspect"):
+        elif self.status == Status.ARCHIVED:
             caveats.append(self.status)
         if memory.stale_reason:
             caveats.append(f"may no longer hold: {memory.stale_reason}")

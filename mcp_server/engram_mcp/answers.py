@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from engram.enums import Status, Voice
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.turns import EvidencePlace
@@ -43,7 +44,7 @@ def recall_lines(hits: Sequence[PublicHit], note: str = "", project: str = "") -
     lines = _heading(hits)
     for number, hit in enumerate(hits, 1):
         remarks = [day(hit.created_at_ms), hit.importance]
-        if hit.status != "active":
+        if hit.status != Status.ACTIVE:
             remarks.append(hit.status)
         if hit.memory is not None and hit.memory.stale_reason:
             is_own = hit.project in ("", project)
@@ -93,8 +94,7 @@ def expand_text(
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · project: {episode.project or 'none'} · scope: {episode.scope} · status: {episode.status}",
-        f"Said by: {_VOICES.get(episode.voice, episode.voice)} · kept by: {episode.extractor}"
-        f" · expanded {episode.access_count} times",
+        f"Said by: {_VOICES[episode.voice]} · kept by: {episode.extractor} · expanded {episode.access_count} times",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
     if episode.superseded_by:
@@ -122,7 +122,7 @@ def foreign_text(episode: Episode, related: Sequence[Episode]) -> str:
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · scope: {episode.scope} · status: {episode.status}",
-        f"Said by: {_VOICES.get(episode.voice, episode.voice)}",
+        f"Said by: {_VOICES[episode.voice]}",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
     if episode.superseded_by:
@@ -139,10 +139,10 @@ def _related_lines(related: Sequence[Episode]) -> list[str]:
 
 
 _VOICES = {
-    "user": "the user",
-    "assistant": "the assistant",
-    "agent": "an agent (saved by tool)",
-    "chosen": "the user's choice, in the assistant's words",
+    Voice.USER: "the user",
+    Voice.ASSISTANT: "the assistant",
+    Voice.AGENT: "an agent (saved by tool)",
+    Voice.CHOSEN: "the user's choice, in the assistant's words",
 }
 
 

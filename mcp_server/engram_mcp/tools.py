@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
+from engram.enums import Importance, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.models import contexts, episode_changes, episode_history, episodes, injections, notes
@@ -103,19 +104,19 @@ def save(
     from engram.memories.save import save_memory
 
     with access.store() as store:
-        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != "global")
+        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != Scope.GLOBAL)
         if scope == "note":
             return _save_note(access, store, content, place.project)
-        if scope == "project" and place.project is None:
-            scope = "global"
+        is_global = Scope.parse(scope) is Scope.GLOBAL or place.project is None
         if supersedes is not None:
             access.view(store).require(store, supersedes)
         made = save_memory(
-            store, content, lambda one: access.redact(store, one), scope=scope, importance=importance,
+            store, content, lambda one: access.redact(store, one),
+            scope=Scope.GLOBAL if is_global else Scope.PROJECT, importance=Importance.parse(importance),
             project_id=place.project.id if place.project else None, session_id=access.session_id,
-            supersedes=supersedes, is_pinned=is_pinned, kind=kind or "fact",
+            supersedes=supersedes, is_pinned=is_pinned, kind=Kind.FACT if kind is None else Kind.parse(kind),
         )  # fmt: skip
-        is_own = made.scope == "project" and place.project is not None
+        is_own = made.scope == Scope.PROJECT and place.project is not None
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
         is_open = bool(open_contradictions(store, made.episode_id))
     access.ask({"op": "wake"})

@@ -17,9 +17,10 @@ import pytest
 from processes import WAIT_SECONDS, wait_until_gone, wait_until_group_gone
 
 from engram.clock import FixedClock
+from engram.enums import Kind
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction.budget import STAGE, Budget
-from engram.extraction.candidate import Candidate, Kind
+from engram.extraction.candidate import Candidate
 from engram.extraction.claude_provider import ClaudeProvider, find_claude
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import ExtractionContext

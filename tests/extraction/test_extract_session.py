@@ -12,8 +12,9 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Importance, Kind, Status
 from engram.errors import RetryLater
-from engram.extraction.candidate import Candidate, Importance, Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.service import BATCH_TURNS, ExtractReport, extract_session
 from engram.ingest.service import ingest_file

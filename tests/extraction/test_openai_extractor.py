@@ -13,10 +13,11 @@ import httpx2
 import pytest
 
 from engram.clock import FixedClock
+from engram.enums import Kind, Scope, Status, Voice
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction import bounded_http
 from engram.extraction.budget import Budget, price_of
-from engram.extraction.candidate import Candidate, Kind, Scope, Status, Voice
+from engram.extraction.candidate import Candidate
 from engram.extraction.model_extractor import MOST_UNREADABLE
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
@@ -114,7 +115,7 @@ def test_an_answer_becomes_candidates_with_real_evidence_and_the_spoken_words(be
         ("t1",),
     )
     assert found.content == "Let us keep the cache number 1 in sqlite"
-    assert (found.voice, found.status, found.scope) == (Voice.USER_SAID, Status.ACTIVE, Scope.PROJECT)
+    assert (found.voice, found.status, found.scope) == (Voice.USER, Status.ACTIVE, Scope.PROJECT)
     assert bench.made is not None
     assert bench.made.rolling_summary == "a cache"
     assert bench.spent() == (1, 960)
@@ -163,7 +164,7 @@ def test_pasted_orders_are_suspect_and_what_the_assistant_said_is_provisional(be
 
     assert hostile.suspect
     assert hostile.status is Status.PROVISIONAL
-    assert (spoken.voice, spoken.status, spoken.suspect) == (Voice.ASSISTANT_SAID, Status.PROVISIONAL, "")
+    assert (spoken.voice, spoken.status, spoken.suspect) == (Voice.ASSISTANT, Status.PROVISIONAL, "")
 
 
 def test_no_more_is_proposed_than_the_session_has_room_for(bench: Bench) -> None:

@@ -28,7 +28,8 @@ from typing import Any
 from engram import failpoint
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.candidate import Candidate, Kind, Status
+from engram.enums import Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.ingest.service import ingest_all
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id

@@ -23,8 +23,9 @@ import apsw
 from playhouse.apsw_ext import APSWDatabase
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Kind, Status
 from engram.errors import EngramError
-from engram.extraction.candidate import Candidate, Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
 from engram.memories.forget import forget_episode

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from transcript_lines import say
 
+from engram.enums import Kind, Status
 from engram.extraction import service as extraction
-from engram.extraction.candidate import Candidate, Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.service import extract_session
 from engram.ingest import service as ingest

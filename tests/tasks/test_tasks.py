@@ -12,8 +12,9 @@ from transcript_lines import say
 
 from engram.clock import FixedClock, iso_time
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Kind
 from engram.errors import BudgetReached, EngramError, StoreError
-from engram.extraction.candidate import Candidate, Kind
+from engram.extraction.candidate import Candidate
 from engram.models.store import Store, open_store
 from engram.models.vectors import count_missing_vectors
 from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work, list_stages, take_lease

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.enums import Importance
 from engram.models.search_rows import EpisodeRow
 
 Column = NDArray[np.float64]
@@ -50,9 +51,9 @@ def pool_of_episodes(rows: Mapping[int, EpisodeRow], bm25: Mapping[int, float], 
         at_ms=np.array([rows[i].created_at_ms for i in ids], dtype=np.float64),
         texts=tuple(f"{rows[i].summary}\n{rows[i].entities}" for i in ids),
         is_user=np.zeros(len(ids), dtype=bool),
-        is_retired=np.array([rows[i].status in ("superseded", "archived") for i in ids], dtype=bool),
+        is_retired=np.array([not rows[i].status.is_current for i in ids], dtype=bool),
         is_pinned=np.array([rows[i].is_pinned for i in ids], dtype=bool),
-        is_high=np.array([rows[i].importance == "high" for i in ids], dtype=bool),
+        is_high=np.array([rows[i].importance is Importance.HIGH for i in ids], dtype=bool),
         access_count=np.array([rows[i].access_count for i in ids], dtype=np.float64),
     )
 

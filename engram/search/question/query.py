@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from engram.enums import Importance, Status
 from engram.models.episodes import Episode
 from engram.models.turns import EvidencePlace
 
@@ -57,8 +58,8 @@ class Hit:
     created_at_ms: int = 0
     evidence: tuple[EvidencePlace, ...] = ()
     #: active, provisional, superseded or archived; active for what is no episode.
-    status: str = "active"
-    importance: str = "normal"
+    status: Status = Status.ACTIVE
+    importance: Importance = Importance.NORMAL
     episode: Episode | None = None
     #: Claude Code's session; "" for none.
     session_id: str = ""
