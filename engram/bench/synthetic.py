@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engram.bench.wording import Wording
 from engram.embedding.embedder import Embedder
-from engram.enums import Kind
+from engram.enums import Actor, Kind
 from engram.models.counts import count_totals
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -100,7 +100,7 @@ class MadeUp:
             for turn, turn_id in zip(made, ids, strict=True):
                 if self._memories is None or self._kept < self._memories:
                     add_episode(tx, self._episode(turn, topic, session), [
-                        Evidence(turn.said[-1].uuid, session.session_id, turn_id)])  # fmt: skip
+                        Evidence(turn.said[-1].uuid, session.session_id, turn_id)], actor=Actor.MODEL)  # fmt: skip
                     self._kept += 1
         self._written += turns
 

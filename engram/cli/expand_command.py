@@ -11,7 +11,7 @@ from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.memories.save import require_episode
-from engram.models import episode_changes, episode_history, episodes, injections
+from engram.models import episode_changes, episode_history, episode_lists, injections
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.search.hits import place_to_json
@@ -45,7 +45,7 @@ def expand_json(store: Store, episode: Episode) -> dict[str, Any]:
     return episode_to_json(store, episode) | {
         "evidence": [place_to_json(place) for place in evidence_places(store, episode)],
         "history": [
-            {"at": iso(one.at_ms), "action": one.action, "reason": one.reason, "run": one.run_id,
+            {"at": iso(one.at_ms), "action": one.action, "actor": one.actor, "reason": one.reason, "run": one.run_id,
              "before": dict(one.before), "after": dict(one.after)}
             for one in episode_history.history_of(store, episode.episode_id)
         ],
@@ -56,7 +56,7 @@ def expand_json(store: Store, episode: Episode) -> dict[str, Any]:
         ],
         "related": [
             {"id": one.episode_id, "summary": one.summary}
-            for one in episodes.related_episodes(store, episode, episode.project_id)
+            for one in episode_lists.related_episodes(store, episode, episode.project_id)
         ],
     }  # fmt: skip
 
@@ -97,8 +97,8 @@ def _print_reasons(facts: dict[str, Any]) -> None:
     )
     click.echo()
     print_table(
-        ["at", "what", "why", "changed"],
-        [(one["at"], one["action"], one["reason"], ", ".join(one["before"])) for one in facts["history"]],
+        ["at", "what", "who", "why", "changed"],
+        [(one["at"], one["action"], one["actor"], one["reason"], ", ".join(one["before"])) for one in facts["history"]],
         empty="no history",
     )
     click.echo()

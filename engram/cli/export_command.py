@@ -15,6 +15,7 @@ from engram.cli.episode_json import episode_from_json, episode_to_json
 from engram.cli.options import json_option, project_option
 from engram.cli.output import print_json, say, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
@@ -80,7 +81,7 @@ def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None
                 counted["bad"] += 1
                 say(f"line {number}: {error}", err=True)
         with store.transaction() as tx:
-            episode_changes.restore_orphans(tx)
+            episode_changes.restore_orphans(tx, actor=Actor.USER)
     wake_worker(workspace)
     if as_json:
         print_json(counted)
@@ -141,5 +142,5 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
                 tx, episode.session_id, agent=CLAUDE_CODE.name, project_id=episode.project_id,
                 is_global=False, cwd="", at_ms=episode.created_at_ms,
             )  # fmt: skip
-        episode_changes.add_episode(tx, episode, evidence, action="import")
+        episode_changes.add_episode(tx, episode, evidence, action="import", actor=Actor.USER)
     return "added"

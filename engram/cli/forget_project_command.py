@@ -10,6 +10,7 @@ from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.options import json_option
 from engram.cli.output import one_line
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.enums import Actor
 from engram.ingest.folder import named_project
 from engram.memories.forget_project import ForgottenProject, forget_project
 from engram.models.project_erasing import contents_of_project
@@ -41,7 +42,7 @@ def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
             f"memories of {place.name} ({place.root}), with its notes, are deleted for good, in backups too. "
             "This can't be undone. Go on?",
         )
-        report = forget_project(store, workspace.places, place)
+        report = forget_project(store, workspace.places, place, actor=Actor.USER)
     wake_worker(workspace)
     tell(as_json, _forgotten_as_json(report), _forgotten_sentence(report))
 

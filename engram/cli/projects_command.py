@@ -13,6 +13,7 @@ from engram.cli.forget_project_command import forget
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.ingest.folder import named_project
 from engram.ingest.moves import Move, find_moves
@@ -143,7 +144,7 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
             f"{counts.sessions} sessions and {counts.memories} memories of {other.name} ({other.root}) become "
             f"{place.name}'s ({place.root}). There is no undo: this can't be taken apart again. Go on?",
         )
-        moved = merge_projects(store, place, other, "by hand")
+        moved = merge_projects(store, place, other, "by hand", actor=Actor.USER)
     wake_worker(workspace)
     sentence = f"{moved} sessions moved; {other.root} means {place.name} now."
     tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)

@@ -11,7 +11,7 @@ from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
 from engram.cli.output import print_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
-from engram.enums import Importance, Kind, Scope, Voice
+from engram.enums import Actor, Importance, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.memories.save import SAVED_KINDS, save_memory
@@ -48,7 +48,7 @@ def save(
         made = save_memory(
             store, content, workspace.redactor(), scope=Scope.GLOBAL if is_global else Scope.PROJECT,
             importance=Importance.HIGH if high else Importance.NORMAL, project_id=project_id, supersedes=supersedes, is_pinned=pin,
-            voice=Voice.USER, summary=summary, kind=Kind(kind),
+            actor=Actor.USER, summary=summary, kind=Kind(kind),
         )  # fmt: skip
         facts = episode_to_json(store, made)
     wake_worker(workspace)

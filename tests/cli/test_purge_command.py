@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from engram.enums import Actor
 from engram.models import episode_changes, episodes
 from engram.models.store import Store
 
@@ -21,7 +22,9 @@ def archived(filled: Store) -> list[str]:
     some = [one for one in episodes.all_episodes(filled) if one.importance == "normal"][:2]
     with filled.transaction() as tx:
         for one in some:
-            episode_changes.change_episode(tx, one, "age", "not used for 180 days", status="archived")
+            episode_changes.change_episode(
+                tx, one, "age", "not used for 180 days", status="archived", actor=Actor.TIDYING
+            )
     return [one.episode_id for one in some]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
+from engram.enums import Actor
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store, open_store
@@ -45,7 +46,10 @@ def keep(store: Store) -> Keep:
         made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
         with store.transaction() as tx:
             return episode_changes.add_episode(
-                tx, made, evidence or [Evidence(f"uuid of {made.episode_id}", made.session_id or "s1")]
+                tx,
+                made,
+                evidence or [Evidence(f"uuid of {made.episode_id}", made.session_id or "s1")],
+                actor=Actor.MODEL,
             )
 
     return keep

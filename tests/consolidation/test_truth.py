@@ -11,6 +11,7 @@ import pytest
 from engram.clock import FixedClock
 from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
+from engram.enums import Actor
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -43,9 +44,11 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
         new_ids = []
         for number, (old, new, _) in enumerate(CHANGED):
             with store.transaction() as tx:
-                episode_changes.add_episode(tx, decision(old, clock.at_ms + number), [])
+                episode_changes.add_episode(tx, decision(old, clock.at_ms + number), [], actor=Actor.MODEL)
                 new_ids.append(
-                    episode_changes.add_episode(tx, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
+                    episode_changes.add_episode(
+                        tx, decision(new, clock.at_ms + 30 * DAY_MS + number), [], actor=Actor.MODEL
+                    ).episode_id
                 )
         while embed_missing(store, bundled):
             pass

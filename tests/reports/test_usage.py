@@ -15,6 +15,7 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
+from engram.enums import Actor
 from engram.ingest.service import ingest_file
 from engram.models import episode_changes, injections, sessions
 from engram.models.episodes import Episode, find_episode
@@ -62,7 +63,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
                 episode_id=USED, kind="fact", summary="The cache lives in SQLite", content="", project_id=found["alpha"],
                 created_at_ms=clock.now_ms() - DAY_MS,
             )  # fmt: skip
-            episode_changes.add_episode(tx, episode, [])
+            episode_changes.add_episode(tx, episode, [], actor=Actor.MODEL)
             for channel in ("prompt", "tool", injections.AT_START):
                 given = Injection("s-1", channel, channel, USED, 0.5, 5, "shown", clock.now_ms() - DAY_MS)
                 injections.add_injections(tx, [given])
@@ -118,7 +119,7 @@ def test_one_line_is_said_once_a_week_and_names_nothing_of_another_project(
             episode_id="ep_0000000000b2", kind="fact", summary="Beta has a thing of its own", content="",
             project_id=project(store, "beta"), created_at_ms=clock.now_ms() - 300 * DAY_MS,
         )  # fmt: skip
-        episode_changes.add_episode(tx, own, [])
+        episode_changes.add_episode(tx, own, [], actor=Actor.MODEL)
 
     first = build_briefing(store, settings, project_id=project(store, "beta"))
     second = build_briefing(store, settings, project_id=project(store, "alpha"))
@@ -145,11 +146,11 @@ def test_the_line_never_names_what_is_not_shown_by_itself(
     with store.transaction() as tx:
         used = find_episode(store, USED)
         assert used is not None
-        episode_changes.change_episode(tx, used, "edit", "by hand", **change)
+        episode_changes.change_episode(tx, used, "edit", "by hand", **change, actor=Actor.USER)
         other = dataclasses.replace(
             used, episode_id="ep_0000000000b3", summary="Tests run in a container", stable_id="", id=0
         )
-        episode_changes.add_episode(tx, other, [])
+        episode_changes.add_episode(tx, other, [], actor=Actor.MODEL)
 
     told = build_briefing(store, settings, project_id=project(store, "alpha"))
 
