@@ -35,9 +35,9 @@ from engram.bench.wording import Wording, sentences_of
 from engram.embedding.compile import ensure_compiled
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
+from engram.models.leases import release_lease, take_lease
 from engram.models.sessions import find_project
 from engram.models.store import Store, open_store
-from engram.models.work import release_lease, take_lease
 from engram.paths import Home
 from engram.socketpath import socket_address
 from engram.worker.client import ask_worker

@@ -26,7 +26,7 @@ from whole import join
 
 from engram.embedding.compile import ensure_compiled
 from engram.embedding.load import load_embedder
-from engram.enums import Actor
+from engram.enums import Actor, Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
@@ -56,7 +56,7 @@ def fill(store: Store, models: Path, count: int) -> None:
             text = f"Part {number} keeps its budget of retries in store {number % 97}, decided after outage {number}."
             episode = Episode(
                 new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
-                status="active", confidence=0.9, quality=0.9, importance="high",
+                status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
             )  # fmt: skip
             add_episode(tx, episode, [], actor=Actor.MODEL)
     chance = np.random.default_rng(1)

@@ -36,7 +36,8 @@ from engram.recollection.recall import CANDIDATES, PASSAGES
 from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Support, Weights, features, logistic
 from engram.recollection.render import shown_words
 from engram.redaction import redact
-from engram.search.question.query import Hit, Query
+from engram.search.hits import Hit
+from engram.search.question.query import Query
 from engram.search.service import Searcher
 from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings

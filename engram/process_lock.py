@@ -10,6 +10,8 @@ from pathlib import Path
 from engram.atomic import FILE_MODE
 from engram.errors import AlreadyRunning
 
+#: Exit code of a worker or watcher that asks to be started again (EX_TEMPFAIL).
+EXIT_RESTART = 75
 #: How long a lock that is held is tried again, in seconds: a status command holds a shared one for an instant.
 PATIENCE_SECONDS = 0.3
 

@@ -9,7 +9,8 @@ from engram.embedding.embedder import Embedder
 from engram.models.loose_texts import LooseTexts, said_texts
 from engram.models.store import Store
 from engram.models.turns import EvidencePlace
-from engram.search.question.query import Hit, Query
+from engram.search.hits import Hit
+from engram.search.question.query import Query
 
 #: Its name in a table.
 NAME = "100-word sum"
@@ -44,4 +45,5 @@ class HundredWords:
 
     def _hit(self, place: int, score: float) -> Hit:
         uuid, text = self._pieces[place]
-        return Hit(str(place), "turn", text, score, {}, evidence=(EvidencePlace("", uuid, "", 0),))
+        evidence = (EvidencePlace("", uuid, "", 0),)
+        return Hit(id=str(place), kind="turn", text=text, score=score, parts={}, evidence=evidence)

@@ -15,7 +15,8 @@ from engram.models.sessions import ensure_project, ensure_session
 from engram.models.store import Store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
-from engram.search.question.query import Hit, Query
+from engram.search.hits import Hit
+from engram.search.question.query import Query
 from engram.search.vectors.backfill import embed_missing
 from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 

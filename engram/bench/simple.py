@@ -12,7 +12,8 @@ from engram.models.search_rows import passage_places, passage_rows
 from engram.models.store import Store
 from engram.models.vectors import load_vectors
 from engram.search.episodes.pool import Column
-from engram.search.question.query import Hit, Query
+from engram.search.hits import Hit
+from engram.search.question.query import Query
 from engram.search.vectors.index import rows_from_blobs
 from engram.text.question_words import terms_of
 
@@ -54,10 +55,16 @@ class SimpleMethods:
         rows = passage_rows(self._store, [int(ids[place]) for place in best])
         places = passage_places(self._store, list(rows))
         return [
-            Hit(str(ids[place]), "turn", rows[int(ids[place])].text, float(score[place]), {},
-                evidence=(places[int(ids[place])].place,))
+            Hit(
+                id=str(ids[place]),
+                kind="turn",
+                text=rows[int(ids[place])].text,
+                score=float(score[place]),
+                parts={},
+                evidence=(places[int(ids[place])].place,),
+            )
             for place in best
-        ]  # fmt: skip
+        ]
 
 
 def scaled(values: Column) -> Column:

@@ -1,4 +1,4 @@
-"""The live picture of ``engram up``: processes, sessions, turns, memories, queue and lag."""
+"""The dashboard of ``engram up``: processes, sessions, turns, memories, queue and lag."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from engram.reports.health import Health
 
 
 def draw(health: Health, children: list[Child], home: str) -> RenderableType:
-    """The picture as it stands."""
+    """The dashboard for a terminal."""
     table = Table.grid(padding=(0, 3))
     for name, value in _facts(health):
         table.add_row(Text(name, style="bold"), Text(value))
     notes = [Text(one_line(note), style="yellow") for note in _notes(health, children)]
     return Group(
-        Text(f"Engram, memory in {home}. Ctrl-C stops it.", style="dim"), table, *notes,
-    )  # fmt: skip
+        Text(f"Engram, memory in {home}. Press Ctrl-C to stop.", style="dim"),
+        table,
+        *notes,
+    )
 
 
 def line(health: Health) -> str:
-    """The same on one line, for a terminal that cannot move its cursor or a log."""
+    """The same on one line, for a log or a terminal that can't move its cursor."""
     totals = health.totals
     return (
         f"{totals.sessions} sessions, {totals.turns} turns, {totals.episodes} memories, {health.waiting} waiting, "
@@ -39,7 +41,7 @@ def _facts(health: Health) -> list[tuple[str, str]]:
         ("sessions", f"{totals.sessions} in {totals.projects} projects"),
         ("turns", f"{totals.turns}" + (f", {health.unread.files} files to read" if health.unread.files else "")),
         ("memories", f"{totals.episodes}, shown to Claude {totals.injections} times"),
-        ("queue", f"{health.waiting} pieces of work, {health.missing_vectors} texts to embed"),
+        ("queue", f"{health.waiting} tasks, {health.missing_vectors} texts to embed"),
         ("lag", span(health.lag_seconds)),
     ]
 

@@ -1,4 +1,4 @@
-"""``engram logs``: the last lines of the logs, of all processes or of one."""
+"""``engram logs``: the latest log records, of all processes or of one."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _KINDS = ("worker", "watcher", "hook", "cli", "mcp")
     metavar="N",
     help="Maximum number of records.",
 )
-@click.option("--errors", is_flag=True, help="Only warnings and errors (default: everything).")
+@click.option("--errors", is_flag=True, help="Only warnings and errors (default: all records).")
 @json_option
 @pass_workspace
 def logs(workspace: Workspace, kind: str | None, lines: int, errors: bool, as_json: bool) -> None:
-    """Show the latest records of the logs, in the order of time.
+    """Show the latest log records, in chronological order.
 
     Example: engram logs worker --errors
     """

@@ -1,4 +1,4 @@
-"""``engram recall`` and ``engram search``: ranked memories, and turns and notes word for word."""
+"""``engram recall`` and ``engram search``: ranked memories, and verbatim turns and notes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from engram.search.hits import PublicHit
 from engram.search.question.query import MAX_HITS
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 
-#: Characters of a hit that a person is shown.
+#: Longest text of a hit that is printed, in characters.
 _SHOWN_CHARACTERS = 600
-#: Characters of what is said about a hit that no longer holds.
+#: Longest caveat of a hit that is printed, in characters.
 _CAVEATS_CHARACTERS = 160
 
 
 def _options(command: Command) -> Command:
-    """The options that both share."""
+    """The options that both commands have."""
     limit = click.option(
         "--limit",
         type=click.IntRange(1, MAX_HITS),
         default=None,
         metavar="N",
-        help="Most hits (default: recall_limit, 5).",
+        help="Maximum number of hits (default: recall_limit, 5).",
     )
-    explain = click.option("--explain", is_flag=True, help="Show the parts of every score (default: the score alone).")
+    explain = click.option("--explain", is_flag=True, help="Show the parts of every score (default: the score only).")
     return limit(explain(project_option(json_option(command))))
 
 
@@ -39,9 +39,9 @@ def _options(command: Command) -> Command:
 def recall(
     workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
 ) -> None:
-    """Find memories for a question, the best first, with the entries of the transcripts that they rest on.
+    """Find memories that answer a question, best first, with their evidence in the transcripts.
 
-    Asks the running worker; without one it loads the compiled model, and without that it searches by text alone.
+    Asks the running worker. Without a worker the compiled model is loaded, and without that only text is searched.
 
     Example: engram recall "why did we leave SQLite" --project harbor --explain
     """
@@ -55,7 +55,7 @@ def recall(
 def search(
     workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
 ) -> None:
-    """Find what was said, word for word, in turns and notes, the best first.
+    """Search turns and notes, word for word, best first.
 
     Example: engram search "INSERT OR IGNORE" --limit 3
     """
@@ -72,7 +72,7 @@ def _run(
     as_json: bool,
 ) -> None:
     if not query.strip():
-        raise BadRequest("the question is empty: say what to look for in a few words")
+        raise BadRequest("the query is empty: describe in a few words what to look for")
 
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
@@ -82,7 +82,7 @@ def _run(
             limit=limit or workspace.settings.recall_limit,
             project_id=None if place is None else place.id,
         )
-        # The worker has the settings of its own start: flags of this call are for a search of its own.
+        # The worker uses the settings of its start; flags of this call need a search in this process.
         with_worker = not set(workspace.flags) - {"home", "claude_folder"}
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
     if as_json:
@@ -95,11 +95,11 @@ def _run(
 
 def _print(answer: RecallResponse, explain: bool) -> None:
     if answer.hits and all(hit.is_doubtful for hit in answer.hits):
-        click.echo("Nothing comes near to this question; the nearest:")
+        click.echo("No close match. Closest results:")
     for number, hit in enumerate(answer.hits, 1):
         _print_hit(number, hit, explain)
     if not answer.hits:
-        click.echo("Nothing was found.")
+        click.echo("Nothing found.")
     if answer.note:
         say(f"({answer.note})", err=True)
 

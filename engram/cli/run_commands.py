@@ -1,4 +1,4 @@
-"""``engram watch`` and ``engram work``: the two long-lived processes, one each."""
+"""``engram watch`` and ``engram work``: run one of the two long-lived processes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from engram.errors import AlreadyRunning
 from engram.settings import Settings
 
 _lifeline = click.option(
-    "--lifeline", type=click.IntRange(3), default=None, hidden=True, metavar="FD",
-    help="A pipe whose end means that the parent is gone (default: none).",
-)  # fmt: skip
+    "--lifeline",
+    type=click.IntRange(3),
+    default=None,
+    hidden=True,
+    metavar="FD",
+    help="A pipe; its end means that the parent has ended (default: none).",
+)
 
 
 @click.command("watch")
@@ -25,9 +29,9 @@ _lifeline = click.option(
 @pass_workspace
 @click.pass_context
 def watch(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> None:
-    """Follow the transcripts until SIGTERM or Ctrl-C; launchd and systemd start this.
+    """Run the watcher, which reads new transcript lines, until SIGTERM or Ctrl-C. launchd and systemd start this.
 
-    A second one ends at once.
+    If a watcher is already running, this one ends at once.
 
     Example: engram watch
     """
@@ -41,9 +45,10 @@ def watch(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> Non
 @pass_workspace
 @click.pass_context
 def work(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> None:
-    """Make memories and answer questions until SIGTERM or Ctrl-C; launchd and systemd start this.
+    """Run the worker, which makes memories and answers questions, until SIGTERM or Ctrl-C.
 
-    A second one ends at once. Exit code 75 asks to be started again (its memory passed limit_rss_mb).
+    launchd and systemd start this. If a worker is already running, this one ends at once. Exit code 75 means "restart
+    me": its memory passed limit_rss_mb.
 
     Example: engram work
     """
@@ -63,6 +68,6 @@ def _run(service: Callable[[Settings], int], workspace: Workspace, lifeline: int
 
 
 def _end_with_parent(lifeline: int) -> None:
-    """Wait, without any work, until the parent's end of the pipe is closed, then stop this process cleanly."""
+    """Block until the parent closes its end of the pipe, then stop this process cleanly."""
     os.read(lifeline, 1)
     os.kill(os.getpid(), signal.SIGTERM)

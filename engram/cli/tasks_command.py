@@ -125,8 +125,14 @@ def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> No
 
 
 @tasks.command("pause")
-@click.option("--for", "seconds", type=TimeSpan(), default=None, metavar="TIME",
-              help="How long, such as 30m or 2h (default: until `engram tasks resume`).")  # fmt: skip
+@click.option(
+    "--for",
+    "seconds",
+    type=TimeSpan(),
+    default=None,
+    metavar="TIME",
+    help="How long, such as 30m or 2h (default: until `engram tasks resume`).",
+)
 @json_option
 @pass_workspace
 def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
@@ -209,9 +215,15 @@ def _queued(workspace: Workspace) -> list[dict[str, Any]]:
             found.append({"id": "?", "name": "?", "args": [], "state": "queued", "attempts": 0, "error": str(error)})
             continue
         found.append(
-            {"id": message.id, "name": message.name, "args": list(message.args), "state": "queued", "attempts": 0,
-             "error": None}
-        )  # fmt: skip
+            {
+                "id": message.id,
+                "name": message.name,
+                "args": list(message.args),
+                "state": "queued",
+                "attempts": 0,
+                "error": None,
+            }
+        )
     return found
 
 
@@ -240,9 +252,16 @@ def _print(rows: list[dict[str, Any]], empty: str) -> None:
     print_table(
         ["id", "name", "about", "state", "due", "tries#", "last error"],
         [
-            (one["id"][:8], one["name"], one_line(", ".join(map(str, one["args"])), 14), one["state"], one.get("due_at") or "–",
-             one["attempts"], one_line(one["error"] or "", 80))
+            (
+                one["id"][:8],
+                one["name"],
+                one_line(", ".join(map(str, one["args"])), 14),
+                one["state"],
+                one.get("due_at") or "–",
+                one["attempts"],
+                one_line(one["error"] or "", 80),
+            )
             for one in rows
         ],
         empty=empty,
-    )  # fmt: skip
+    )

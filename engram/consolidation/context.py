@@ -11,10 +11,10 @@ from engram.atomic import read_whole, write_atomic
 from engram.enums import Actor, Importance, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
-from engram.models.marks import Mark, latest_change, undone
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.unjoined import held_back_rows
+from engram.models.watermarks import Watermark, latest_change, undone
 from engram.settings import Settings
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Context:
     #: ``(action, id of the memory)`` of changes that the user took back; None until they are read.
     _undone: frozenset[tuple[str, str]] | None = None
     #: Where the memories were when the run began; up to there the next one need not look again.
-    begins_at: Mark | None = None
+    begins_at: Watermark | None = None
 
     def tell(self, text: str) -> None:
         """Add a line to the report."""

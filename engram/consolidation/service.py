@@ -18,11 +18,11 @@ from engram.consolidation.supersede import supersede_outdated
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.memories.purge import check_unpurged
-from engram.models import contradictions, episode_history, marks, runs
+from engram.models import contradictions, episode_history, runs, watermarks
 from engram.models.episode_history import Change
 from engram.models.episode_undo import begin_ageing_anew, is_in_the_way, undo_change
+from engram.models.leases import last_run_ms, release_lease, take_lease
 from engram.models.store import Store
-from engram.models.work import last_run_ms, release_lease, take_lease
 from engram.notes.day_files import notes_lock, read_text, write_text
 from engram.settings import Settings
 
@@ -89,9 +89,13 @@ def consolidate(
 
 def _run(context: Context, run: runs.Run, since_ms: int, *, is_full: bool) -> Report:
     store, settings = context.store, context.settings
-    known = None if is_full else marks.kept_mark(store)
-    context.changed = None if known is None else marks.changed_since(store, known)
-    context.begins_at = marks.Mark(*run.report["begins_at"]) if run.report.get("begins_at") else marks.mark_now(store)
+    known = None if is_full else watermarks.load_watermark(store)
+    context.changed = None if known is None else watermarks.changed_since(store, known)
+    context.begins_at = (
+        watermarks.Watermark(*run.report["begins_at"])
+        if run.report.get("begins_at")
+        else watermarks.current_watermark(store)
+    )
     context.told += run.report.get("lines", [])
     context.told_before = len(context.told)
     context.files_before |= run.report.get("files_before", {})
@@ -112,7 +116,7 @@ def _run(context: Context, run: runs.Run, since_ms: int, *, is_full: bool) -> Re
         runs.update_run(tx, run, position="", report=_report(context), state="done")
     if context.similar is not None:
         with store.transaction() as tx:
-            marks.keep_mark(tx, context.begins_at)
+            watermarks.save_watermark(tx, context.begins_at)
     return Report(run.id, tuple(context.told))
 
 
@@ -174,7 +178,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
             told.append(f"undo {change.action} of {change.episode_id}")
         episode_history.drop_history_of_run(tx, run_id)
         contradictions.reopen_contradictions(tx, run_id)
-        marks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
+        watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
             begin_ageing_anew(tx, episode_id)
         runs.update_run(tx, run, position="", report=run.report, state="undone")

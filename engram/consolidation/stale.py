@@ -13,7 +13,7 @@ from engram.clock import day_of
 from engram.consolidation.context import Context
 from engram.enums import Actor, Kind
 from engram.ingest.scope import why_not
-from engram.models import episodes, marks
+from engram.models import episodes, watermarks
 from engram.models.episodes import Episode
 from engram.models.sessions import ProjectRow, find_session, list_projects
 from engram.models.turns import load_turn_row
@@ -56,7 +56,7 @@ def mark_stale(context: Context) -> None:
     projects = list_projects(context.store)
     # Where the time is not enough for all projects, every run begins with another one.
     start = (context.run_id or 0) % max(1, len(projects))
-    heads = marks.kept_heads(context.store)
+    heads = watermarks.load_heads(context.store)
     for project in [*projects[start:], *projects[:start]]:
         if context.is_over:
             return
@@ -70,7 +70,7 @@ def mark_stale(context: Context) -> None:
             heads[str(project.id)] = state
             if not context.is_dry:
                 with context.store.transaction() as tx:
-                    marks.keep_heads(tx, heads)
+                    watermarks.save_heads(tx, heads)
 
 
 def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episode]) -> None:

@@ -11,10 +11,10 @@ from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_c
 from engram.models.episode_changes import change_episode
 from engram.models.episode_evidence import add_evidence
 from engram.models.episodes import Episode, Evidence, find_episode
-from engram.models.marks import undone
 from engram.models.runs import add_run, close_run
 from engram.models.transaction import Tx
 from engram.models.visibility import may_stand_for
+from engram.models.watermarks import undone
 
 
 @dataclass(slots=True)

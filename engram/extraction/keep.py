@@ -23,13 +23,13 @@ from engram.models.episodes import (
 )
 from engram.models.erasing import sources_of
 from engram.models.extractions import NOT_CHOSEN, WENT_ON, WITHDRAWN, count_auto_episodes
-from engram.models.marks import undone
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import SessionRow
 from engram.models.tombstones import barred_entries, is_slot_gone
 from engram.models.transaction import Tx
 from engram.models.turns import StoredTurn
 from engram.models.unjoined import mark_unjoined
+from engram.models.watermarks import undone
 from engram.settings import Settings
 from engram.transcripts.claude_code.turn import is_queued_key
 

@@ -21,12 +21,13 @@ from engram.models.episode_lists import current_episodes
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
+from engram.models.stages import note_success
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
 from engram.models.transaction import Tx
 from engram.models.turns import StoredTurn, check_unmoved, mark_extracted, turns_of_session
 from engram.models.vectors import put_vectors
-from engram.models.work import Work, find_work, finish, note_success
+from engram.models.work import Work, find_work, finish
 from engram.settings import Settings
 from engram.transcripts.record import Turn
 

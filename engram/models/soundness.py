@@ -18,6 +18,12 @@ from engram.models.turns import load_turn_row
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
 
 
+def quick_damage(store: Reader) -> str:
+    """What a quick check finds wrong with the file; "" where all is well. Raises BrokenDatabase where it cannot look."""
+    damage = store.value("PRAGMA quick_check(1)")
+    return "" if damage in (None, "ok") else str(damage)
+
+
 def find_all_damage(store: Store) -> str:
     """What SQLite finds wrong, or the first row that Engram cannot read; "" where all is well. Takes a while."""
     return store.find_damage() or find_unreadable(store)

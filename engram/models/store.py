@@ -186,6 +186,14 @@ class Store(Reader):
         with contextlib.suppress(StoreError):
             self.row(f"PRAGMA wal_checkpoint({mode})")
 
+    def data_version(self) -> int:
+        """A number that differs once another connection has changed the database; it means nothing else."""
+        return int(self.value("PRAGMA data_version") or 0)
+
+    def file_identity(self) -> tuple[int, int] | None:
+        """Device and inode of memory.db now; None where there is none. Another one than at the start: it was replaced."""
+        return _file_identity(self.path)
+
     def schema_version(self) -> int:
         """Number of the migration that the file is at."""
         return int(self.value("PRAGMA user_version"))

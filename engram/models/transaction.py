@@ -75,6 +75,11 @@ class Reader:
         found = self.fetch_records(records, query)
         return found[0] if found else None
 
+    def has_any(self, query: Query) -> bool:
+        """True where a query has a row."""
+        rows, _ = self._fetch_all(query)
+        return bool(rows)
+
     def _fetch_all(self, query: Query) -> tuple[list[Row], tuple[str, ...]]:
         statement = compile_query(query)
         with self._mapped_errors():

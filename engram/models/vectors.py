@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from peewee import Query, Select, fn
+
 from engram.embedding.stored import pack_vector, unpack_vectors
+from engram.models import tables
 from engram.models.conditions import IS_GLOBAL
+from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
 
 
@@ -143,3 +147,20 @@ def vectors_of(store: Reader, owner: str, model: str, owner_ids: Sequence[int]) 
 def _model_id(store: Reader, model: str) -> int:
     """The number that a model's vectors carry; 0 for one without any."""
     return int(store.value("SELECT id FROM vector_model WHERE name = ?", (model,)) or 0)
+
+
+def embeddable_watermark(store: Reader) -> tuple[int, int, int]:
+    """What differs once a passage, an episode or a note has come or changed; cheap at any size."""
+    row = store.fetch_first(_latest_embeddable())
+    return row.passage_id, row.episode_at_ms, row.note_chunk_id
+
+
+@prepared
+def _latest_embeddable() -> Query:
+    return Select(
+        columns=[
+            fn.COALESCE(tables.Passage.select(fn.MAX(tables.Passage.id)), 0).alias("passage_id"),
+            fn.COALESCE(tables.Episode.select(fn.MAX(tables.Episode.updated_at_ms)), 0).alias("episode_at_ms"),
+            fn.COALESCE(tables.NoteChunk.select(fn.MAX(tables.NoteChunk.id)), 0).alias("note_chunk_id"),
+        ]
+    )

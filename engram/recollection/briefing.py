@@ -14,9 +14,9 @@ from engram.models.episodes import Episode
 from engram.models.notes import is_seen_by
 from engram.models.recent import count_active, pinned_episodes, recent_files
 from engram.models.sessions import project_by_id
+from engram.models.stages import Stage, list_stages
 from engram.models.store import Store
 from engram.models.visibility import may_see_context
-from engram.models.work import Stage, list_stages
 from engram.notes.owner import owners_of_lines
 from engram.recollection.prompt_filter import telling_words
 from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced, shown_text

@@ -9,7 +9,7 @@ from engram.enums import Importance, Scope, Status, Voice
 from engram.models.episodes import Episode
 from engram.recollection.prompt_filter import telling_words
 from engram.recollection.relevance import Answer, Support, relevance
-from engram.search.question.query import Hit
+from engram.search.hits import Hit
 from engram.text.stems import same_words, stems
 
 #: Provisional memories below this confidence are never injected.

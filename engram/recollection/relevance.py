@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from engram.recollection.prompt_filter import telling_words
 from engram.search.episodes.nearest import mean_of_nearest
-from engram.search.question.query import Hit
+from engram.search.hits import Hit
 from engram.text.stems import stems
 
 #: Names of the features, in the order of the weights.

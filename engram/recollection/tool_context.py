@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from engram.enums import Kind
 from engram.recollection.choose import Asking, Bite, may_inject, spread_out
 from engram.recollection.prompt_filter import telling_words
-from engram.search.question.query import Hit
+from engram.search.hits import Hit
 from engram.text.stems import stems
 
 #: Bites for one tool call at most.

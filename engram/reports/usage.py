@@ -25,8 +25,8 @@ def weekly_line(store: Store, project_id: int) -> str:
     Who gets the line has claimed it. It is read by a session of one project: the numbers are of all projects, and the
     memory that was used most is named only where that project may see it.
     """
-    now, told = store.now_ms(), told_at_ms(store)
-    if told is not None and now - REPORT_DAYS * DAY_MS < told <= now:
+    now, last_told_ms = store.now_ms(), told_at_ms(store)
+    if last_told_ms is not None and now - REPORT_DAYS * DAY_MS < last_told_ms <= now:
         return ""
     usage = report_of_days(store)
     if not usage.prompts or not claim_telling(store, REPORT_DAYS * DAY_MS):

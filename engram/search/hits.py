@@ -1,15 +1,54 @@
-"""A hit as others see it: the command line, the MCP server, and the JSON on engram.sock and in ``--json``."""
+"""Search results: ``Hit`` within the process that searched, ``PublicHit`` for everybody else.
+
+``PublicHit`` is what the command line and the MCP server show, and the JSON on engram.sock and of ``--json``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
-from engram.enums import Status
+from engram.enums import Importance, Status
+from engram.models.episodes import Episode
 from engram.models.turns import EvidencePlace
-from engram.search.question.query import Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result of ``recall`` (a memory) or ``search`` (a passage of a turn, or a chunk of a note)."""
+
+    #: ``ep_…`` of a memory, ``turn_…#passage`` of a passage, ``source#line`` of a note.
+    id: str
+    #: A memory's kind; ``turn`` for a passage; ``note``.
+    kind: str
+    #: What is shown: a memory's summary, or a part of a turn or a note, word for word.
+    text: str
+    #: Higher is better; comparable within one answer.
+    score: float
+    #: Name of a scorer → what it added to the score.
+    parts: Mapping[str, float]
+    #: Display name of the project; "" for none.
+    project: str = ""
+    created_at_ms: int = 0
+    evidence: tuple[EvidencePlace, ...] = ()
+    #: The status of a memory; active for passages and notes.
+    status: Status = Status.ACTIVE
+    importance: Importance = Importance.NORMAL
+    #: The stored memory; None for a passage or a note.
+    episode: Episode | None = None
+    #: Claude Code's session; "" for none.
+    session_id: str = ""
+    #: Who said it: user or assistant; "" for a note or a memory.
+    role: str = ""
+    #: Row ids of the turn, and of the passage, memory or note chunk.
+    turn_id: int | None = None
+    row_id: int = 0
+    #: Cosine to the query; None without a model.
+    cosine: float | None = field(default=None, compare=False)
+    #: No hit of the answer matches the question closely; this one is among the closest.
+    is_doubtful: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +85,8 @@ class PublicHit:
     evidence: tuple[EvidencePlace, ...]
     #: Claude Code's session; "" for none.
     session_id: str
-    status: str
-    importance: str
+    status: Status
+    importance: Importance
     #: Who said it: user or assistant; "" for a note or a memory.
     role: str
     #: Cosine to the query; None if there was no model.
@@ -134,8 +173,8 @@ class PublicHit:
             created_at_ms=parse_time_ms(values["created_at"]) or 0,
             evidence=tuple(_place_from_json(place) for place in values["evidence"]),
             session_id=values["session"],
-            status=values["status"],
-            importance=values["importance"],
+            status=Status.from_stored(values["status"]),
+            importance=Importance.from_stored(values["importance"]),
             role=values["role"],
             cosine=values["cosine"],
             is_doubtful=values["doubtful"],

@@ -22,12 +22,13 @@ from engram.search.episodes.classic import NEWEST, rank_classic
 from engram.search.episodes.pool import Column, Pool, pool_of_episodes
 from engram.search.episodes.ranking import Ranked, rank
 from engram.search.episodes.weights import EPISODE_WEIGHTS
+from engram.search.hits import Hit
 from engram.search.passages.note_search import note_hits
 from engram.search.passages.search import passage_hits
 from engram.search.passages.source import Source
 from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import Asked, take_apart
-from engram.search.question.query import Hit, Query
+from engram.search.question.query import Query
 from engram.search.question.terms import TermCounts, informative
 from engram.search.vectors.cache import Floats, LoadedVectors
 from engram.settings import Settings
@@ -224,20 +225,21 @@ class Searcher:
             if episode is None:
                 continue
             evidence = evidence_of(self._store, episode.id)
+            places = places_of(self._store, [entry.uuid for entry in evidence if entry.uuid])
             hits.append(
                 Hit(
-                    episode.episode_id,
-                    episode.kind,
-                    episode.summary,
-                    float(ranked.score[index]),
-                    ranked.parts_of(index),
-                    episode.project,
-                    episode.created_at_ms,
-                    tuple(places_of(self._store, [one.uuid for one in evidence if one.uuid])),
-                    episode.status,
-                    episode.importance,
-                    episode,
-                    episode.session_id,
+                    id=episode.episode_id,
+                    kind=episode.kind,
+                    text=episode.summary,
+                    score=float(ranked.score[index]),
+                    parts=ranked.parts_of(index),
+                    project=episode.project,
+                    created_at_ms=episode.created_at_ms,
+                    evidence=tuple(places),
+                    status=episode.status,
+                    importance=episode.importance,
+                    episode=episode,
+                    session_id=episode.session_id,
                     turn_id=evidence[0].turn_id if evidence else None,
                     row_id=episode.id,
                     cosine=_cosine(pool, index),

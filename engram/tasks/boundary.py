@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from engram.errors import BrokenDatabase, EngramError, Moved, StoreError
 from engram.models.soundness import UNREADABLE, find_unreadable
-from engram.models.work import WorkState, fail, find_work, note_failure
+from engram.models.stages import note_failure
+from engram.models.work import WorkState, fail, find_work
 from engram.tasks.runtime import Runtime
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,8 @@
-"""Task ``consolidate()``: tidy up, at most every four hours by the last run in memory.db. Heavy."""
+"""Task ``consolidate()``: tidy up memories, at most every ``consolidate_seconds`` (four hours). Heavy.
+
+When it is due is decided by the time of the last run in memory.db (``is_overdue``), not by Huey's crontab: a crontab
+of every fourth hour is skipped if the laptop sleeps or the worker is down at that minute.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ def consolidate() -> None:
 def tidy(runtime: Runtime) -> bool:
     """Consolidate under its lease; True where it ran. Raises StoreError."""
     from engram.consolidation.service import consolidate as run_consolidation
-    from engram.models.work import note_success
+    from engram.models.stages import note_success
     from engram.search.vectors.pairs import similar_pairs
 
     embedder = runtime.embedder

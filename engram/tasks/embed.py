@@ -42,7 +42,7 @@ def embed_slice(runtime: Runtime, rows: int = BATCH_ROWS) -> int:
     Args:
         rows: rows of one call; more waste less on texts of unlike length, and keep others waiting longer.
     """
-    from engram.models.work import note_success
+    from engram.models.stages import note_success
     from engram.search.vectors.backfill import embed_missing
 
     if runtime.embedder is None:

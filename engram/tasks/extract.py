@@ -22,7 +22,7 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
     """Extract when no other heavy task runs, or, where a language model is asked, behind other extractions."""
     from engram.tasks.boundary import run_guarded
     from engram.tasks.in_progress import in_progress
-    from engram.tasks.refresh import refresh
+    from engram.tasks.recollect import refresh
 
     def extract_and_refresh() -> None:
         if extract_now(runtime, session_id):

@@ -28,7 +28,7 @@ def flush(session_id: str) -> None:
 
 def write_log(runtime: Runtime, session_id: str) -> None:
     """Bring the daily log of a session up to date; the scan indexes it. Raises StoreError or OSError."""
-    from engram.models.work import note_success
+    from engram.models.stages import note_success
     from engram.notes.daily import log_session
 
     files = log_session(runtime.store, runtime.settings.places, session_id)

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 
 from engram.errors import StoreError
-from engram.models.changes import drop_lease, lease_owners, note_crash
+from engram.models.leases import drop_lease, lease_owners, take_lease
 from engram.models.store import Store
-from engram.models.work import find_work, take_lease
+from engram.models.work import find_work, note_crash
 
 #: What the name of a mark begins with; the rest is the kind of work and its key.
 _PREFIX = "at "

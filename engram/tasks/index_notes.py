@@ -28,7 +28,7 @@ def index_notes() -> None:
 
 def index_now(runtime: Runtime) -> bool:
     """Index; True where something changed. Raises StoreError."""
-    from engram.models.work import note_success
+    from engram.models.stages import note_success
     from engram.notes.index import index_notes as bring_in_line
 
     report = bring_in_line(runtime.store, runtime.settings, runtime.redact)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engram.errors import EmbeddingError, EngramError
+from engram.extraction.api_key import find_api_key
+from engram.models.stages import note_failure, note_success
 from engram.models.store import Store
-from engram.models.work import note_failure, note_success
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.tasks.api_key import find_api_key
 from engram.tasks.serial_executor import BackgroundExecutor, SerialExecutor
 
 if TYPE_CHECKING:

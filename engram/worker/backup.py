@@ -7,14 +7,8 @@ import os
 
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.backup import has_content, list_backups, make_backup
-from engram.models.work import (
-    clear_old_failure,
-    last_run_ms,
-    note_failure,
-    note_success,
-    release_lease,
-    take_lease,
-)
+from engram.models.leases import last_run_ms, release_lease, take_lease
+from engram.models.stages import clear_old_failure, note_failure, note_success
 from engram.tasks.runtime import Runtime
 
 logger = logging.getLogger(__name__)

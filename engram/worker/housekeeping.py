@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable
 
 from engram.errors import BrokenDatabase, StoreError
-from engram.models.changes import data_version, file_identity
-from engram.models.damage_note import is_damage_noted, note_damage
+from engram.models.stages import is_damage_noted, note_damage
 from engram.settings import DEFAULT_LIMIT_RSS_MB
 from engram.tasks.enqueue import enqueue_due
 from engram.tasks.queue import EngramQueue
@@ -40,7 +39,7 @@ class Housekeeper:
         self._has_warned = False
         self._data_version = -1
         self._quiet_looks = 0
-        self._opened = file_identity(runtime.store)
+        self._opened = runtime.store.file_identity()
         self._backup = DailyBackup(runtime)
         self._was_busy = False
         #: What the process held when unused memory was last given back, in MB.
@@ -72,7 +71,7 @@ class Housekeeper:
         if self._runtime.is_damaged.is_set():
             note_damage(self._runtime.store)
             self._stop("memory.db is damaged")
-        if file_identity(self._runtime.store) != self._opened:
+        if self._runtime.store.file_identity() != self._opened:
             self._stop("memory.db was replaced")
         home = self._runtime.settings.places
         if not home.root.is_dir():
@@ -113,7 +112,7 @@ class Housekeeper:
     def _look_at_work(self) -> None:
         """Ring for what is due; where the database changed, read new vectors; where it was quiet, tidy its log."""
         store = self._runtime.store
-        version = data_version(store)
+        version = store.data_version()
         if version == self._data_version:
             self._quiet_looks += 1
             if self._quiet_looks == 6:

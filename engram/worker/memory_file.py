@@ -12,13 +12,11 @@ from engram.atomic import drop_leftovers
 from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.backup import Backup, list_backups
-from engram.models.changes import quick_damage
-from engram.models.damage_note import is_damage_noted
 from engram.models.fulltext import rebuild_indexes
 from engram.models.recovery import Recovered, clean_after_swap, rebuild_memory
-from engram.models.soundness import find_all_damage
+from engram.models.soundness import find_all_damage, quick_damage
+from engram.models.stages import is_damage_noted, list_stages, note_failure, note_success
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages, note_failure, note_success
 from engram.paths import Home
 from engram.settings import Settings
 

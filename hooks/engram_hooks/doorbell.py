@@ -52,10 +52,10 @@ def _read_payload() -> bytes:
 
 def _session_of(payload: bytes) -> str:
     try:
-        found: Any = json.loads(payload.decode("utf-8", "replace"))
+        value: Any = json.loads(payload.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return ""
-    session_id = found.get("session_id") if isinstance(found, dict) else None
+    session_id = value.get("session_id") if isinstance(value, dict) else None
     return session_id if is_session_id(session_id) and isinstance(session_id, str) else ""
 
 

@@ -134,7 +134,7 @@ def foreign_text(episode: Episode, related: Sequence[Episode]) -> str:
 
 
 def _related_lines(related: Sequence[Episode]) -> list[str]:
-    shown = [f"- {one_line(one.summary, 120)} — ID: {one.episode_id}" for one in related]
+    shown = [f"- {one_line(episode.summary, 120)} — ID: {episode.episode_id}" for episode in related]
     return ["Related:", *shown] if shown else []
 
 
@@ -154,12 +154,12 @@ def _evidence_lines(places: Iterable[EvidencePlace]) -> list[str]:
     return ["Evidence:", *shown] if shown else []
 
 
-def timeline_lines(found: Sequence[Episode], project_id: int) -> str:
+def timeline_lines(memories: Sequence[Episode], project_id: int) -> str:
     """The answer of ``memory_timeline`` for a project: a line a memory, the oldest first."""
-    if not found:
+    if not memories:
         return "No memories there yet."
     lines = [HEADER]
-    for episode in found:
+    for episode in memories:
         project = f", {one_line(episode.project, 60)}" if episode.project_id == project_id else ""
         summary = one_line(episode.summary, SUMMARY_CHARACTERS)
         lines.append(f"({day(episode.created_at_ms)}{project}, {episode.kind}) {summary} — ID: {episode.episode_id}")

@@ -82,7 +82,7 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
         if not view.is_own(episode):
             nameless = dataclasses.replace(episode, project="another one")
             return answers.expand_text(nameless, [], related, history) + answers.tail(view.note)
-        uuids = [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid]
+        uuids = [entry.uuid for entry in episodes.evidence_of(store, episode.id) if entry.uuid]
         return answers.expand_text(episode, places_of(store, uuids), related, history) + answers.tail(view.note)
 
 
@@ -93,9 +93,14 @@ def get(access: Access, source: str, start: int | None, lines: int | None, proje
     with access.store() as store:
         view = access.view(store, project)
         text = read_lines(
-            store, access.settings, lambda one: access.redact(store, one), source, start, lines,
+            store,
+            access.settings,
+            lambda text: access.redact(store, text),
+            source,
+            start,
+            lines,
             project_id=view.project_id,
-        )  # fmt: skip
+        )
         return (fence_safe(text, keep_lines=True) or "(no lines there)") + answers.tail(view.note)
 
 
@@ -120,11 +125,18 @@ def save(
         if supersedes is not None:
             access.view(store).require(store, supersedes)
         made = save_memory(
-            store, content, lambda one: access.redact(store, one),
-            scope=Scope.GLOBAL if is_global else Scope.PROJECT, importance=Importance.parse(importance),
-            project_id=place.project.id if place.project else None, session_id=access.session_id,
-            supersedes=supersedes, is_pinned=is_pinned, kind=Kind.FACT if kind is None else Kind.parse(kind), actor=Actor.AGENT,
-        )  # fmt: skip
+            store,
+            content,
+            lambda text: access.redact(store, text),
+            scope=Scope.GLOBAL if is_global else Scope.PROJECT,
+            importance=Importance.parse(importance),
+            project_id=place.project.id if place.project else None,
+            session_id=access.session_id,
+            supersedes=supersedes,
+            is_pinned=is_pinned,
+            kind=Kind.FACT if kind is None else Kind.parse(kind),
+            actor=Actor.AGENT,
+        )
         is_own = made.scope == Scope.PROJECT and place.project is not None
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
         is_open = bool(open_contradictions(store, made.episode_id))
@@ -165,7 +177,7 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
         report = forget_episode(
             store, access.settings.places, episode_id, also_source=is_source_forgotten, actor=Actor.AGENT
         )
-        said = report.describe(lambda one: visibility.may_see(one, view.project_id))
+        said = report.describe(lambda memory: visibility.may_see(memory, view.project_id))
     access.ask({"op": "wake"})
     return f"Forgotten for good: {fence_safe(said, keep_lines=True)}" + answers.tail(view.note)
 
@@ -182,7 +194,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
             episode_id,
             text,
             why,
-            lambda one: access.redact(store, one),
+            lambda text: access.redact(store, text),
             session_id=access.session_id,
             actor=Actor.AGENT,
         )
@@ -266,23 +278,23 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
     with access.store() as store:
         view = access.view(store, project)
         if around is None:
-            found = episode_lists.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
+            memories = episode_lists.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
         else:
             at_ms = _moment(store, view, around)
-            found = episode_lists.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
-        return answers.timeline_lines(found, view.project_id) + answers.tail(view.note)
+            memories = episode_lists.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
+        return answers.timeline_lines(memories, view.project_id) + answers.tail(view.note)
 
 
 def _moment(store: Store, view: View, around: str) -> int:
     """When a memory was made, or the time that a date names. Raises NotFound or BadRequest."""
     if episodes.is_episode_id(around):
         return view.require(store, around).created_at_ms
-    found = parse_time_ms(around)
-    if found is None:
+    at_ms = parse_time_ms(around)
+    if at_ms is None:
         raise BadRequest(
             f"around {around[:40]!r} is neither a memory's id nor a date such as {iso_time(store.now_ms())[:10]}"
         )
-    return found
+    return at_ms
 
 
 def context(access: Access, project: str | None) -> str:
@@ -302,8 +314,8 @@ def context(access: Access, project: str | None) -> str:
         project_id = view.project.id if view.project else None
         text = build_briefing(store, access.settings, project_id=project_id, without=own, with_report=False)
         if access.session_id and text and not project:
-            told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
+            injected = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.transaction() as tx:
                 injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
-                injections.add_injections(tx, told)
+                injections.add_injections(tx, injected)
         return (text or "Nothing is kept for this project yet.") + answers.tail(view.note)

@@ -210,21 +210,25 @@ def test_import_brings_nothing_that_rests_on_forgotten_words(
 
 
 @pytest.mark.parametrize(
-    "line", ['{"id": "ep_0123456789ab"}', '{"id": "x", "kind": "fact", "summary": "s"}',
-             '{"id": "ep_0123456789ab", "kind": "fact", "summary": 5}',
-             '{"id": "ep_0123456789ab", "kind": "spell", "summary": "s"}'],
-)  # fmt: skip
+    "line",
+    [
+        '{"id": "ep_0123456789ab"}',
+        '{"id": "x", "kind": "fact", "summary": "s"}',
+        '{"id": "ep_0123456789ab", "kind": "fact", "summary": 5}',
+        '{"id": "ep_0123456789ab", "kind": "spell", "summary": "s"}',
+    ],
+)
 def test_import_counts_lines_that_cannot_be_used_and_goes_on(run: Run, line: str) -> None:
     good = '{"id": "ep_ffffffffffff", "kind": "fact", "summary": "s", "content": "c", "scope": "global"}'
 
     result = run("import", "-", stdin=f"{line}\n{good}\n")
 
     assert "Added 1 memories" in result.stdout
-    assert "1 lines could not be used" in result.stdout
+    assert "1 unusable lines" in result.stdout
 
 
 def test_import_of_something_else_fails_in_one_line(run: Run) -> None:
-    assert "no JSON" in run("import", "-", stdin="hello\n", code=1).stderr
+    assert "not JSON" in run("import", "-", stdin="hello\n", code=1).stderr
 
 
 def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: RunJson) -> None:
@@ -232,7 +236,7 @@ def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: R
 
     assert paused == {"paused": [{"scope": "everything"}]}
     assert run_json("ingest")["new_turns"] == 0
-    assert "Going on" in run("pause", "--off").stdout
+    assert "Resumed" in run("pause", "--off").stdout
     assert run_json("ingest")["new_turns"] > 0
 
 

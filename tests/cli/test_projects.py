@@ -34,8 +34,8 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
     before = {one["name"]: one for one in run_json("projects", "list")["projects"]}
 
     asked = run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
-    assert "There is no undo: this can't be taken apart" in asked
-    assert "There is no undo" in run("projects", "merge", "--help").stdout
+    assert "There is no undo." in asked
+    assert "can't be undone" in run("projects", "merge", "--help").stdout
     assert len(list_projects(filled)) == 2
     run("projects", "merge", "lantern", "harbor", "--yes")
 
@@ -83,7 +83,7 @@ def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: 
 
     advice = [one["advice"] for one in run_json("doctor", code=1)["checks"] if one["name"] == "moved project"]
 
-    assert advice == ["if it is: engram projects merge lantern harbor"]
+    assert advice == ["if it is, run: engram projects merge lantern harbor"]
     assert "engram projects merge lantern harbor" in run("projects").stdout
     assert harbor.name == "harbor"
 
@@ -97,10 +97,13 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     kept = filled.value("SELECT count(*) FROM episode WHERE project_id = ? AND scope = 'global'", (harbor.id,))
     lantern = "SELECT t.key, s.text FROM turn t JOIN said s ON s.turn_id = t.id WHERE t.project_id <> ? ORDER BY s.id"
     others = filled.rows(lantern, (harbor.id,))
-    prompts = [str(row[0]) for row in filled.rows(
-        "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
-        (harbor.id,),
-    )]  # fmt: skip
+    prompts = [
+        str(row[0])
+        for row in filled.rows(
+            "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
+            (harbor.id,),
+        )
+    ]
     assert prompts
 
     asked = run("projects", "forget", "harbor", code=1, stdin="n\n").stdout

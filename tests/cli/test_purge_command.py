@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from engram.enums import Actor
+from engram.enums import Actor, Status
 from engram.models import episode_changes, episodes
 from engram.models.store import Store
 
@@ -23,7 +23,7 @@ def archived(filled: Store) -> list[str]:
     with filled.transaction() as tx:
         for one in some:
             episode_changes.change_episode(
-                tx, one, "age", "not used for 180 days", status="archived", actor=Actor.TIDYING
+                tx, one, "age", "not used for 180 days", status=Status.ARCHIVED, actor=Actor.TIDYING
             )
     return [one.episode_id for one in some]
 
@@ -42,7 +42,7 @@ def test_without_yes_it_shows_what_would_go_and_deletes_nothing(
 
     assert all(one in shown for one in archived)
     assert "Nothing was deleted" in shown
-    assert "cannot be undone" in shown
+    assert "can't be undone" in shown
     assert (facts["purged"], facts["count"], facts["run"]) == (False, 2, None)
     assert facts["bytes"] > 0
     assert {one["id"] for one in facts["memories"]} == set(archived)

@@ -56,7 +56,8 @@ def test_ingest_takes_a_file_a_folder_of_files_and_a_configuration_folder(run_js
 def test_ingest_of_a_path_that_is_not_there_fails_in_one_line(run: Run, tmp_path: Path) -> None:
     result = run("ingest", str(tmp_path / "nothing"), code=1)
 
-    assert result.stderr.startswith("Error: there is no ")
+    assert result.stderr.startswith("Error: ")
+    assert "does not exist" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
 
 
@@ -332,14 +333,14 @@ def test_tasks_show_finds_the_failure_that_the_worker_logged(
         "from engram.recollection.service import RecollectionService\n"
         "from engram.search.service import Searcher\n"
         "from engram.settings import load\n"
-        "from engram.tasks.boundary import attempt\n"
+        "from engram.tasks.boundary import run_guarded\n"
         "from engram.tasks.runtime import Runtime\n"
         "settings = load().settings\n"
         "start_logging(settings.places.logs, 'worker', 'info', str)\n"
         "store = open_store(settings.places.memory_db)\n"
         "searcher = Searcher(store, settings)\n"
         "runtime = Runtime(settings, store, searcher, RecollectionService(store, searcher, settings), None)\n"
-        "attempt(runtime, 'extract', 'shaky', lambda: [][1])\n"
+        "run_guarded(runtime, 'extract', 'shaky', lambda: [][1])\n"
     )
     home.prepare()
     environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
@@ -402,7 +403,7 @@ def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store)
     plant(
         filled,
         "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
-        "VALUES (?, 'extract', 'small', 1, 'done', 1000, 100, 0.25)",
+        "VALUES (?, 'extract', 'small', 1, 'spent', 1000, 100, 0.25)",
         (filled.now_ms(),),
     )
 

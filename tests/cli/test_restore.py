@@ -78,5 +78,5 @@ def test_while_engram_runs_it_is_refused(home: Home) -> None:
     lock.release()
 
     assert code == 1
-    assert "stop it first" in output
+    assert "Stop it first" in output
     assert not (home.root / "memory.replaced.db").exists()

@@ -14,7 +14,7 @@ import pytest
 from engram.consolidation.context import Context
 from engram.consolidation.graduation import note_line
 from engram.consolidation.steps import merge_near_duplicates
-from engram.enums import Actor
+from engram.enums import Actor, Scope, Status
 from engram.memories.correct import correct_memory
 from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
@@ -78,12 +78,12 @@ def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
 
 
 def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings: Settings, keep: Keep) -> None:
-    gone = save_memory(store, GONE, redact, scope="global", actor=Actor.AGENT)
+    gone = save_memory(store, GONE, redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
     correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact, actor=Actor.AGENT)
     other, mine, theirs = keep("The mast is brown"), keep("The sail is white"), keep("The sail is grey")
     with store.transaction() as tx:
         episode_changes.change_episode(
-            tx, other, "archive", f"taken back: {GONE}", status="archived", actor=Actor.TIDYING
+            tx, other, "archive", f"taken back: {GONE}", status=Status.ARCHIVED, actor=Actor.TIDYING
         )
     with store.transaction() as tx:
         note_contradiction(tx, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
@@ -111,7 +111,7 @@ def test_a_line_of_a_note_that_holds_the_beginning_of_a_forgotten_memory_goes(
 def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
     store: Store, settings: Settings, tmp_path: Path
 ) -> None:
-    first = save_memory(store, "The hull is red", redact, scope="global", actor=Actor.AGENT)
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
     second = correct_memory(store, first.episode_id, GONE, "it was painted", redact, actor=Actor.AGENT).made
     engram(settings, "export", "--output", str(tmp_path / "outside.jsonl"))
     forget_episode(store, settings.places, second.episode_id, actor=Actor.USER)
@@ -127,7 +127,7 @@ def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
 
 
 def test_forgetting_the_corrections_one_by_one_brings_back_what_each_replaced(store: Store, settings: Settings) -> None:
-    first = save_memory(store, "The hull is red", redact, scope="global", actor=Actor.AGENT)
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
     second = correct_memory(store, first.episode_id, "The hull is green", "painted", redact, actor=Actor.AGENT).made
     third = correct_memory(store, second.episode_id, "The hull is blue", "painted", redact, actor=Actor.AGENT).made
 

@@ -15,10 +15,10 @@ import pytest
 from planting import plant
 from transcript_lines import line
 
-from engram.enums import Actor
+from engram.enums import Actor, Scope, Source
 from engram.ingest.service import ingest_file
 from engram.memories.forget_project import forget_project
-from engram.models import episode_changes, episode_evidence, episodes, injections, runs, vectors
+from engram.models import episode_changes, episodes, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.project_folders import merge_projects
@@ -234,8 +234,8 @@ def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home:
 def test_an_older_backup_does_not_bring_it_back(
     store: Store, home: Home, everywhere: Episode, tmp_path: Path, read: Callable[[Store], None], is_merged: bool
 ) -> None:
-    global_memory = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope="global", slot="global")
-    hand = remember(store, BOAT, BOAT_SESSION, "saved: gobbelkraut", source="manual", slot=None)
+    global_memory = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope=Scope.GLOBAL, slot="global")
+    hand = remember(store, BOAT, BOAT_SESSION, "saved: gobbelkraut", source=Source.MANUAL, slot=None)
     store.checkpoint("TRUNCATE")
     outside = tmp_path / "outside.db"
     shutil.copyfile(home.memory_db, outside)
@@ -306,13 +306,11 @@ def test_what_was_said_before_but_not_read_yet_is_never_read_and_what_is_said_la
 
 
 def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store, home: Home, memory: Episode) -> None:
-    kept = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope="global", slot="global")
-    supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope="global", slot="docs")
+    kept = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope=Scope.GLOBAL, slot="global")
+    supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope=Scope.GLOBAL, slot="docs")
     boat_turn = store.value("SELECT id FROM turn WHERE project_id = ?", (project(store).id,))
     with store.transaction() as tx:
-        episode_evidence.add_evidence(
-            tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", actor=Actor.MODEL
-        )
+        runs.add_seen_evidence(tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", None)
 
     report = forget_project(store, home, project(store), actor=Actor.USER)
 

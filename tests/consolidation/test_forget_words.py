@@ -17,7 +17,7 @@ from engram.clock import FixedClock
 from engram.consolidation.context import Context
 from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Actor
+from engram.enums import Actor, Source, Status
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
@@ -188,8 +188,8 @@ def test_a_memory_out_of_force_needs_nothing_but_keeps_its_summary(
     store: Store, settings: Settings, said: dict[str, str], remember: Keep
 ) -> None:
     target = remember("The hull is painted", said["answer"])
-    archived = remember("Something else of old", said["answer"], status="archived", facts=(f"{ANSWER} tone",))
-    earlier = remember("The hull is painted now", said["answer"], status="archived")
+    archived = remember("Something else of old", said["answer"], status=Status.ARCHIVED, facts=(f"{ANSWER} tone",))
+    earlier = remember("The hull is painted now", said["answer"], status=Status.ARCHIVED)
 
     report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
 
@@ -262,7 +262,7 @@ def evidence(store: Store) -> set[str]:
     return {
         one.uuid
         for episode in episodes.all_episodes(store)
-        if episode.source == "auto"
+        if episode.source == Source.AUTO
         for one in episodes.evidence_of(store, episode.id)
     }
 

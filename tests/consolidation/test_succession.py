@@ -11,7 +11,7 @@ import pytest
 from engram.clock import FixedClock
 from engram.consolidation.on_extract import welcome
 from engram.consolidation.service import consolidate, undo_run
-from engram.enums import Actor
+from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.memories.forget import forget_episode
 from engram.memories.purge import plan_named, purge
 from engram.memories.save import save_memory, supersede
@@ -44,7 +44,7 @@ def chain(store: Store, *memories: Episode) -> None:
 def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
     with store.transaction() as tx:
         episode_changes.change_episode(
-            tx, now(store, episode), "age", "not used", run_id=run_id, status="archived", actor=Actor.TIDYING
+            tx, now(store, episode), "age", "not used", run_id=run_id, status=Status.ARCHIVED, actor=Actor.TIDYING
         )
 
 
@@ -66,7 +66,7 @@ def test_a_forgotten_successor_gives_its_predecessor_back(store: Store, settings
 
 
 def test_a_provisional_predecessor_comes_back_as_provisional(store: Store, settings: Settings, keep: Keep) -> None:
-    old, new = keep("the cache is Redis", status="provisional"), keep("the cache is SQLite")
+    old, new = keep("the cache is Redis", status=Status.PROVISIONAL), keep("the cache is SQLite")
     chain(store, old, new)
 
     forget(store, settings, new)
@@ -97,7 +97,7 @@ def test_a_link_that_goes_leaves_its_successor_to_its_predecessor(store: Store, 
 def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    old, new = keep("the cache is Redis", importance="high"), keep("the cache is SQLite")
+    old, new = keep("the cache is Redis", importance=Importance.HIGH), keep("the cache is SQLite")
     chain(store, old, new)
     before = runs.content_digest(store)
     clock.advance((settings.archive_days + 1) * DAY)
@@ -119,7 +119,7 @@ def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings:
             now(store, new),
             "archive",
             "merged",
-            status="archived",
+            status=Status.ARCHIVED,
             superseded_by=kept.episode_id,
             actor=Actor.TIDYING,
         )
@@ -173,7 +173,7 @@ def test_an_earlier_run_can_be_undone_after_its_successor_was_forgotten(
 
 
 def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep) -> None:
-    old = keep("the cache is Redis", status="superseded", superseded_by="ep_0000000000ff")
+    old = keep("the cache is Redis", status=Status.SUPERSEDED, superseded_by="ep_0000000000ff")
 
     with store.transaction() as tx:
         forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
@@ -187,10 +187,10 @@ def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep
 def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    old, same = keep("Decided: the cache lives in Redis"), keep("the queue is SQLite", kind="fact")
+    old, same = keep("Decided: the cache lives in Redis"), keep("the queue is SQLite", kind=Kind.FACT)
     clock.advance(3600)
     new = keep("Decided: the cache lives in SQLite instead of Redis")
-    twin = keep("SQLite holds the queue", kind="fact", evidence=[Evidence("other", "s2")], session_id="")
+    twin = keep("SQLite holds the queue", kind=Kind.FACT, evidence=[Evidence("other", "s2")], session_id="")
     before = runs.content_digest(store)
     pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
 
@@ -219,7 +219,9 @@ def test_an_extraction_that_changes_nothing_older_leaves_no_run(store: Store, se
 
 def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings: Settings, keep: Keep) -> None:
     old = keep("Deploy on Friday")
-    new = save_memory(store, "Deploy on Tuesday", redact, scope="global", supersedes=old.episode_id, actor=Actor.AGENT)
+    new = save_memory(
+        store, "Deploy on Tuesday", redact, scope=Scope.GLOBAL, supersedes=old.episode_id, actor=Actor.AGENT
+    )
     (run,) = runs.list_runs(store)
     assert run.kind == "save"
 
@@ -234,7 +236,7 @@ def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings
 def test_a_purge_and_a_forget_leave_different_tombstones(
     store: Store, settings: Settings, keep: Keep, tmp_path: Path
 ) -> None:
-    purged = keep("purged", status="archived", slot="a" * 32)
+    purged = keep("purged", status=Status.ARCHIVED, slot="a" * 32)
     forgotten = keep("forgotten", slot="b" * 32)
 
     purge(store, plan_named(store, [purged.episode_id]), actor=Actor.USER)

@@ -11,7 +11,7 @@ import pytest
 from engram.clock import FixedClock
 from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
-from engram.enums import Actor
+from engram.enums import Actor, Scope, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -27,7 +27,7 @@ DAY_MS = 86_400_000
 
 
 def decision(summary: str, at_ms: int = 0, **changes: object) -> Episode:
-    made = Episode(episodes.new_episode_id(), "decision", summary, summary, scope="global", created_at_ms=at_ms)
+    made = Episode(episodes.new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL, created_at_ms=at_ms)
     return Episode(**{**{f: getattr(made, f) for f in made.__slots__}, **changes})  # type: ignore[arg-type]
 
 
@@ -88,5 +88,5 @@ def test_a_pinned_memory_is_never_replaced_by_itself() -> None:
 def test_what_was_saved_is_not_replaced_by_itself_whoever_speaks_later(voice: str) -> None:
     old, new, _ = CHANGED[0]
 
-    assert not replaces(decision(new, voice=voice), decision(old, source="manual"), 0.9)
-    assert why_outdated(decision(new, voice=voice), decision(old, source="manual"), 0.9)
+    assert not replaces(decision(new, voice=voice), decision(old, source=Source.MANUAL), 0.9)
+    assert why_outdated(decision(new, voice=voice), decision(old, source=Source.MANUAL), 0.9)

@@ -25,8 +25,8 @@ from engram.extraction.claude_provider import ClaudeProvider, find_claude
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.provider import BrokenOff, ModelRequest, NotServed, Unfit
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.settings import Settings
 from engram.transcripts.record import Opening, Role, TextBlock, Turn
 

@@ -22,8 +22,8 @@ from engram.extraction.model_extractor import MOST_UNREADABLE
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import MARKER, REQUEST_CHARACTERS
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.settings import Settings
 from engram.transcripts.record import Opening, Role, TextBlock, Turn
 

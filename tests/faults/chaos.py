@@ -47,8 +47,8 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.watcher import watch as watch_module
 from engram.watcher.watch import Watcher, run_watcher
-from engram.worker import main as worker_module
-from engram.worker.main import bind_queue, run_worker
+from engram.worker import lifecycle as worker_module
+from engram.worker.main import run_worker
 
 #: Longest life of a process that is to reach a point, in seconds.
 LIFE_SECONDS = 2.5
@@ -370,7 +370,7 @@ class Chaos:
     def settle(self) -> Store:
         """No more kills: read the rest and do what is due."""
         store = open_store(self.settings.places.memory_db, driver=self.settings.sqlite_driver)
-        bind_queue(self.settings)
+        huey.bind(self.settings.places, self.settings.sqlite_driver)
         watcher = Watcher(self.settings, store)
         watcher.sweep()
         watcher.step()
@@ -388,7 +388,7 @@ def compare_memories(settings: Settings, store: Store) -> dict[str, list[str]]:
     settings.places.prepare()
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as clean:
         ingest_all(clean, settings.claude_folder, settings=settings, redact=redact)
-        bind_queue(settings)
+        huey.bind(settings.places, settings.sqlite_driver)
         drain(make_runtime(settings, clean), with_waiting=True)
         huey.storage.close()
         wanted = memories_fingerprint(clean)

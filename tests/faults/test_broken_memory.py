@@ -18,12 +18,11 @@ from engram.ingest.service import ingest_all
 from engram.memories.save import pin_memory, save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
-from engram.models.damage_note import is_damage_noted, note_damage
 from engram.models.episodes import Episode
 from engram.models.sessions import list_projects
 from engram.models.soundness import find_all_damage
+from engram.models.stages import is_damage_noted, list_stages, note_damage, note_failure
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages, note_failure
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.worker import memory_file

@@ -16,8 +16,9 @@ from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
 from engram.models import episodes
+from engram.models.leases import release_lease, take_lease
 from engram.models.store import Store, open_store
-from engram.models.work import due_work, make_due, release_lease, take_lease
+from engram.models.work import due_work, make_due
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher

@@ -42,7 +42,6 @@ from engram.settings import Settings
 from engram.tasks.drain import drain
 from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import huey
-from engram.worker.main import bind_queue
 from engram.worker.memory_file import open_or_set_aside
 from engram_mcp import tools
 from engram_mcp.access import Access
@@ -321,7 +320,7 @@ class Upkeep:
 
         def run() -> None:
             with self.store() as store:
-                bind_queue(self.settings)
+                huey.bind(self.settings.places, self.settings.sqlite_driver)
                 clear_dead_leases(store)
                 ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
                 drain(make_runtime(self.settings, store), with_waiting=True)
@@ -396,7 +395,7 @@ class Upkeep:
 
     def last_read(self) -> None:
         with self.store() as store:
-            bind_queue(self.settings)
+            huey.bind(self.settings.places, self.settings.sqlite_driver)
             clear_dead_leases(store)
             ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
             drain(make_runtime(self.settings, store), with_waiting=True)

@@ -17,8 +17,8 @@ from engram.enums import Actor
 from engram.ingest.service import ingest_file
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
+from engram.models.stages import note_failure
 from engram.models.store import open_store
-from engram.models.work import note_failure
 from engram.notes.index import index_notes
 from engram.notes.saved import save_note
 from engram.redaction import redact
@@ -53,9 +53,16 @@ def settings(tmp_path: Path) -> Settings:
                 (SAVED, "global", "manual", "Tabs are four wide."),
             ):
                 episode = Episode(
-                    episode_id=episode_id, kind="preference", summary=summary, content=summary,
-                    project_id=found.project_id, session_id=session, scope=scope, source=source, voice="user",
-                )  # fmt: skip
+                    episode_id=episode_id,
+                    kind="preference",
+                    summary=summary,
+                    content=summary,
+                    project_id=found.project_id,
+                    session_id=session,
+                    scope=scope,
+                    source=source,
+                    voice="user",
+                )
                 episode_changes.add_episode(
                     tx, episode, [Evidence(entry, session)] if source == "auto" else [], actor=Actor.MODEL
                 )
@@ -67,9 +74,11 @@ def call(settings: Settings, folder: Path, tool: str, **arguments: object) -> st
 
     async def run() -> str:
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", "engram_mcp.server"], cwd=str(folder),
+            command=sys.executable,
+            args=["-m", "engram_mcp.server"],
+            cwd=str(folder),
             env=os.environ | {"ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed"},
-        )  # fmt: skip
+        )
         async with stdio_client(parameters) as (read, write), ClientSession(read, write) as client:
             await client.initialize()
             result = await client.call_tool(tool, arguments)
@@ -112,9 +121,14 @@ def test_a_global_memory_that_was_saved_in_another_project_does_not_name_it(sett
 
 def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings: Settings, tmp_path: Path) -> None:
     call(
-        settings, tmp_path / "beta", "memory_save",
-        content="Here scripts are started with just.", scope="project", importance="normal", supersedes=SHARED,
-    )  # fmt: skip
+        settings,
+        tmp_path / "beta",
+        "memory_save",
+        content="Here scripts are started with just.",
+        scope="project",
+        importance="normal",
+        supersedes=SHARED,
+    )
 
     with open_store(settings.places.memory_db) as store:
         left = find_episode(store, SHARED)
@@ -124,9 +138,15 @@ def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings
 
 def test_a_memory_is_not_replaced_by_one_that_its_project_does_not_see(settings: Settings, tmp_path: Path) -> None:
     call(
-        settings, tmp_path / NAME, "memory_save", cwd=str(tmp_path / "beta"),
-        content="Scripts are started with just.", scope="project", importance="normal", supersedes=OWN,
-    )  # fmt: skip
+        settings,
+        tmp_path / NAME,
+        "memory_save",
+        cwd=str(tmp_path / "beta"),
+        content="Scripts are started with just.",
+        scope="project",
+        importance="normal",
+        supersedes=OWN,
+    )
 
     with open_store(settings.places.memory_db) as store:
         left = find_episode(store, OWN)

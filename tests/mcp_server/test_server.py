@@ -36,7 +36,13 @@ CONTRACT = {
     "memory_search": {"query": None, "limit": 5, "project": None},
     "memory_get": {"source": None, "start": None, "lines": None, "project": None},
     "memory_save": {
-        "content": None, "scope": None, "importance": None, "kind": None, "supersedes": None, "pin": False, "cwd": None,
+        "content": None,
+        "scope": None,
+        "importance": None,
+        "kind": None,
+        "supersedes": None,
+        "pin": False,
+        "cwd": None,
     },
     "memory_correct": {"id": None, "text": None, "why": None, "project": None},
     "memory_pin": {"id": None, "on": True, "project": None},
@@ -44,7 +50,7 @@ CONTRACT = {
     "memory_status": {},
     "memory_timeline": {"around": None, "project": None, "limit": 10},
     "memory_context": {"project": None},
-}  # fmt: skip
+}
 
 #: Longest wait for the end of a server, in seconds.
 PATIENCE_SECONDS = 60
@@ -65,9 +71,15 @@ def settings(tmp_path: Path) -> Settings:
             ["The cache lives in SQLite", "Deploys run on Fridays never", "Port 8080 is taken"]
         ):
             made_episode = Episode(
-                f"ep_00000000000{number}", "decision", summary, f"We talked about it: {summary}.", project_id=project.id,
-                importance="high" if number == 0 else "normal", entities=("cache.py",), voice="user",
-            )  # fmt: skip
+                f"ep_00000000000{number}",
+                "decision",
+                summary,
+                f"We talked about it: {summary}.",
+                project_id=project.id,
+                importance="high" if number == 0 else "normal",
+                entities=("cache.py",),
+                voice="user",
+            )
             with store.transaction() as tx:
                 episode_changes.add_episode(tx, made_episode, [], actor=Actor.MODEL)
             clock.advance(86_400)
@@ -221,9 +233,13 @@ def test_secrets_in_what_is_saved_never_reach_the_disk(settings: Settings, tmp_p
 def test_replacing_a_memory_marks_the_old_one_and_names_the_new(settings: Settings, tmp_path: Path) -> None:
     async def work(client: ClientSession) -> str:
         await call(
-            client, "memory_save", content="The cache lives in Redis now", scope="project", importance="normal",
+            client,
+            "memory_save",
+            content="The cache lives in Redis now",
+            scope="project",
+            importance="normal",
             supersedes="ep_000000000000",
-        )  # fmt: skip
+        )
         return await call(client, "memory_expand", id="ep_000000000000")
 
     assert "Superseded by ep_" in serve(settings, tmp_path / "alpha", work)
@@ -267,17 +283,22 @@ def test_wrong_arguments_are_named_and_null_is_the_default(settings: Settings, t
 
 
 HELLO = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
-}  # fmt: skip
+}
 
 
 def start(settings: Settings, **more: Any) -> subprocess.Popen[bytes]:
     """A server that has answered once, so that it is up; its input stays open."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "engram_mcp.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more,
+        [sys.executable, "-m", "engram_mcp.server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        **more,
         env=os.environ | {"ENGRAM_HOME": str(settings.home)},
-    )  # fmt: skip
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(HELLO).encode() + b"\n")
@@ -314,9 +335,11 @@ def test_the_server_ends_when_its_parent_is_killed_though_somebody_holds_its_inp
         "time.sleep(600)"
     )
     parent = subprocess.Popen(
-        [sys.executable, "-c", code, str(reading), str(alive_writing)], pass_fds=[reading, alive_writing],
-        stdout=subprocess.PIPE, env=os.environ | {"ENGRAM_HOME": str(settings.home)},
-    )  # fmt: skip
+        [sys.executable, "-c", code, str(reading), str(alive_writing)],
+        pass_fds=[reading, alive_writing],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"ENGRAM_HOME": str(settings.home)},
+    )
     os.close(alive_writing)
     assert parent.stdout is not None
     os.write(writing, json.dumps(HELLO).encode() + b"\n")

@@ -17,6 +17,7 @@ from engram.models import (
     episode_history,
     episodes,
     fulltext,
+    leases,
     sessions,
     tombstones,
     transcripts,
@@ -205,12 +206,12 @@ def test_failed_work_waits_longer_each_time_and_is_never_dropped(store: Store) -
 
 
 def test_a_lease_has_one_holder_and_keeps_its_interval(store: Store) -> None:
-    assert work.take_lease(store, "consolidate", "one", 60, every_seconds=600)
-    assert not work.take_lease(store, "consolidate", "two", 60, every_seconds=600)
+    assert leases.take_lease(store, "consolidate", "one", 60, every_seconds=600)
+    assert not leases.take_lease(store, "consolidate", "two", 60, every_seconds=600)
 
-    work.release_lease(store, "consolidate", "one")
+    leases.release_lease(store, "consolidate", "one")
 
-    assert not work.take_lease(store, "consolidate", "two", 60, every_seconds=600)
+    assert not leases.take_lease(store, "consolidate", "two", 60, every_seconds=600)
 
 
 def test_another_programs_database_is_set_aside_untouched(tmp_path: Path) -> None:

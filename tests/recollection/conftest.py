@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engram.clock import FixedClock
-from engram.enums import Actor
+from engram.enums import Actor, Scope
 from engram.models import sessions
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -39,7 +39,7 @@ class Memory:
     def keep(self, summary: str = FACT, **fields: Any) -> Episode:
         """Keep an episode, of the project unless said otherwise."""
         made = Episode(new_episode_id(), "fact", summary, fields.pop("content", summary), **{"quality": 0.75} | fields)
-        if made.project_id is None and made.scope == "project":
+        if made.project_id is None and made.scope == Scope.PROJECT:
             made = replace(made, project_id=self.project.id)
         with self.store.transaction() as tx:
             return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)

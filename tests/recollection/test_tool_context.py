@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from engram.enums import Kind, Status
 from engram.models.episodes import Episode
 from engram.recollection.choose import Asking
 from engram.recollection.tool_context import ToolCall, choose_at_hand, is_about
-from engram.search.question.query import Hit
+from engram.search.hits import Hit
 
 
 def hit(text: str, *entities: str, kind: str = "fix", session: str = "old", **fields: object) -> Hit:
@@ -42,9 +43,9 @@ def test_one_bite_at_most_and_none_that_the_session_had_or_of_kinds_that_pass() 
 
     assert len(choose_at_hand([hit("watcher.py one"), hit("watcher.py and another thing")], asking, call)) == 1
     assert choose_at_hand([hit("watcher.py")], Asking("", "now", 1, {"ep_000000000001"}), call) == []
-    assert choose_at_hand([hit("watcher.py", kind="state")], asking, call) == []
+    assert choose_at_hand([hit("watcher.py", kind=Kind.STATE)], asking, call) == []
     assert choose_at_hand([hit("watcher.py")], Asking("", "now", 2), call) == []
-    assert choose_at_hand([hit("watcher.py", status="superseded")], asking, call) == []
+    assert choose_at_hand([hit("watcher.py", status=Status.SUPERSEDED)], asking, call) == []
 
 
 def test_a_call_that_only_looks_around_asks_nothing() -> None:

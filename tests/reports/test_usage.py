@@ -60,9 +60,13 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
             found[name] = row.project_id
         with opened.transaction() as tx:
             episode = Episode(
-                episode_id=USED, kind="fact", summary="The cache lives in SQLite", content="", project_id=found["alpha"],
+                episode_id=USED,
+                kind="fact",
+                summary="The cache lives in SQLite",
+                content="",
+                project_id=found["alpha"],
                 created_at_ms=clock.now_ms() - DAY_MS,
-            )  # fmt: skip
+            )
             episode_changes.add_episode(tx, episode, [], actor=Actor.MODEL)
             for channel in ("prompt", "tool", injections.AT_START):
                 given = Injection("s-1", channel, channel, USED, 0.5, 5, "shown", clock.now_ms() - DAY_MS)
@@ -116,9 +120,13 @@ def test_one_line_is_said_once_a_week_and_names_nothing_of_another_project(
 ) -> None:
     with store.transaction() as tx:
         own = Episode(
-            episode_id="ep_0000000000b2", kind="fact", summary="Beta has a thing of its own", content="",
-            project_id=project(store, "beta"), created_at_ms=clock.now_ms() - 300 * DAY_MS,
-        )  # fmt: skip
+            episode_id="ep_0000000000b2",
+            kind="fact",
+            summary="Beta has a thing of its own",
+            content="",
+            project_id=project(store, "beta"),
+            created_at_ms=clock.now_ms() - 300 * DAY_MS,
+        )
         episode_changes.add_episode(tx, own, [], actor=Actor.MODEL)
 
     first = build_briefing(store, settings, project_id=project(store, "beta"))

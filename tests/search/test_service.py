@@ -9,7 +9,7 @@ import pytest
 
 from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Actor
+from engram.enums import Actor, Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.sessions import ensure_project, ensure_session
@@ -107,7 +107,7 @@ def test_recall_brings_own_and_global_memories_only(store: Store, searcher: Sear
 
 
 def test_a_superseded_memory_sinks_below_the_one_in_force(store: Store, searcher: Searcher) -> None:
-    save(store, "The queue runs on Redis", status="superseded")
+    save(store, "The queue runs on Redis", status=Status.SUPERSEDED)
     current = save(store, "The queue runs on SQLite now, we left the old store")
     fill(store, searcher)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
-from engram.models.changes import lease_owners
+from engram.models.leases import lease_owners, take_lease
 from engram.models.store import Store, open_store
-from engram.models.work import BACK_OFF_SECONDS, Work, WorkState, find_work, make_due, take_lease
+from engram.models.work import BACK_OFF_SECONDS, Work, WorkState, find_work, make_due
 from engram.tasks.in_progress import FREE_CRASHES, MAX_CRASHES, clear_dead_leases, in_progress, running
 
 #: No system has a process of this number.

@@ -19,8 +19,9 @@ from engram.ingest.service import ingest_file
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import all_episodes
 from engram.models.sessions import find_session
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import WorkState, find_work, list_stages
+from engram.models.work import WorkState, find_work
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings

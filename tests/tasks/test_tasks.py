@@ -15,9 +15,11 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind
 from engram.errors import BudgetReached, EngramError, StoreError
 from engram.extraction.candidate import Candidate
+from engram.models.leases import take_lease
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
 from engram.models.vectors import count_missing_vectors
-from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work, list_stages, take_lease
+from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
@@ -31,7 +33,6 @@ from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
 from engram.tasks.scan import scan_now, scan_under_lease
 from engram.transcripts.record import Turn
-from engram.worker.main import bind_queue
 
 NOW_MS = 1_780_000_000_000
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -61,7 +62,7 @@ class Bench:
         searcher = Searcher(store, settings, embedder=self.embedder)
         recollection = RecollectionService(store, searcher, settings, embedder=self.embedder)
         self.runtime = Runtime(settings, store, searcher, recollection, self.embedder, self.extractor)
-        self.queue: EngramQueue = bind_queue(settings)
+        self.queue: EngramQueue = huey.bind(settings.places, settings.sqlite_driver)
 
     def talk(self, messages: int, session: str = SESSION) -> Path:
         path = self.settings.projects_folder / "-work-demo" / f"{session}.jsonl"

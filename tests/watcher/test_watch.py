@@ -5,34 +5,26 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import transcript_lines
 from planting import plant
+from processes import wait_for
 
 from engram.clock import FixedClock
-from engram.models.damage_note import is_damage_noted
 from engram.models.sessions import pause, resume
+from engram.models.stages import is_damage_noted, list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
+from engram.process_lock import EXIT_RESTART
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher import watch
-from engram.watcher.watch import EXIT_AGAIN, Watcher
+from engram.watcher.watch import Watcher
 
 NOW_MS = 1_780_000_000_000
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    """Wait until something has happened; fails after a while."""
-    until = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.01)
 
 
 class Desk:
@@ -309,6 +301,6 @@ def test_damage_of_what_the_reader_kept_is_told_to_the_worker(desk: Desk, state:
     plant(desk.store, f"UPDATE transcript SET reader_state = {state}")
     desk.watcher.hint(desk.talk("s1", 2))
 
-    assert desk.watcher.run() == EXIT_AGAIN
+    assert desk.watcher.run() == EXIT_RESTART
 
     assert is_damage_noted(desk.store)

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import wait_until_gone, wait_until_group_gone
+from processes import WAIT_SECONDS, wait_for, wait_until_gone, wait_until_group_gone
 from transcript_lines import say
+from workers import RUN, SESSION
 
 from engram.models.store import Store, open_store
 from engram.settings import Settings
@@ -23,28 +24,7 @@ from engram.tasks.queue import huey
 from engram.worker.client import ask_worker
 
 STAND_IN = Path(__file__).parent.parent / "extraction" / "stand_in_claude.py"
-RUN = "from engram.settings import load\nfrom engram.worker.main import run_worker\nraise SystemExit(run_worker(load().settings))"
-SESSION = "11111111-2222-3333-4444-555555555555"
-#: Longest wait for something to happen, in seconds.
-WAIT_SECONDS = 40.0
-
 Start = Callable[[str], "subprocess.Popen[bytes]"]
-
-
-def wait_for(happened: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not (result := happened()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
-    return result
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Iterator[Settings]:
-    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
-    made.places.prepare()
-    yield made
-    huey.storage.close()
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from engram.enums import Actor
 from engram.errors import BrokenDatabase, StoreError
 from engram.memories.save import save_memory
 from engram.models.backup import list_backups
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings

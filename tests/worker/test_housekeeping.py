@@ -13,7 +13,7 @@ from planting import plant
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.memories.save import save_memory
-from engram.models.damage_note import note_damage
+from engram.models.stages import note_damage
 from engram.models.store import open_store
 from engram.models.work import make_due
 from engram.recollection.service import RecollectionService
@@ -24,7 +24,6 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.worker import housekeeping
 from engram.worker.housekeeping import Housekeeper
-from engram.worker.main import bind_queue
 from engram.worker.server import RecallServer
 
 
@@ -34,7 +33,7 @@ class Office:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.reasons: list[str] = []
-        self.queue = bind_queue(runtime.settings)
+        self.queue = huey.bind(runtime.settings.places, runtime.settings.sqlite_driver)
         self.queue.storage.listen()
         self.server = RecallServer(runtime).start()
         self.housekeeper = Housekeeper(runtime, self.queue, self.server, self.reasons.append)

@@ -27,7 +27,6 @@ from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker.main import bind_queue
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram.worker.server import RecallServer
 
@@ -57,7 +56,7 @@ def store(settings: Settings) -> Iterator[Store]:
 @pytest.fixture
 def server(settings: Settings, store: Store) -> Iterator[RecallServer]:
     """engram.sock, answered by the worker's own server."""
-    bind_queue(settings)
+    huey.bind(settings.places, settings.sqlite_driver)
     searcher = Searcher(store, settings, embedder=HashedEmbedder())
     runtime = Runtime(settings, store, searcher, RecollectionService(store, searcher, settings), HashedEmbedder())
     started = RecallServer(runtime).start()

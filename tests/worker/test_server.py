@@ -26,7 +26,6 @@ from engram.tasks.runtime import Runtime
 from engram.worker import reception
 from engram.worker import server as recall_server
 from engram.worker.client import ask_worker
-from engram.worker.main import bind_queue
 from engram.worker.reception import MAX_REQUEST_BYTES
 from engram.worker.server import RecallServer
 
@@ -101,7 +100,7 @@ class Recollection:
 def runtime(tmp_path: Path) -> Iterator[Runtime]:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
     settings.places.prepare()
-    bind_queue(settings)
+    huey.bind(settings.places, settings.sqlite_driver)
     with open_store(settings.places.memory_db) as store:
         text = "The parser keeps its cursor in the database."
         with store.transaction() as tx:

@@ -10,13 +10,11 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from transcript_lines import say
+from processes import WAIT_SECONDS, wait_for
+from workers import RUN, SESSION, StartWorker, status, write_rule
 
 from engram.models.store import Store, open_store
 from engram.paths import Home
@@ -24,10 +22,7 @@ from engram.settings import Settings
 from engram.tasks.flush import flush
 from engram.tasks.in_progress import running
 from engram.tasks.queue import huey
-from engram.worker.client import ask_worker
 
-RUN = "from engram.settings import load\nfrom engram.worker.main import run_worker\nraise SystemExit(run_worker(load().settings))"
-SESSION = "11111111-2222-3333-4444-555555555555"
 #: The same with an extractor that takes its time.
 SLOW = f"""
 import time
@@ -45,70 +40,18 @@ def make(settings, store):
     time.sleep(60)
 raise SystemExit(run_worker(load().settings, make=make))
 """
-#: Longest wait for something to happen, in seconds.
-PATIENCE_SECONDS = 40.0
-
-Start = Callable[..., "subprocess.Popen[str]"]
-
-
-def wait_for(happened: Callable[[], Any]) -> Any:
-    """Wait until something has happened; fails after a while."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not (found := happened()):
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.02)
-    return found
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Iterator[Settings]:
-    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
-    made.places.prepare()
-    yield made
-    huey.storage.close()
-
-
-@pytest.fixture
-def start(settings: Settings) -> Iterator[Start]:
-    """Starts workers over the one home; all are ended."""
-    started: list[subprocess.Popen[str]] = []
-
-    def begin(code: str = RUN, **environment: str) -> subprocess.Popen[str]:
-        values = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed", "OMP_NUM_THREADS": "1"} | environment
-        process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=values)
-        started.append(process)
-        return process
-
-    yield begin
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def status(home: Home) -> dict[str, Any] | None:
-    return ask_worker(home, {"op": "status"})
-
-
-def write_session(settings: Settings, session: str = SESSION) -> None:
-    """A short session with a rule of the user: below every threshold."""
-    path = settings.projects_folder / "-work-demo" / f"{session}.jsonl"
-    now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-    say(path, "user", "From now on always run make lint before every commit in this project.", at=now)
-    say(
-        path, "assistant", "Understood: make lint runs before every commit from now on, I added it to the hook.", at=now
-    )
 
 
 def episodes(store: Store) -> int:
     return int(store.value("SELECT count(*) FROM episode"))
 
 
-def test_it_answers_is_alone_and_stops_cleanly(start: Start, settings: Settings) -> None:
+def test_it_answers_is_alone_and_stops_cleanly(start: StartWorker, settings: Settings) -> None:
     home = settings.places
     worker = start()
     found = wait_for(lambda: status(home))
     second = start()
-    _, said = second.communicate(timeout=PATIENCE_SECONDS)
+    _, said = second.communicate(timeout=WAIT_SECONDS)
 
     assert found["pid"] == worker.pid
     assert (second.returncode, said.count("\n")) == (0, 1)
@@ -121,14 +64,14 @@ def test_it_answers_is_alone_and_stops_cleanly(start: Start, settings: Settings)
     assert os.readlink(home.python_link) == os.path.realpath(sys.executable)
 
     worker.send_signal(signal.SIGTERM)
-    worker.communicate(timeout=PATIENCE_SECONDS)
+    worker.communicate(timeout=WAIT_SECONDS)
     assert worker.returncode == 0
     assert not home.recall_socket.exists()
     assert not home.wake_socket.exists()
 
 
-def test_a_flush_asked_for_while_it_was_down_is_done_when_it_comes_back(start: Start, settings: Settings) -> None:
-    write_session(settings)
+def test_a_flush_asked_for_while_it_was_down_is_done_when_it_comes_back(start: StartWorker, settings: Settings) -> None:
+    write_rule(settings)
     huey.bind(settings.places)
     flush(SESSION)
 
@@ -141,14 +84,14 @@ def test_a_flush_asked_for_while_it_was_down_is_done_when_it_comes_back(start: S
     assert "always run make lint" in log.read_text()
 
 
-def test_a_kill_and_a_deleted_queue_lose_no_work(start: Start, settings: Settings) -> None:
+def test_a_kill_and_a_deleted_queue_lose_no_work(start: StartWorker, settings: Settings) -> None:
     home = settings.places
-    write_session(settings)
+    write_rule(settings)
     first = start(ENGRAM_CRASH="extract.embedded:1")
     wait_for(lambda: status(home))
     huey.bind(home)
     flush(SESSION)
-    first.communicate(timeout=PATIENCE_SECONDS)
+    first.communicate(timeout=WAIT_SECONDS)
     assert first.returncode == -signal.SIGKILL
     with open_store(home.memory_db) as store:
         assert episodes(store) == 0
@@ -163,11 +106,11 @@ def test_a_kill_and_a_deleted_queue_lose_no_work(start: Start, settings: Setting
         assert episodes(store) == count
 
 
-def test_a_queue_deleted_while_it_runs_is_made_anew(start: Start, settings: Settings) -> None:
+def test_a_queue_deleted_while_it_runs_is_made_anew(start: StartWorker, settings: Settings) -> None:
     home = settings.places
     start()
     wait_for(lambda: status(home))
-    write_session(settings)
+    write_rule(settings)
     for file in home.root.glob("queue.db*"):
         file.unlink()
     huey.bind(home)
@@ -178,7 +121,7 @@ def test_a_queue_deleted_while_it_runs_is_made_anew(start: Start, settings: Sett
         wait_for(lambda: episodes(store))
 
 
-def test_a_foreign_database_is_set_aside_untouched(start: Start, settings: Settings) -> None:
+def test_a_foreign_database_is_set_aside_untouched(start: StartWorker, settings: Settings) -> None:
     home = settings.places
     with sqlite3.connect(home.memory_db) as foreign:
         foreign.execute("CREATE TABLE memories (text)")
@@ -194,7 +137,7 @@ def test_a_foreign_database_is_set_aside_untouched(start: Start, settings: Setti
 
 @pytest.mark.parametrize("damage", ["garbage", "torn"])
 def test_a_damaged_database_is_set_aside_and_the_transcripts_are_read_again(
-    start: Start, settings: Settings, damage: str
+    start: StartWorker, settings: Settings, damage: str
 ) -> None:
     home = settings.places
     with open_store(home.memory_db) as store:
@@ -214,7 +157,7 @@ def test_a_damaged_database_is_set_aside_and_the_transcripts_are_read_again(
         assert "memory.broken.db" in store.value("SELECT last_error FROM stage WHERE name = 'memory'")
 
 
-def test_damage_met_while_it_starts_is_looked_for_by_the_next_start(start: Start, settings: Settings) -> None:
+def test_damage_met_while_it_starts_is_looked_for_by_the_next_start(start: StartWorker, settings: Settings) -> None:
     home = settings.places
     with open_store(home.memory_db) as store, store.transaction() as tx:
         tx.run(
@@ -222,7 +165,7 @@ def test_damage_met_while_it_starts_is_looked_for_by_the_next_start(start: Start
         )
 
     worker = start()
-    worker.communicate(timeout=PATIENCE_SECONDS)
+    worker.communicate(timeout=WAIT_SECONDS)
     assert worker.returncode == 75
     assert not (home.root / "memory.broken.db").exists()
     start()
@@ -231,9 +174,9 @@ def test_damage_met_while_it_starts_is_looked_for_by_the_next_start(start: Start
     assert (home.root / "memory.broken.db").exists()
 
 
-def test_a_task_that_does_not_end_in_time_is_left_behind_and_stays_due(start: Start, settings: Settings) -> None:
+def test_a_task_that_does_not_end_in_time_is_left_behind_and_stays_due(start: StartWorker, settings: Settings) -> None:
     home = settings.places
-    write_session(settings)
+    write_rule(settings)
     worker = start(SLOW, ENGRAM_DRAIN_SECONDS="1")
     wait_for(lambda: status(home))
     huey.bind(home)
@@ -242,13 +185,13 @@ def test_a_task_that_does_not_end_in_time_is_left_behind_and_stays_due(start: St
         wait_for(lambda: running(store) == [("extract", SESSION)])
 
         worker.send_signal(signal.SIGTERM)
-        worker.communicate(timeout=PATIENCE_SECONDS)
+        worker.communicate(timeout=WAIT_SECONDS)
 
         assert worker.returncode == 75
         assert store.value("SELECT state FROM work WHERE kind = 'extract'") == "due"
 
 
-def test_a_home_with_a_very_long_path_works(start: Start, tmp_path: Path) -> None:
+def test_a_home_with_a_very_long_path_works(start: StartWorker, tmp_path: Path) -> None:
     home = Home(tmp_path / ("long" * 20) / ("longer" * 20))
     worker = start(ENGRAM_HOME=str(home.root))
 
@@ -256,24 +199,24 @@ def test_a_home_with_a_very_long_path_works(start: Start, tmp_path: Path) -> Non
     assert home.wake_socket.is_socket()
 
 
-def test_a_signal_while_it_starts_ends_it_quietly(start: Start, settings: Settings) -> None:
+def test_a_signal_while_it_starts_ends_it_quietly(start: StartWorker, settings: Settings) -> None:
     worker = start(STARTING)
     wait_for((settings.home / "starting").exists)
 
     worker.send_signal(signal.SIGINT)
-    _, said = worker.communicate(timeout=PATIENCE_SECONDS)
+    _, said = worker.communicate(timeout=WAIT_SECONDS)
 
     assert (worker.returncode, said) == (0, "")
 
 
-def test_forged_messages_neither_stop_it_nor_run(start: Start, settings: Settings) -> None:
+def test_forged_messages_neither_stop_it_nor_run(start: StartWorker, settings: Settings) -> None:
     home = settings.places
     worker = start()
     wait_for(lambda: status(home))
     huey.bind(home)
     for data in (b"\x80\x05garbage", b"{}", b'{"message":{"name":"os.system"}}'):
         huey.storage.enqueue(data, 100)
-    write_session(settings)
+    write_rule(settings)
 
     flush(SESSION)
 
@@ -285,7 +228,7 @@ def test_forged_messages_neither_stop_it_nor_run(start: Start, settings: Setting
 
 @pytest.mark.model
 def test_a_stop_while_texts_are_embedded_ends_the_process_cleanly(
-    start: Start, settings: Settings, compiled_model: Path
+    start: StartWorker, settings: Settings, compiled_model: Path
 ) -> None:
     """An interpreter that ends while a thread is inside the model aborts."""
     settings.places.models.symlink_to(compiled_model.parent)
@@ -303,7 +246,7 @@ def test_a_stop_while_texts_are_embedded_ends_the_process_cleanly(
     wait_for(lambda: cpu_seconds(worker.pid) > begun + 1)
 
     worker.send_signal(signal.SIGTERM)
-    _, said = worker.communicate(timeout=PATIENCE_SECONDS)
+    _, said = worker.communicate(timeout=WAIT_SECONDS)
 
     assert (worker.returncode, "terminate called" in said) == (0, False)
     for client in clients:

@@ -8,6 +8,7 @@ from engram.models.fulltext import search_notes
 from engram.models.search_rows import NoteRowText, PassageRow, note_rows
 from engram.models.turns import EvidencePlace
 from engram.search.episodes.abstain import is_far, nearness
+from engram.search.hits import Hit
 from engram.search.passages.candidate_set import Read, build_pool, choose
 from engram.search.passages.excerpt import excerpt
 from engram.search.passages.features import signs_of
@@ -15,7 +16,7 @@ from engram.search.passages.model import learned_weights
 from engram.search.passages.source import Source
 from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import Asked
-from engram.search.question.query import Hit, Query
+from engram.search.question.query import Query
 from engram.search.question.terms import informative
 from engram.search.vectors.cache import Floats
 
@@ -48,11 +49,18 @@ def note_hits(source: Source, query: Query, asked: Asked, vector: Floats | None)
         shown = excerpt(row.text, coverage, SHOWN_WORDS)
         hits.append(
             Hit(
-                f"{row.source}#{row.start_line}", "note", f"{row.heading}\n{shown}".strip(),
-                float(ranked.score[place]), ranked.parts_of(int(place)), row.project, row.changed_at_ns // 1_000_000,
-                (EvidencePlace("", "", row.path, row.start_line),), row_id=row.id, cosine=cosines.get(row.id),
+                id=f"{row.source}#{row.start_line}",
+                kind="note",
+                text=f"{row.heading}\n{shown}".strip(),
+                score=float(ranked.score[place]),
+                parts=ranked.parts_of(int(place)),
+                project=row.project,
+                created_at_ms=row.changed_at_ns // 1_000_000,
+                evidence=(EvidencePlace("", "", row.path, row.start_line),),
+                cosine=cosines.get(row.id),
+                row_id=row.id,
             )
-        )  # fmt: skip
+        )
     return hits
 
 

@@ -13,6 +13,7 @@ from engram.models.store import Store
 from engram.search.episodes.abstain import how_many, is_far, nearness
 from engram.search.episodes.pool import Column
 from engram.search.episodes.ranking import Ranked
+from engram.search.hits import Hit
 from engram.search.passages.candidate_set import Read
 from engram.search.passages.candidates import read_passages
 from engram.search.passages.excerpt import excerpt, widened
@@ -22,7 +23,7 @@ from engram.search.passages.model import learned_weights
 from engram.search.passages.source import Source
 from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import Asked
-from engram.search.question.query import Hit, Query
+from engram.search.question.query import Query
 from engram.search.vectors.cache import Floats
 
 
@@ -114,7 +115,17 @@ def _hit(read: Read, ranked: Ranked, found: Exchange, places: Mapping[int, Passa
     if len(texts) > 1:
         parts["turn"] = round(found.score - found.best, 4)
     return Hit(
-        f"turn_{where.turn_stable_id}#{row.id}", "turn", "\n".join(texts), found.score, parts, where.project, row.at_ms,
-        tuple(places[one.id].place for one in rows.values() if one.id in places), session_id=where.place.session_id,
-        role=row.role, turn_id=row.turn_id, row_id=row.id, cosine=cosine or None,
-    )  # fmt: skip
+        id=f"turn_{where.turn_stable_id}#{row.id}",
+        kind="turn",
+        text="\n".join(texts),
+        score=found.score,
+        parts=parts,
+        project=where.project,
+        created_at_ms=row.at_ms,
+        evidence=tuple(places[entry.id].place for entry in rows.values() if entry.id in places),
+        session_id=where.place.session_id,
+        role=row.role,
+        cosine=cosine or None,
+        turn_id=row.turn_id,
+        row_id=row.id,
+    )

@@ -1,4 +1,4 @@
-"""What doctor and status say of the language model: can it be asked, and is there one that was never chosen?"""
+"""The check of the language model, and the one offer to use Claude as the extractor."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from engram.cli.checks import Check, State
+from engram.extraction.api_key import find_api_key
 from engram.extraction.bounded_command import run_bounded
 from engram.extraction.claude_provider import call_environment, find_claude
 from engram.models.meta import get_meta, put_meta
 from engram.models.store import Store
+from engram.reports.checks import Check, State
 from engram.settings import Settings
-from engram.tasks.api_key import find_api_key
 
-#: Flags of print mode that an old Claude Code lacks.
+#: Flags of print mode that an old Claude Code does not have.
 _NEEDED_FLAGS = ("--safe-mode", "--json-schema", "--no-session-persistence", "--strict-mcp-config", "--max-budget-usd")
 #: Longest time that ``claude --help`` may take, in seconds.
 _HELP_SECONDS = 20.0
 _OFFER_KEY = "offered_claude_extractor"
 _OFFER = (
-    "Memories are picked by rules now. Your Claude Code can write them instead, on your own login: about twice as many "
-    "prompts get a memory that helps. Redacted text of your sessions then goes to Anthropic, within the caps that "
-    "`engram cost` shows. To turn it on: engram config set extractor claude"
+    "Memories are chosen by rules now. Your own Claude Code can write them instead, with your login: about twice as "
+    "many prompts then get a memory that helps. Redacted text of your sessions goes to Anthropic, within the caps that "
+    "`engram cost` shows. To turn it on, run: engram config set extractor claude"
 )
 
 
 def check_language_model(settings: Settings) -> Iterator[Check]:
-    """Check that the language model of the settings can be asked; nothing is sent."""
+    """Check that the configured language model can be used. Nothing is sent."""
     if settings.extractor == "claude":
         yield _check_claude(settings)
     elif settings.extractor == "openai":
@@ -39,7 +39,7 @@ def check_language_model(settings: Settings) -> Iterator[Check]:
             yield Check(
                 "language model",
                 State.BAD,
-                "extractor = openai, but there is no OPENAI_API_KEY: the local extractor serves",
+                "extractor = openai, but OPENAI_API_KEY is not set: the local extractor is used",
                 f"write OPENAI_API_KEY=… into {settings.places.env_file} (mode 0600)",
             )
 
@@ -50,16 +50,16 @@ def _check_claude(settings: Settings) -> Check:
         return Check(
             "language model",
             State.BAD,
-            f"extractor = claude, but {settings.claude_command!r} can't be found: the local extractor serves",
-            "install Claude Code, or: engram config set claude_command /path/to/claude",
+            f"extractor = claude, but {settings.claude_command!r} can't be found: the local extractor is used",
+            "install Claude Code, or run: engram config set claude_command /path/to/claude",
         )
-    told = _help_text(command)
-    missing = [flag for flag in _NEEDED_FLAGS if flag not in told]
+    help_text = _help_text(command)
+    missing = [flag for flag in _NEEDED_FLAGS if flag not in help_text]
     if missing:
         return Check(
             "language model",
             State.BAD,
-            f"{command} doesn't know {', '.join(missing)}: the local extractor serves",
+            f"{command} doesn't know {', '.join(missing)}: the local extractor is used",
             "update Claude Code: claude update",
         )
     return Check("language model", State.OK, f"{settings.claude_model} by {command}")
@@ -81,7 +81,7 @@ def _help_text(command: str) -> str:
 
 
 def offer_claude(store: Store, settings: Settings) -> str:
-    """Say once in the life of a memory what Claude as the extractor would bring; "" after that."""
+    """Return the offer to use Claude as the extractor, once for each memory folder; "" after that."""
     if settings.extractor != "local" or find_claude(settings) is None or get_meta(store, _OFFER_KEY):
         return ""
     with store.transaction() as tx:

@@ -1,4 +1,4 @@
-"""What ``engram doctor`` looks at: each check says how it is and what to do about it."""
+"""The checks of ``engram doctor`` on Engram's own side: each says what it found, and what to do."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from engram.models import counts
 from engram.models.database import SAFE_SQLITE, sqlite_version
 from engram.models.sessions import paused_scopes
 from engram.models.soundness import find_all_damage
+from engram.models.stages import note_failure
 from engram.models.store import Store
-from engram.models.work import WorkState, list_work, note_failure
+from engram.models.work import WorkState, list_work
 from engram.reports.health import Health
 from engram.settings import Settings
 
-#: Less free disk than this is worth a word, in bytes.
-_DISK_BYTES = 500_000_000
-
-
-#: Beginnings of the names of databases that were set aside.
+#: Warn below this much free disk space, in bytes.
+MIN_FREE_BYTES = 500_000_000
+#: Unreadable lines that are listed one by one; beyond, their number alone.
+MAX_LISTED_FAULTS = 5
+#: How the names of databases begin that were set aside.
 _SET_ASIDE = {
     "memory.v2": "another program's database",
     "memory.broken": "a damaged database",
@@ -38,10 +39,10 @@ _SET_ASIDE = {
 
 
 class State(StrEnum):
-    """How a check came out."""
+    """The result of a check."""
 
     OK = "ok"
-    #: Works, but somebody should know.
+    #: It works, but the user should know something.
     WARN = "warn"
     #: Does not work.
     BAD = "bad"
@@ -49,17 +50,17 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """One finding."""
 
     name: str
     state: State
     detail: str
-    #: What to do; "" where all is well.
+    #: What to do; "" if all is well.
     advice: str = ""
 
 
 def check_all(store: Store, settings: Settings, health: Health) -> list[Check]:
-    """Every check but that of Claude Code's side."""
+    """Every check but those of Claude Code's settings and of the language model."""
     return [
         *_program(store),
         *_home(settings),
@@ -73,14 +74,14 @@ def check_all(store: Store, settings: Settings, health: Health) -> list[Check]:
 
 
 def _moves(store: Store) -> Iterator[Check]:
-    """Projects whose folder is gone and that may be another one now."""
+    """Projects whose folder is gone and which may have moved."""
     for move in find_moves(store):
         former, present = move.former.project, move.present.project
         yield Check(
             "moved project",
             State.WARN,
             f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same",
-            f"if it is: engram projects merge {present.name} {former.name}",
+            f"if it is, run: engram projects merge {present.name} {former.name}",
         )
 
 
@@ -93,64 +94,72 @@ def _program(store: Store) -> Iterator[Check]:
         yield Check("driver", State.OK, text)
     else:
         yield Check(
-            "driver", State.WARN, f"{text}; before {'.'.join(map(str, SAFE_SQLITE))} several processes may damage a file",
-            "install cysqlite (it brings its own SQLite): pip install cysqlite",
-        )  # fmt: skip
+            "driver",
+            State.WARN,
+            f"{text}; before {'.'.join(map(str, SAFE_SQLITE))} several processes can damage a database",
+            "install cysqlite, which has its own SQLite: pip install cysqlite",
+        )
 
 
 def _home(settings: Settings) -> Iterator[Check]:
     places = settings.places
     mode = stat.S_IMODE(places.root.stat().st_mode)
-    open_files = [path for path in places.root.rglob("*") if _is_open(path)]
-    if mode & 0o077 or open_files:
-        named = ", ".join(str(path.relative_to(places.root)) for path in open_files[:3])
+    exposed = [path for path in places.root.rglob("*") if _is_exposed(path)]
+    if mode & 0o077 or exposed:
+        named = ", ".join(str(path.relative_to(places.root)) for path in exposed[:3])
         yield Check(
-            "memory folder", State.BAD, f"{places.root} is open to other users (mode {mode:04o}{', ' + named if named else ''})",
-            f"chmod -R go-rwx {places.root}",
-        )  # fmt: skip
+            "memory folder",
+            State.BAD,
+            f"{places.root} can be read by other users (mode {mode:04o}{', ' + named if named else ''})",
+            f"run: chmod -R go-rwx {places.root}",
+        )
     else:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
-    if free < _DISK_BYTES:
-        yield Check(
-            "disk", State.WARN, f"{free / 1e6:.0f} MB are free", "make room: nothing is read while the disk is full"
-        )
+    if free < MIN_FREE_BYTES:
+        yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: a full disk stops all reading")
     for path in sorted(places.root.glob("memory.*.db")):
-        what = next((what for part, what in _SET_ASIDE.items() if path.name.startswith(part)), "")
+        what = next((what for beginning, what in _SET_ASIDE.items() if path.name.startswith(beginning)), "")
         if what:
-            yield Check("set aside", State.WARN, f"{what} was moved to {path}", "keep it or delete it by hand")
+            yield Check("set aside", State.WARN, f"{what} was moved to {path}", "keep the file, or delete it yourself")
 
 
-def _is_open(path: Path) -> bool:
+def _is_exposed(path: Path) -> bool:
     """True for a file that other users may read or write."""
     try:
-        found = path.lstat().st_mode
+        mode = path.lstat().st_mode
     except OSError:
         return False
-    return stat.S_ISREG(found) and bool(stat.S_IMODE(found) & 0o077)
+    return stat.S_ISREG(mode) and bool(stat.S_IMODE(mode) & 0o077)
 
 
 def _memory(store: Store) -> Iterator[Check]:
     damage = find_all_damage(store)
     if damage:
-        # The next start of the worker looks closely, builds an index anew, or sets the file aside.
+        # The worker checks the file when it starts: it rebuilds an index, or sets the file aside.
         with contextlib.suppress(StoreError):
             note_failure(store, "memory", f"engram doctor found damage: {damage}")
-        yield Check("memory.db", State.BAD, damage, "start the worker anew: it mends that, or sets the file aside; engram "
-                    "restore brings a backup back")  # fmt: skip
+        yield Check(
+            "memory.db",
+            State.BAD,
+            damage,
+            "restart the worker: it repairs the file or sets it aside. `engram restore` brings back a backup",
+        )
     else:
-        yield Check("memory.db", State.OK, f"sound, {store.path.stat().st_size / 1e6:.1f} MB")
+        yield Check("memory.db", State.OK, f"no damage, {store.path.stat().st_size / 1e6:.1f} MB")
 
 
 def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
     folder = settings.projects_folder
     if not folder.is_dir():
         yield Check(
-            "transcripts", State.BAD, f"there is no {folder}",
-            "start Claude Code once, or name its configuration folder: CLAUDE_CONFIG_DIR or --claude-folder",
-        )  # fmt: skip
+            "transcripts",
+            State.BAD,
+            f"{folder} does not exist",
+            "start Claude Code once, or set its configuration folder with CLAUDE_CONFIG_DIR or --claude-folder",
+        )
     elif not os.access(folder, os.R_OK | os.X_OK):
-        yield Check("transcripts", State.BAD, f"{folder} cannot be read", f"chmod u+rx {folder}")
+        yield Check("transcripts", State.BAD, f"{folder} can't be read", f"run: chmod u+rx {folder}")
     else:
         yield Check("transcripts", State.OK, f"{health.unread.found} files in {folder}")
 
@@ -166,7 +175,12 @@ def _processes(health: Health) -> Iterator[Check]:
 
 def _model(settings: Settings) -> Iterator[Check]:
     if settings.embedding_model == HASHED:
-        yield Check("model", State.WARN, "hashed: words alone, no meaning", 'take a model: embedding_model = "bundled"')
+        yield Check(
+            "model",
+            State.WARN,
+            "hashed: it compares words, not meaning",
+            "run: engram config set embedding_model bundled",
+        )
         return
     try:
         target = settings.places.models / find_source(settings.embedding_model).target_name
@@ -177,46 +191,41 @@ def _model(settings: Settings) -> Iterator[Check]:
         yield Check("model", State.OK, f"{settings.embedding_model}, compiled")
     else:
         yield Check(
-            "model", State.WARN, f"{settings.embedding_model} is not compiled: searches outside the worker use text alone",
-            "the worker compiles it when it starts: engram up",
-        )  # fmt: skip
+            "model",
+            State.WARN,
+            f"{settings.embedding_model} is not compiled: without a worker, searches use text alone",
+            "start the worker, which compiles it: engram up",
+        )
 
 
 def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:
     totals = health.totals
-    for fault in counts.read_faults(store, 5):
+    for fault in counts.read_faults(store, MAX_LISTED_FAULTS):
         where = fault.path if fault.offset is None else f"{fault.path} at byte {fault.offset}, {fault.length} bytes"
-        yield Check("not readable", State.WARN, f"{where}: {fault.reason}", "nothing: the rest of the file is read")
-    if totals.bad_lines > 5:
-        yield Check("not readable", State.WARN, f"{totals.bad_lines} lines in all", "nothing: the rest is read")
+        yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest of the file is read")
+    if totals.bad_lines > MAX_LISTED_FAULTS:
+        yield Check("unreadable", State.WARN, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")
     dead = list_work(store, (WorkState.DEAD,))
     if dead:
         yield Check(
-            "given up", State.BAD, f"{len(dead)} pieces of work failed too often, such as {dead[0].kind}: {dead[0].last_error}",
-            "after the cause is gone: engram tasks retry --dead",
-        )  # fmt: skip
+            "given up",
+            State.BAD,
+            f"{len(dead)} tasks failed too often, such as {dead[0].kind}: {dead[0].last_error}",
+            "remove the cause, then run: engram tasks retry --dead",
+        )
     if totals.suspects:
         yield Check(
-            "suspect", State.WARN, f"{totals.suspects} memories look like instructions and are never injected",
-            "see them: engram export, and forget or edit them",
-        )  # fmt: skip
+            "suspect",
+            State.WARN,
+            f"{totals.suspects} memories look like instructions and are never injected",
+            "list them with `engram export`; edit or forget them",
+        )
     for scope in sorted(paused_scopes(store)):
         what = scope or "everything"
-        advice = (
-            "engram tasks resume"
-            if scope == "tasks"
-            else "engram pause --off" + (f" --project {scope}" if scope else "")
-        )
-        yield Check("paused", State.WARN, f"{what} is paused", advice)
+        project = f" --project {scope}" if scope else ""
+        command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"
+        yield Check("paused", State.WARN, f"{what} is paused", f"to go on: {command}")
     if not settings.capture or not settings.inject or settings.extractor == "off":
         off = [name for name in ("capture", "inject") if not getattr(settings, name)]
         off += ["extractor"] if settings.extractor == "off" else []
-        yield Check("switched off", State.WARN, ", ".join(off), "engram config shows where each setting comes from")
-
-
-def claude_json(settings: Settings) -> Path:
-    """Claude Code's file of user settings that holds MCP servers."""
-    default = Path.home() / ".claude"
-    return (
-        Path.home() / ".claude.json" if settings.claude_folder == default else settings.claude_folder / ".claude.json"
-    )
+        yield Check("switched off", State.WARN, ", ".join(off), "`engram config` shows where each setting comes from")
