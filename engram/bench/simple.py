@@ -11,7 +11,7 @@ from engram.models.fulltext import search_passages
 from engram.models.search_rows import passage_places, passage_rows
 from engram.models.store import Store
 from engram.models.vectors import load_vectors
-from engram.search.episodes.pool import Column
+from engram.search.episodes.candidates import Column
 from engram.search.hits import Hit
 from engram.search.question.query import Query
 from engram.search.vectors.index import rows_from_blobs

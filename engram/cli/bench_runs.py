@@ -19,7 +19,7 @@ from engram.cli.bench_homes import Homes, open_homes, read_transcripts
 from engram.cli.bench_prompts import inject_all, read_prompts
 from engram.cli.workspace import Workspace
 from engram.models.store import Store
-from engram.search.passages.features import STEP_NAMES
+from engram.search.passages.features import GROUP_NAMES
 from engram.search.service import Searcher
 from engram.settings import Settings
 
@@ -88,7 +88,7 @@ def _ask(
     simple = SimpleMethods(store, homes.embedder)
     for method in simple.names:
         runs.setdefault(method, []).extend(ask(partial(simple.search, method)))
-    for step in STEP_NAMES if ablation else ():
+    for step in GROUP_NAMES if ablation else ():
         runs.setdefault(f"without {step}", []).extend(ask(partial(searcher.search, without=(step,))))
 
 

@@ -20,7 +20,7 @@ from engram.search.service import Searcher
 
 
 def run_speed(workspace: Workspace, turns: int, queries: int) -> dict[str, Any]:
-    """Fill a memory with ``turns`` turns and as many episodes, then time it. Figures are in milliseconds, but memory."""
+    """Fill a memory with ``turns`` turns and as many episodes, then time it. Times are in milliseconds."""
     with open_homes(workspace, no_model=False, keep=None) as homes:
         writer = MadeUp()
         with homes.memory("speed", lambda store, _: None) as (store, _):

@@ -8,7 +8,7 @@ import click
 
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
-from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor, Importance, Scope
 from engram.memories.correct import correct_memory
 from engram.memories.save import edit_memory, lower_memory, pin_memory, require_episode
@@ -54,7 +54,7 @@ def edit(
             actor=Actor.USER,
         )
         _report(store, changed, as_json, f"Changed {episode_id}.")
-    wake_worker(workspace)
+    workspace.wake_worker()
 
 
 def _in_editor(store: Store, episode_id: str) -> str:
@@ -82,7 +82,7 @@ def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json:
     with workspace.store() as store:
         done = correct_memory(store, episode_id, content, why, workspace.redactor(), actor=Actor.USER)
         _report(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
-    wake_worker(workspace)
+    workspace.wake_worker()
 
 
 @click.command("pin")
@@ -112,7 +112,7 @@ def bad(workspace: Workspace, episode_id: str, as_json: bool) -> None:
     with workspace.store() as store:
         changed = lower_memory(store, episode_id, actor=Actor.USER)
         _report(store, changed, as_json, f"{episode_id} is no longer injected.")
-    wake_worker(workspace)
+    workspace.wake_worker()
 
 
 def _report(store: Store, changed: Episode, as_json: bool, sentence: str) -> None:

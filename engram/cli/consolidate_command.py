@@ -8,7 +8,7 @@ import click
 
 from engram.cli.options import json_option
 from engram.cli.output import iso, print_json, print_table, safe
-from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.consolidation.service import undo_run
 from engram.enums import Actor
@@ -54,7 +54,7 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
             }
         else:
             facts = _consolidate(workspace, store, dry_run)
-    wake_worker(workspace)
+    workspace.wake_worker()
     if as_json:
         print_json(facts)
         return

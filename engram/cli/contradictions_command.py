@@ -8,7 +8,7 @@ import click
 
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_json, safe
-from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.memories.correct import keep_both, keep_one
 from engram.models import episodes
@@ -115,7 +115,7 @@ def _side(store: Store, episode_id: str) -> dict[str, Any]:
 
 
 def _report(workspace: Workspace, lines: list[str], as_json: bool) -> None:
-    wake_worker(workspace)
+    workspace.wake_worker()
     if as_json:
         print_json({"decided": lines})
     else:

@@ -9,7 +9,7 @@ import click
 from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.options import json_option
 from engram.cli.output import one_line
-from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.ingest.folder import named_project
 from engram.memories.forget_project import ForgottenProject, forget_project
@@ -44,7 +44,7 @@ def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
             "It can't be undone. Continue?",
         )
         report = forget_project(store, workspace.places, place, actor=Actor.USER)
-    wake_worker(workspace)
+    workspace.wake_worker()
     tell(as_json, _forgotten_as_json(report), _forgotten_sentence(report))
 
 

@@ -12,7 +12,7 @@ from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.forget_project_command import forget
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, safe
-from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.ingest.folder import named_project
@@ -152,7 +152,7 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
             f"{place.name} ({place.root}). There is no undo. Continue?",
         )
         moved = merge_projects(store, place, other, "by hand", actor=Actor.USER)
-    wake_worker(workspace)
+    workspace.wake_worker()
     sentence = f"Moved {moved} sessions. {other.root} belongs to {place.name} now."
     tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
 

@@ -9,7 +9,7 @@ import click
 
 from engram.cli.options import json_option
 from engram.cli.output import print_json
-from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor, Importance, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
@@ -71,7 +71,7 @@ def save(
             kind=Kind(kind),
         )
         facts = episode_to_json(store, made)
-    wake_worker(workspace)
+    workspace.wake_worker()
     if as_json:
         print_json(facts)
     else:

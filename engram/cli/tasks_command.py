@@ -8,7 +8,7 @@ import click
 
 from engram.cli.options import FOREVER_MS, TimeSpan, json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, when
-from engram.cli.workspace import Workspace, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import EngramError, NotFound
 from engram.log import read_records
 from engram.models import work
@@ -104,7 +104,7 @@ def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_js
         found += work.list_work(store, (WorkState.DEAD,)) if all_dead else []
         for one in found:
             work.retry(store, one.id)
-    wake_worker(workspace)
+    workspace.wake_worker()
     _report(found, "due now", as_json)
 
 
@@ -159,7 +159,7 @@ def resume(workspace: Workspace, as_json: bool) -> None:
     """
     with workspace.store() as store:
         was_paused = resume_scope(store, TASKS_SCOPE)
-    wake_worker(workspace)
+    workspace.wake_worker()
     if as_json:
         print_json({"paused": False, "was_paused": was_paused})
     else:

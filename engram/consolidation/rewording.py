@@ -19,7 +19,7 @@ REWRITTEN = "rewritten"
 #: Put behind the extractor of a memory that the model has seen, so that it is asked about it once.
 SEEN = "+llm"
 #: Least quality of a memory that nobody used yet, for the model to be asked about it.
-LEAST_QUALITY = 0.4
+MIN_QUALITY = 0.4
 
 
 class Wording(Protocol):
@@ -108,7 +108,7 @@ def _is_local(episode: Episode) -> bool:
         episode.source == Source.AUTO and episode.extractor.startswith("local") and SEEN not in episode.extractor
     )
     is_settled = episode.is_pinned or episode.is_lowered or episode.suspect or episode.graduated_at_ms is not None
-    return is_own_work and not is_settled and (episode.access_count > 0 or episode.quality >= LEAST_QUALITY)
+    return is_own_work and not is_settled and (episode.access_count > 0 or episode.quality >= MIN_QUALITY)
 
 
 def _is_decided(context: Context, episode: Episode) -> bool:

@@ -22,8 +22,8 @@ from engram.transcripts.project import is_excluded
 #: Kinds that tell how the code is; wishes and decisions do not go stale with a file.
 _BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
 #: Changed lines from which on a file changed much, and their share of its lines now.
-LEAST_LINES = 40
-LEAST_SHARE = 0.5
+MIN_CHANGED_LINES = 40
+MIN_CHANGED_SHARE = 0.5
 #: Longest time for one question to git, in seconds.
 GIT_SECONDS = 10.0
 #: Commits that are looked at, and bytes of git's answer.
@@ -121,7 +121,7 @@ def why_stale(root: Path, name: str, changes: Sequence[FileChange]) -> str:
     if lines_now is None:
         return f"{name} is gone since {last}"
     changed = sum(change.lines for change in changes)
-    if changed < max(LEAST_LINES, LEAST_SHARE * lines_now):
+    if changed < max(MIN_CHANGED_LINES, MIN_CHANGED_SHARE * lines_now):
         return ""
     plural = "s" if len(changes) > 1 else ""
     return f"{name} changed much: {changed} lines in {len(changes)} commit{plural}, last {last}"

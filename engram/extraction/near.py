@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from engram.extraction.request import MAX_NEAR
+from engram.extraction.request import MAX_NEAR_MEMORIES
 from engram.extraction.write_filter import beginnings, content_words
 from engram.models.episodes import Episode
 from engram.transcripts.record import Turn
@@ -19,7 +19,7 @@ from engram.transcripts.record import Turn
 MIN_SHARE = 0.2
 
 
-def nearest(episodes: Sequence[Episode], turns: Iterable[Turn], limit: int = MAX_NEAR) -> list[Episode]:
+def nearest(episodes: Sequence[Episode], turns: Iterable[Turn], limit: int = MAX_NEAR_MEMORIES) -> list[Episode]:
     """The memories that are near to one of the turns, the nearest first.
 
     Args:

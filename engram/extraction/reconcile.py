@@ -18,7 +18,7 @@ from engram.redaction import redact
 #: Most memories of one request.
 MAX_MEMORIES = 200
 #: Most new memories of one request.
-MAX_NEW = 120
+MAX_NEW_MEMORIES = 120
 ACTIONS = ("same", "corrects", "supersedes", "resolves")
 
 SYSTEM_PROMPT = f"""[{MARKER}]
@@ -79,7 +79,7 @@ class Reconciler:
         self._model = model
 
     def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> list[Relation]:
-        """Which memories end or repeat others. One call for every ``MAX_NEW`` new ones.
+        """Which memories end or repeat others. One call for every ``MAX_NEW_MEMORIES`` new ones.
 
         Args:
             memories: of one project.
@@ -91,8 +91,8 @@ class Reconciler:
         ordered = in_order(memories)
         waiting = [memory for memory in ordered if memory.id in new]
         relations: list[Relation] = []
-        for start in range(0, len(waiting), MAX_NEW):
-            some = waiting[start : start + MAX_NEW]
+        for start in range(0, len(waiting), MAX_NEW_MEMORIES):
+            some = waiting[start : start + MAX_NEW_MEMORIES]
             relations += self._ask(_with_nearest(ordered, some), frozenset(memory.id for memory in some))
         return relations
 

@@ -19,7 +19,7 @@ from engram.text.statements import plain, split
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Most candidates of one turn.
-TURN_CAP = 10
+MAX_TURN_CANDIDATES = 10
 #: What each further passage of one message, and of one turn, is worth beside the one before.
 MESSAGE_DECAY = 0.65
 TURN_DECAY = 0.7
@@ -94,7 +94,7 @@ class Chooser:
         options = [*_directive_options(turn, project), *self._passages(turn, following, episodes)]
         chosen: list[Option] = []
         told: set[str] = set()
-        while options and len(chosen) < TURN_CAP:
+        while options and len(chosen) < MAX_TURN_CANDIDATES:
             worth, best = max(((_worth(o, chosen), o) for o in options), key=lambda pair: pair[0])
             if worth < self.floor * FIX_SHARE:
                 break

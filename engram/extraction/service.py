@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from engram.embedding.embedder import Embedder
 from engram.enums import Source
-from engram.errors import Moved
+from engram.errors import Conflict
 from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
 from engram.extraction.keep import Keeper, Kept
@@ -93,7 +93,7 @@ def extract_session(
 
     Raises:
         ExtractionError: the extractor failed; the turns stay due.
-        Moved: turns kept growing; try again later.
+        Conflict: turns kept growing; try again later.
         StoreError: the database cannot be read or written; nothing of the batch was written.
     """
     report = ExtractReport(session_id)
@@ -104,7 +104,7 @@ def extract_session(
             turns, kept, is_last = step.run()
             report = report.plus(turns, kept)
             tries = 0
-        except Moved:
+        except Conflict:
             tries += 1
             if tries >= MAX_TRIES:
                 raise
@@ -162,7 +162,7 @@ class _Step:
         """Number of turns, what was kept of them, and whether nothing is left.
 
         Raises:
-            Moved: a turn has grown, or another extraction was faster; nothing was written.
+            Conflict: a turn has grown, or another extraction was faster; nothing was written.
         """
         work = find_work(self.store, "extract", self.session_id)
         session = find_session(self.store, self.session_id)
@@ -230,13 +230,13 @@ class _Step:
         return batch, candidates, context
 
     def _check_still_told(self, tx: Tx, context: ExtractionContext) -> None:
-        """Raise Moved where something that the extractor was told was forgotten since."""
+        """Raise Conflict where something that the extractor was told was forgotten since."""
         session = find_session(tx, self.session_id)
         if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
-            raise Moved(f"what session {self.session_id} is about was erased or told anew")
+            raise Conflict(f"what session {self.session_id} is about was erased or told anew")
         for memory in (*context.own, *context.near):
             if memory.reference and find_episode(tx, memory.reference) is None:
-                raise Moved(f"memory {memory.reference} was forgotten meanwhile")
+                raise Conflict(f"memory {memory.reference} was forgotten meanwhile")
 
     def _ask(self, batch: _Batch, context: ExtractionContext) -> list[Candidate]:
         return self.extractor.propose(self._readable(batch.turns), context)

@@ -17,7 +17,7 @@ from engram.models.store import Store
 from engram.models.transaction import Tx
 
 #: Longest content that is saved, in characters.
-CONTENT_LIMIT = 20_000
+MAX_SAVED_CHARACTERS = 20_000
 #: What a saved memory may be.
 SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
@@ -123,8 +123,8 @@ def voice_of(actor: Actor) -> Voice:
 def clean_content(text: str, redact: Redact) -> str:
     """A text as it is kept. Raises BadRequest where it is empty or too long."""
     clean = redact(text.replace("\0", "")).strip()
-    if not clean or len(clean) > CONTENT_LIMIT:
-        raise BadRequest(f"a memory has 1 to {CONTENT_LIMIT} characters, this one {len(clean)}")
+    if not clean or len(clean) > MAX_SAVED_CHARACTERS:
+        raise BadRequest(f"a memory has 1 to {MAX_SAVED_CHARACTERS} characters, this one {len(clean)}")
     return clean
 
 
@@ -148,7 +148,7 @@ def edit_memory(
     """
     changes: dict[str, Any] = {
         "summary": None if summary is None else redact(summary).strip()[:MAX_SUMMARY_CHARACTERS],
-        "content": None if content is None else redact(content).strip()[:CONTENT_LIMIT],
+        "content": None if content is None else redact(content).strip()[:MAX_SAVED_CHARACTERS],
         "importance": importance,
         "scope": scope,
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import peewee
 
-from engram.errors import Moved
+from engram.errors import Conflict
 from engram.models.packed_entries import entry_key, unpack_entries
 from engram.models.transaction import Reader, Tx
 from engram.transcripts.record import EntryRef
@@ -33,12 +33,12 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
     """Note that new entries belong to a turn.
 
     Raises:
-        Moved: one of them went to another turn meanwhile; roll back and read again.
+        Conflict: one of them went to another turn meanwhile; roll back and read again.
     """
     try:
         tx.run_many("INSERT INTO entry VALUES (?, ?)", [(entry_key(entry.uuid), turn_id) for entry in entries])
     except peewee.IntegrityError as error:
-        raise Moved() from error
+        raise Conflict() from error
 
 
 def free_entries(tx: Tx, turn_id: int) -> None:

@@ -19,7 +19,7 @@ from engram.models.store import Store
 from engram.models.visibility import may_see_context
 from engram.notes.owner import owners_of_lines
 from engram.recollection.prompt_filter import telling_words
-from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced, shown_text
+from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, TOKEN_CHARS, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
 from engram.reports.health import take_vitals
 from engram.reports.usage import weekly_line
@@ -29,11 +29,11 @@ from engram.text.stems import same_words, stems
 #: Share of the budget that is used.
 USED_SHARE = 0.9
 #: Memories that are looked at, the newest first.
-LOOKED_AT = 200
+MAX_BRIEFING_CANDIDATES = 200
 #: So many memories come with their facts, the others as titles.
-DETAILED = 3
+DETAILED_MEMORIES = 3
 #: Ids of related memories that come with each of those.
-RELATED = 2
+MAX_RELATED_IDS = 2
 #: Room that the line of the week's report needs, in characters.
 REPORT_CHARS = 300
 #: Days over which recency falls from 1 to 0.
@@ -41,11 +41,11 @@ RECENT_DAYS = 30
 #: Added for a memory about a file that is being changed.
 FILE_BONUS = 0.2
 #: Longest title, fact, and beginning of a content, in characters.
-TITLE_CHARS, FACT_CHARS, CONTENT_CHARS = 180, 140, 100
+MAX_TITLE_CHARACTERS, MAX_FACT_CHARACTERS, MAX_BEGINNING_CHARACTERS = 180, 140, 100
 #: Facts shown of one memory.
 FACTS = 5
 #: Characters and bytes of MEMORY.md that are looked at, and its share of the budget.
-NOTE_CHARS, NOTE_BYTES = 160, 30_000
+MAX_NOTE_LINE_CHARACTERS, MAX_NOTE_BYTES = 160, 30_000
 NOTE_SHARE = 0.2
 #: Capture that fails for so long is said, in milliseconds.
 BROKEN_MS = 3_600_000
@@ -53,7 +53,7 @@ BROKEN_MS = 3_600_000
 CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
 
 #: Of the ranked so many may be shown.
-RANKED = 60
+MAX_RANKED = 60
 _COMMIT = re.compile(r"[0-9a-f]{7,40} ")
 _DAY_MS = 86_400_000
 _TITLE = re.compile(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
@@ -87,11 +87,11 @@ def build_briefing(
     for episode in pinned:
         lines.add(title_line(episode), whatever=True)
     files = {PurePath(name).name.lower() for name in recent_files(store, seen)}
-    latest = latest_episodes(store, project_id=seen, limit=LOOKED_AT)
+    latest = latest_episodes(store, project_id=seen, limit=MAX_BRIEFING_CANDIDATES)
     latest = [one for one in latest if not one.is_pinned and _is_firm(one) and one.episode_id not in without]
     ranked = rank_for_briefing(latest, files, store.now_ms())
     told = _add_episodes(
-        store, lines, without_repeats(ranked[:RANKED]), _note_lines(store, settings, seen), seen, without
+        store, lines, without_repeats(ranked[:MAX_RANKED]), _note_lines(store, settings, seen), seen, without
     )
     hidden = count_active(store, seen) - len(pinned) - told
     if hidden > 0 and len(lines.kept) > empty:
@@ -113,7 +113,7 @@ class Lines:
         """``budget``: characters, those of the fence included."""
         self.kept: list[str] = []
         self._left = budget - 2 * len(FENCE) - 8
-        self._hard_left = OUTPUT_CHARS - 2 * len(FENCE) - 200
+        self._hard_left = MAX_OUTPUT_CHARACTERS - 2 * len(FENCE) - 200
 
     def add(self, *lines: str, whatever: bool = False) -> bool:
         """Add lines together, or none where they do not fit; ``whatever`` minds only what a hook may print."""
@@ -156,14 +156,14 @@ def _add_episodes(
     without: Collection[str],
 ) -> int:
     told = 0
-    for episode in ranked[:DETAILED]:
+    for episode in ranked[:DETAILED_MEMORIES]:
         own = detail_lines(episode) if may_see_context(episode, project_id) else []
         details = [*own, *related_line(store, episode, project_id, without)]
         told += lines.add(title_line(episode), *details) or lines.add(title_line(episode))
     if notes:
         lines.add("From MEMORY.md:", *notes)
-    for episode in ranked[DETAILED:]:
-        if not lines.room(TITLE_CHARS // 2):
+    for episode in ranked[DETAILED_MEMORIES:]:
+        if not lines.room(MAX_TITLE_CHARACTERS // 2):
             break
         told += lines.add(title_line(episode))
     return told
@@ -173,14 +173,14 @@ def title_line(episode: Episode) -> str:
     """``- [ep_…] 2026-02-20, high: summary``."""
     stale = ", may no longer hold" if episode.stale_reason else ""
     head = f"[{episode.episode_id}] {day_of(episode.created_at_ms)}, {episode.importance}{stale}"
-    return f"- {head}: {shown_text(episode.summary, TITLE_CHARS)}"
+    return f"- {head}: {shown_text(episode.summary, MAX_TITLE_CHARACTERS)}"
 
 
 def detail_lines(episode: Episode) -> list[str]:
     """A memory's facts as bullets; without facts the beginning of its content, where that says more than the title."""
     if facts := told_facts(episode):
-        return [f"  - {shown_text(fact, FACT_CHARS)}" for fact in facts[:FACTS]]
-    beginning = shown_text(episode.content, CONTENT_CHARS)
+        return [f"  - {shown_text(fact, MAX_FACT_CHARACTERS)}" for fact in facts[:FACTS]]
+    beginning = shown_text(episode.content, MAX_BEGINNING_CHARACTERS)
     if not beginning or beginning.rstrip("…")[:40] in shown_text(episode.summary, 1000):
         return []
     return [f"  {beginning}"]
@@ -188,7 +188,7 @@ def detail_lines(episode: Episode) -> list[str]:
 
 def related_line(store: Store, episode: Episode, project_id: int, without: Collection[str] = ()) -> list[str]:
     """Ids of memories about the same files, symbols and commands, to be expanded."""
-    found = [one.episode_id for one in related_episodes(store, episode, project_id, RELATED) if _is_firm(one)]
+    found = [one.episode_id for one in related_episodes(store, episode, project_id, MAX_RELATED_IDS) if _is_firm(one)]
     found = [episode_id for episode_id in found if episode_id not in without]
     return [f"  related: {', '.join(found)}"] if found else []
 
@@ -239,7 +239,7 @@ def dead_line(store: Store, settings: Settings) -> list[str]:
 def _note_lines(store: Store, settings: Settings, project_id: int) -> list[str]:
     """The user's own last lines of MEMORY.md that this project may see; those of memories are in the ranking anyway."""
     path = settings.places.memory_note
-    data = read_regular(path, NOTE_BYTES)
+    data = read_regular(path, MAX_NOTE_BYTES)
     lines = data.decode("utf-8", "replace").splitlines() if data else []
     owners = owners_of_lines(path.name, lines)
     seen = {owner for owner in set(owners) if is_seen_by(store, owner, project_id)}
@@ -247,7 +247,7 @@ def _note_lines(store: Store, settings: Settings, project_id: int) -> list[str]:
     own = [line.lstrip("-*> ") for line in own if line and not line.startswith(("#", "<!--")) and "ep_" not in line]
     budget = int(settings.briefing_tokens * USED_SHARE * NOTE_SHARE) * TOKEN_CHARS
     kept: list[str] = []
-    for line in reversed([shown_text(one, NOTE_CHARS) for one in own if one]):
+    for line in reversed([shown_text(one, MAX_NOTE_LINE_CHARACTERS) for one in own if one]):
         budget -= len(line) + 3
         if budget < 0:
             break

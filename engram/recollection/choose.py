@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engram.enums import Importance, Scope, Status, Voice
 from engram.models.episodes import Episode
 from engram.recollection.prompt_filter import telling_words
-from engram.recollection.relevance import Answer, Support, relevance
+from engram.recollection.relevance import FeatureContext, Support, relevance
 from engram.search.hits import Hit
 from engram.text.stems import same_words, stems
 
@@ -17,7 +17,7 @@ PROVISIONAL_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Floors:
+class Thresholds:
     """Relevance (0 to 1) below which nothing is said."""
 
     relevance: float = 0.18
@@ -47,7 +47,7 @@ class Bite:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class InjectionRequest:
     """What is at hand when bites are chosen."""
 
     #: The prompt, or the file and command.
@@ -64,7 +64,7 @@ class Asking:
 
 
 def choose_bites(
-    hits: Sequence[Hit], asking: Asking, support: Support | None = None, floors: Floors | None = None
+    hits: Sequence[Hit], request: InjectionRequest, support: Support | None = None, thresholds: Thresholds | None = None
 ) -> list[Bite]:
     """The bites for one prompt, the best first; mostly none.
 
@@ -73,23 +73,23 @@ def choose_bites(
 
     Args:
         hits: what a search has found, the best first.
-        asking: the prompt, and who asks.
+        request: the prompt, and who asks.
         support: what was said that fits the prompt.
-        floors: how sure it must be.
+        thresholds: how sure it must be.
     """
-    floors = floors or Floors()
-    answer = Answer.of(asking.text, hits, support or Support())
+    thresholds = thresholds or Thresholds()
+    answer = FeatureContext.of(request.text, hits, support or Support())
     rated: list[tuple[float, Hit]] = []
     for rank, hit in enumerate(hits):
-        if hit.episode is None or hit.id in asking.shown or not may_inject(hit.episode, asking):
+        if hit.episode is None or hit.id in request.shown or not may_inject(hit.episode, request):
             continue
         sure = relevance(hit, rank, answer)
-        if sure >= _floor(hit, asking, floors):
+        if sure >= _threshold(hit, request, thresholds):
             rated.append((sure, hit))
-    return spread_out(sorted(rated, key=lambda one: -one[0]), asking.bites, floors.below_best)
+    return deduplicate(sorted(rated, key=lambda one: -one[0]), request.bites, thresholds.below_best)
 
 
-def spread_out(rated: Sequence[tuple[float, Hit]], bites: int, below_best: float) -> list[Bite]:
+def deduplicate(rated: Sequence[tuple[float, Hit]], bites: int, below_best: float) -> list[Bite]:
     """The best of rated hits, leaving out what says the same as a better one."""
     chosen: list[tuple[float, Hit]] = []
     for sure, hit in rated:
@@ -100,21 +100,21 @@ def spread_out(rated: Sequence[tuple[float, Hit]], bites: int, below_best: float
     return [_bite(sure, hit) for sure, hit in chosen]
 
 
-def _floor(hit: Hit, asking: Asking, floors: Floors) -> float:
-    floor = floors.relevance * (floors.high_share if hit.importance == Importance.HIGH else 1.0)
-    is_own = bool(asking.session_id) and hit.session_id == asking.session_id
-    return min(floor * floors.own_session, 0.95) if is_own else floor
+def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> float:
+    floor = thresholds.relevance * (thresholds.high_share if hit.importance == Importance.HIGH else 1.0)
+    is_own = bool(request.session_id) and hit.session_id == request.session_id
+    return min(floor * thresholds.own_session, 0.95) if is_own else floor
 
 
-def may_inject(episode: Episode, asking: Asking) -> bool:
+def may_inject(episode: Episode, request: InjectionRequest) -> bool:
     """False for what is never injected, and for what belongs to another project."""
     is_firm = episode.status == Status.ACTIVE or (
         episode.status == Status.PROVISIONAL and episode.confidence >= PROVISIONAL_CONFIDENCE
     )
     is_ours = episode.scope == Scope.GLOBAL or (
-        asking.project_id is not None and episode.project_id == asking.project_id
+        request.project_id is not None and episode.project_id == request.project_id
     )
-    is_over = episode.valid_to_ms is not None and asking.now_ms > 0 and episode.valid_to_ms <= asking.now_ms
+    is_over = episode.valid_to_ms is not None and request.now_ms > 0 and episode.valid_to_ms <= request.now_ms
     return is_firm and is_ours and not (episode.suspect or episode.superseded_by or episode.is_lowered or is_over)
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 #: Sessions whose latest prompt is kept in mind.
-KEPT_SESSIONS = 500
+MAX_SESSIONS = 500
 #: A prompt of the transcript that was sent so near to one of the hook is the same, in milliseconds.
 SAME_MOMENT_MS = 10_000
 
@@ -119,5 +119,5 @@ def _remember(kept: OrderedDict[str, T], session_id: str, value: T) -> None:
     """Set the value of a session and drop the sessions that were set longest ago."""
     kept[session_id] = value
     kept.move_to_end(session_id)
-    while len(kept) > KEPT_SESSIONS:
+    while len(kept) > MAX_SESSIONS:
         kept.popitem(last=False)

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engram.recollection.prompt_filter import telling_words
-from engram.search.episodes.nearest import mean_of_nearest
+from engram.search.episodes.abstain import mean_top_cosine
 from engram.search.hits import Hit
 from engram.text.stems import stems
 
 #: Names of the features, in the order of the weights.
 FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support", "near")
 #: Beyond these more says nothing more: a cosine, a share, a number of words, a quality.
-MOST_COSINE, MOST_SHARED, MOST_WORDS, MOST_QUALITY = 0.6, 0.6, 6, 0.6
+MAX_COSINE, MAX_SHARED, MAX_WORDS, MAX_QUALITY = 0.6, 0.6, 6, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ TEXT_ALONE = Weights(-9.58, (0.0, 3.12, 0.0, 0.83, 0.0, 0.67, 1.74, 4.09, 0.0))
 
 
 #: Below this cosine a memory has nothing to do with a prompt, unless half of the prompt's words stand in it.
-LEAST_COSINE, ENOUGH_SHARED = 0.2, 0.5
+MIN_COSINE, MIN_SHARED = 0.2, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Support:
         for hit in passages:
             if hit.turn_id is not None and best > 0:
                 by_turn[hit.turn_id] = max(by_turn.get(hit.turn_id, 0.0), hit.score / best)
-        return cls(by_turn, mean_of_nearest(hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
+        return cls(by_turn, mean_top_cosine(hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FeatureContext:
     """What the features of a hit are measured against."""
 
     #: The prompt's telling words, as ``stems`` makes them.
@@ -73,14 +73,14 @@ class Answer:
     near: float
 
     @classmethod
-    def of(cls, text: str, hits: Sequence[Hit], support: Support) -> Answer:
+    def of(cls, text: str, hits: Sequence[Hit], support: Support) -> FeatureContext:
         """The answer ``hits`` to the prompt ``text``."""
         best = max((hit.parts.get("text", 0.0) for hit in hits), default=0.0)
-        nearest = max((min(hit.cosine or 0.0, MOST_COSINE) for hit in hits), default=0.0)
+        nearest = max((min(hit.cosine or 0.0, MAX_COSINE) for hit in hits), default=0.0)
         return cls(stems(telling_words(text)), best, support, max(support.near, nearest))
 
 
-def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
+def features(hit: Hit, rank: int, answer: FeatureContext) -> tuple[float, ...]:
     """The features of one hit.
 
     Args:
@@ -91,26 +91,26 @@ def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
     episode = hit.episode
     told = stems(telling_words(hit.text))
     known = told | stems(telling_words(" ".join(episode.entities) if episode is not None else ""))
-    shared = min(len(answer.wanted & known) / max(len(answer.wanted), 1), MOST_SHARED)
-    cosine = min(hit.cosine if hit.cosine is not None else 0.0, MOST_COSINE)
+    shared = min(len(answer.wanted & known) / max(len(answer.wanted), 1), MAX_SHARED)
+    cosine = min(hit.cosine if hit.cosine is not None else 0.0, MAX_COSINE)
     text = hit.parts.get("text", 0.0) / answer.best_text if answer.best_text > 0 else 0.0
-    words = min(len(answer.wanted & told), MOST_WORDS)
-    quality = min(episode.quality, MOST_QUALITY) if episode is not None else 0.0
+    words = min(len(answer.wanted & told), MAX_WORDS)
+    quality = min(episode.quality, MAX_QUALITY) if episode is not None else 0.0
     support = answer.support.by_turn.get(hit.turn_id, 0.0) if hit.turn_id is not None else _own_support(hit, text)
     return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality, support, answer.near)
 
 
 def _own_support(hit: Hit, text: float) -> float:
     """What stands for the support of a memory that rests on no turn."""
-    return text if hit.cosine is None else (text + min(hit.cosine, MOST_COSINE) / MOST_COSINE) / 2
+    return text if hit.cosine is None else (text + min(hit.cosine, MAX_COSINE) / MAX_COSINE) / 2
 
 
-def relevance(hit: Hit, rank: int, answer: Answer) -> float:
+def relevance(hit: Hit, rank: int, answer: FeatureContext) -> float:
     """The probability that a hit belongs to the prompt."""
     found = features(hit, rank, answer)
     if hit.cosine is None:
         return logistic(TEXT_ALONE, found)
-    is_far = found[0] < LEAST_COSINE and found[1] < ENOUGH_SHARED
+    is_far = found[0] < MIN_COSINE and found[1] < MIN_SHARED
     return 0.0 if is_far else logistic(WITH_MODEL, found)
 
 

@@ -14,13 +14,13 @@ from engram.models.recent import latest_turn
 from engram.models.store import Store
 from engram.paths import is_session_id
 from engram.recollection.briefing import build_briefing
-from engram.recollection.choose import Asking, Bite, Floors
+from engram.recollection.choose import Bite, InjectionRequest, Thresholds
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompt_filter import search_text
 from engram.recollection.prompts import AskedPrompt, Claim, LatestPrompts, belongs_to, digest_of, key_of
-from engram.recollection.recall import bites_at_hand, bites_for
-from engram.recollection.render import OUTPUT_CHARS, bites_text, hook_output, shown_words
+from engram.recollection.recall import bites_for, bites_for_tool_call
+from engram.recollection.render import MAX_OUTPUT_CHARACTERS, bites_text, hook_output, shown_words
 from engram.recollection.searching import Searcher
 from engram.recollection.starts import Starts
 from engram.recollection.tool_context import ToolCall
@@ -52,14 +52,14 @@ class RecollectionService:
         *,
         redact: Callable[[str, Collection[bytes]], str] = redact_text,
         embedder: Embedder | None = None,
-        floors: Floors | None = None,
+        thresholds: Thresholds | None = None,
     ) -> None:
         """``embedder`` tells whether two prompts are about one topic; without it words alone do."""
         self._store = store
         self._searcher = searcher
         self._settings = settings
         self._redact = redact
-        self._floors = floors or Floors()
+        self._floors = thresholds or Thresholds()
         self._prompts = LatestPrompts()
         self._topics = Topics(embedder, settings.topic_threshold)
         self._files = RecollectionFiles(settings.places.recollections)
@@ -128,7 +128,7 @@ class RecollectionService:
         briefing = self._make_up_briefing(session_id, prompt)
         bites = self._bites_of(session_id, prompt) if text and not self._is_unread_replay(session_id) else []
         shown = bites_text(bites, self._settings.bite_tokens)
-        if briefing and len(briefing) + 1 + len(shown) > OUTPUT_CHARS:
+        if briefing and len(briefing) + 1 + len(shown) > MAX_OUTPUT_CHARACTERS:
             bites, shown = [], ""
         if bites:
             self._ledger.note_shown(session_id, prompt.key, bites)
@@ -271,8 +271,12 @@ class RecollectionService:
         told = self._ledger.told(session_id) - waiting
         text = call.text if call else prompt.text
         held = self._ledger.in_context(session_id)
-        asking = Asking(text, session_id, project_id, told | had | held, remaining, now_ms)
-        bites = bites_at_hand(self._searcher, asking, call) if call else bites_for(self._searcher, asking, self._floors)
+        request = InjectionRequest(text, session_id, project_id, told | had | held, remaining, now_ms)
+        bites = (
+            bites_for_tool_call(self._searcher, request, call)
+            if call
+            else bites_for(self._searcher, request, self._floors)
+        )
         return [bite for bite, _ in shown_words(bites, self._settings.bite_tokens)]
 
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> bool:

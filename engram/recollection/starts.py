@@ -10,7 +10,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 #: Sessions whose start is kept in mind.
-KEPT_SESSIONS = 500
+MAX_SESSIONS = 500
 #: A second start of one session from one source, so soon after the first, is the same hook registered twice, in ms.
 SAME_START_MS = 10_000
 
@@ -85,5 +85,5 @@ class Starts:
 
 
 def _limit(kept: OrderedDict[K, V]) -> None:
-    while len(kept) > KEPT_SESSIONS:
+    while len(kept) > MAX_SESSIONS:
         kept.popitem(last=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from engram.enums import Kind
-from engram.recollection.choose import Asking, Bite, may_inject, spread_out
+from engram.recollection.choose import Bite, InjectionRequest, deduplicate, may_inject
 from engram.recollection.prompt_filter import telling_words
 from engram.search.hits import Hit
 from engram.text.stems import stems
@@ -75,18 +75,18 @@ def program_of(command: str) -> str:
     return "" if program.split(" ")[0] in _LOOKING else program
 
 
-def choose_at_hand(hits: Sequence[Hit], asking: Asking, call: ToolCall) -> list[Bite]:
+def choose_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[Bite]:
     """The bite for a tool call: a memory that names its file, or its command, or what went wrong; mostly none."""
     named = [
         (1.0 / (1 + rank), hit)
         for rank, hit in enumerate(hits)
         if hit.episode is not None
-        and hit.id not in asking.shown
+        and hit.id not in request.shown
         and hit.kind in KINDS
-        and may_inject(hit.episode, asking)
+        and may_inject(hit.episode, request)
         and is_about(hit, call)
     ]
-    return spread_out(named, min(asking.bites, BITES), 0.0)
+    return deduplicate(named, min(request.bites, BITES), 0.0)
 
 
 def is_about(hit: Hit, call: ToolCall) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engram.embedding.embedder import Matrix
 
 #: Sessions whose last topic is kept in mind.
-KEPT_SESSIONS = 500
+MAX_SESSIONS = 500
 #: Share of the words of two prompts from which on they are about one topic.
 SAME_WORDS = 0.8
 
@@ -67,7 +67,7 @@ class Topics:
         with self._lock:
             self._found[session_id] = _Topic(text, stems(telling_words(text)))
             self._found.move_to_end(session_id)
-            while len(self._found) > KEPT_SESSIONS:
+            while len(self._found) > MAX_SESSIONS:
                 self._found.popitem(last=False)
 
     def forget(self, session_id: str) -> None:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from engram.errors import BrokenDatabase, EngramError, Moved, StoreError
+from engram.errors import BrokenDatabase, Conflict, EngramError, StoreError
 from engram.models.soundness import UNREADABLE, find_unreadable
 from engram.models.stages import note_failure
 from engram.models.work import WorkState, fail, find_work
@@ -56,7 +56,7 @@ def _note(runtime: Runtime, kind: str, key: str, error: Exception) -> None:
     if isinstance(error, BrokenDatabase) or (isinstance(error, UNREADABLE) and _is_damaged(runtime)):
         runtime.is_damaged.set()
         return
-    if isinstance(error, Moved):
+    if isinstance(error, Conflict):
         return
     text = str(error) if is_expected else f"{type(error).__name__}: {error}"
     try:

@@ -44,7 +44,7 @@ def run_join(runtime: Runtime) -> None:
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; True where that changed a memory. Raises ExtractionError, StoreError."""
-    from engram.consolidation.on_extract import welcome
+    from engram.consolidation.on_extract import reconcile_new
     from engram.extraction.service import extract_session
 
     if runtime.extractor is None:
@@ -54,7 +54,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
     )
     lines: list[str] = []
     if report.turns:
-        lines = welcome(
+        lines = reconcile_new(
             runtime.store, runtime.settings, session_id, (), runtime.searcher.similar_episodes, duplicate_cosine=1.0
         )
         runtime.refresh_index()

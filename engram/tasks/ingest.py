@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.tasks.queue import huey
@@ -24,19 +23,11 @@ def ingest(session_id: str) -> None:
 
 
 def read_session(runtime: Runtime, session_id: str) -> None:
-    """Read the files of a session to their end. Raises StoreError."""
-    from engram.ingest.service import ingest_file
-
-    for path in files_of(runtime, session_id):
-        ingest_file(runtime.store, path, settings=runtime.settings, redact=runtime.redact, close=True)
-
-
-def files_of(runtime: Runtime, session_id: str) -> list[Path]:
-    """The session's transcripts: those that are known, else by name below Claude's folder."""
-    from engram.models.transcripts import transcript_of_session
+    """Read the sources of a session to their end and close its turn. Raises StoreError."""
+    from engram.ingest.service import ingest_source, sources_of_session
     from engram.paths import is_session_id
 
     if not is_session_id(session_id):
-        return []
-    known = [path for path in transcript_of_session(runtime.store, session_id) if path.exists()]
-    return known or sorted(runtime.settings.projects_folder.glob(f"*/{session_id}.jsonl"))
+        return
+    for source in sources_of_session(runtime.store, session_id, runtime.settings):
+        ingest_source(runtime.store, source, settings=runtime.settings, redact=runtime.redact, close=True)

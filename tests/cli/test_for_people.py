@@ -22,10 +22,10 @@ from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
 from engram.models import counts, episodes, stages, transcripts, work
 from engram.models.store import Store
-from engram.models.transcripts import BadLine
 from engram.paths import Home
 from engram.reports.health import home_bytes, take_health
 from engram.settings import load
+from engram.transcripts.source import Unreadable
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -54,7 +54,7 @@ def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Pat
 
 def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
     with filled.transaction() as tx:
-        transcripts.add_bad_lines(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
+        transcripts.add_unreadable(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [Unreadable(1, 2, "x")])
 
     assert "engram doctor" in run("ingest").stdout
     assert "bad lines" in run("up", "--once").stdout

@@ -18,12 +18,12 @@ from engram.cli.up_command import SAMPLES
 from engram.models import counts, episodes, injections, transcripts, work
 from engram.models.injections import Injection
 from engram.models.store import Store
-from engram.models.transcripts import BadLine
 from engram.paths import Home
+from engram.transcripts.source import Unreadable
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
-EVIDENCE_KEYS = {"session", "uuid", "path", "line"}
+EVIDENCE_KEYS = {"session", "uuid", "path", "part", "position", "line"}
 
 
 def entry_at(path: str, line: int) -> dict[str, Any]:
@@ -422,7 +422,7 @@ def test_completion_prints_a_script(run: Run, shell: str) -> None:
 def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
     with filled.transaction() as tx:
-        transcripts.add_bad_lines(tx, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+        transcripts.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
 
     assert run_json("status")["bad_lines"] == 1
     assert counts.read_faults(filled)[0].reason == "not JSON"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -23,25 +21,6 @@ from engram.models.store import Store, open_store
 from engram.settings import Settings
 
 DAY = 86_400
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    made = Settings(home=tmp_path / "home")
-    made.places.prepare()
-    return made
-
-
-@pytest.fixture
-def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
-    opened = open_store(settings.places.memory_db, clock=clock)
-    yield opened
-    opened.close()
 
 
 def keep(store: Store, summary: str, **changes: object) -> Episode:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
+from changed_minds import BOTH_STAY, CHANGED
 
 from engram.clock import FixedClock
 from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
@@ -20,9 +20,6 @@ from engram.search.vectors.backfill import embed_missing
 from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 
-DATA = runpy.run_path(str(Path(__file__).with_name("changed_minds.py")))
-CHANGED: list[tuple[str, str, str]] = DATA["CHANGED"]
-BOTH_STAY: list[tuple[str, str]] = DATA["BOTH_STAY"]
 DAY_MS = 86_400_000
 
 

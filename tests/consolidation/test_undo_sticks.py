@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.clock import FixedClock
-from engram.consolidation.on_extract import welcome
+from engram.consolidation.on_extract import reconcile_new
 from engram.consolidation.service import consolidate, undo_run
 from engram.enums import Actor, Importance, Kind, Voice
 from engram.models import episodes, runs
@@ -41,7 +41,9 @@ def test_merging_and_replacing_are_not_repeated_once_taken_back(store: Store, se
 
     assert tidy()[1] == ()
     assert runs.content_digest(store) == before
-    assert welcome(store, settings, "s1", [same.id, new.id], lambda ids, least: pairs, duplicate_cosine=0.92) == []
+    assert (
+        reconcile_new(store, settings, "s1", [same.id, new.id], lambda ids, least: pairs, duplicate_cosine=0.92) == []
+    )
     assert state(store, one, same, old, new) == ["active"] * 4
 
 

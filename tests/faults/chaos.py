@@ -297,7 +297,7 @@ class Chaos:
         """A third reader, as ``engram ingest`` in a terminal: it holds no lock."""
         store = Store(settings.places.memory_db, driver=settings.sqlite_driver).open()
         for _ in range(3):
-            ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
+            ingest_all(store, settings=settings, redact=redact)
         return READER_IS_DONE
 
     def maybe_lose_queue(self) -> None:
@@ -382,12 +382,12 @@ class Chaos:
 
 def compare_memories(settings: Settings, store: Store) -> dict[str, list[str]]:
     """The automatic memories of a store, against a run over the same transcripts that nobody disturbs."""
-    from memories import memories_fingerprint
+    from memories_fingerprint import memories_fingerprint
 
     settings = dataclasses.replace(settings, home=settings.home.with_name("clean"))
     settings.places.prepare()
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as clean:
-        ingest_all(clean, settings.claude_folder, settings=settings, redact=redact)
+        ingest_all(clean, settings=settings, redact=redact)
         huey.bind(settings.places, settings.sqlite_driver)
         drain(make_runtime(settings, clean), with_waiting=True)
         huey.storage.close()

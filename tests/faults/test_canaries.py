@@ -21,14 +21,14 @@ from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.log import start_logging
 from engram.memories.forget import forget_episode
 from engram.memories.save import edit_memory, save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
 from engram.models.replacement import free_name
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.notes.daily import log_session
 from engram.notes.index import index_notes
 from engram.notes.saved import save_note
@@ -69,12 +69,6 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as opened:
-        yield opened
-
-
-@pytest.fixture
 def transcript(settings: Settings) -> Path:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
@@ -109,7 +103,7 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
 ) -> None:
     say(transcript, "user", "Always deploy the harbour with SECRETMARK from the vault please.")
     say(transcript, "assistant", "Decision: the harbour is deployed with SECRETMARK from now on.")
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     kept = save_memory(
         store,
@@ -164,7 +158,7 @@ def test_a_planted_secret_is_found_nowhere(
     say(transcript, "assistant", f"The licence {SECRETS['env']} is read from the file, so always keep it there.")
     model = FakeModel()
 
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     asking = OpenAIExtractor(
         settings, Budget(store, settings), LocalExtractor(), api_key="x", transport=model.transport
     )
@@ -210,7 +204,7 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
             say(transcript, "user", f"From now on always use {canaries[0]} for the {canaries[1]} build.")
             say(transcript, "assistant", f"Done, the build uses {canaries[0]}; {canaries[2]} is gone from setup.py.")
     places = settings.places
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     target = next(one for one in episodes.all_episodes(store) if canaries[0] in one.summary)
     saved = save_memory(
@@ -242,7 +236,7 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     assert int(store.value("SELECT count(*) FROM turn")) == 120
     assert store.find_damage() == ""
     transcript.rename(transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"))
-    ingest_file(
+    ingest_path(
         store, transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"), settings=settings, redact=redact,
         close=True,
     )  # fmt: skip
@@ -259,7 +253,7 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
     say(transcript, "user", "Why did the importer fail yesterday?")
     say(transcript, "assistant", "The root cause was a stale lock; I fixed it in `importer.py` by taking it anew.")
     places = settings.places
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     save_memory(store, "The mast is brown.", redact, scope="global", actor=Actor.AGENT)
     log_session(store, places, SESSION)

@@ -322,7 +322,7 @@ class Upkeep:
             with self.store() as store:
                 huey.bind(self.settings.places, self.settings.sqlite_driver)
                 clear_dead_leases(store)
-                ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
+                ingest_all(store, settings=self.settings, redact=redact)
                 drain(make_runtime(self.settings, store), with_waiting=True)
                 huey.storage.close()
 
@@ -397,7 +397,7 @@ class Upkeep:
         with self.store() as store:
             huey.bind(self.settings.places, self.settings.sqlite_driver)
             clear_dead_leases(store)
-            ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
+            ingest_all(store, settings=self.settings, redact=redact)
             drain(make_runtime(self.settings, store), with_waiting=True)
             huey.storage.close()
 

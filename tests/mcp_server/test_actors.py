@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.enums import Actor
+from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
 from engram.models.episode_history import history_of
 from engram.models.store import open_store
@@ -33,7 +33,7 @@ class Desk:
 
     def call(self, tool: str, **arguments: object) -> str:
         """Call a tool; returns its answer."""
-        return self.server.tools[tool].work(**arguments)
+        return str(self.server.tools[tool].work(**arguments))
 
     def save(self, content: str, **arguments: object) -> str:
         """Save a memory; returns its id."""
@@ -81,7 +81,7 @@ def test_what_an_agent_does_is_the_agents(desk: Desk) -> None:
 def test_expand_says_who_changed_it(desk: Desk, tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
     with open_store(settings.places.memory_db) as store:
-        made = save_memory(store, "Tabs are four wide.", str, scope="global", actor=Actor.USER).episode_id
+        made = save_memory(store, "Tabs are four wide.", str, scope=Scope.GLOBAL, actor=Actor.USER).episode_id
     desk.call("memory_pin", id=made)
 
     shown = desk.call("memory_expand", id=made)

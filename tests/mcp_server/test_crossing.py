@@ -14,7 +14,7 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.enums import Actor
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
 from engram.models.stages import note_failure
@@ -42,7 +42,7 @@ def settings(tmp_path: Path) -> Settings:
         path = made.projects_folder / "slug" / f"{session}.jsonl"
         entry = say(path, "user", f"In all my projects use make, here for the {CANARY} script.", cwd=root)
         say(path, "assistant", "Understood.", cwd=root)
-        ingest_file(store, path, settings=made, redact=redact, close=True)
+        ingest_path(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:

@@ -22,7 +22,7 @@ from transcript_lines import say
 
 from engram.clock import day_of
 from engram.enums import Actor
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import open_store
@@ -57,7 +57,7 @@ def settings(tmp_path: Path) -> Settings:
         path = made.projects_folder / "slug" / f"{session}.jsonl"
         say(path, "user", f"Start the {CANARY} script of the deploy with make.", cwd=root)
         say(path, "assistant", f"The {CANARY} script of the deploy is started with make.", cwd=root)
-        ingest_file(store, path, settings=made, redact=redact, close=True)
+        ingest_path(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:

@@ -73,9 +73,9 @@ def writes(tree: ast.Module) -> Iterator[int]:
             continue
         owner = ast.unparse(node.func.value)
         is_guarded = owner.rpartition(".")[2] in MODELS or owner in aliases
-        if node.func.attr in ("insert", "insert_from", "insert_many", "replace", "update", "delete") and is_guarded:
-            yield node.lineno
-        elif node.func.attr == "insert_many" and ast.unparse(node.args[0]).rpartition(".")[2] in MODELS:
+        if (
+            node.func.attr in ("insert", "insert_from", "insert_many", "replace", "update", "delete") and is_guarded
+        ) or (node.func.attr == "insert_many" and ast.unparse(node.args[0]).rpartition(".")[2] in MODELS):
             yield node.lineno
 
 

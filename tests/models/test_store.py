@@ -11,7 +11,7 @@ import pytest
 from planting import plant
 
 from engram.enums import Actor
-from engram.errors import ForeignDatabase, Moved, NewerSchema
+from engram.errors import Conflict, ForeignDatabase, NewerSchema
 from engram.models import (
     episode_changes,
     episode_history,
@@ -28,6 +28,7 @@ from engram.models import (
 )
 from engram.models.store import Store, open_store
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.source import Cursor, Place
 
 PROMPT = "11111111-1111-1111-1111-111111111111"
 REPLY = "21111111-1111-1111-1111-111111111111"
@@ -92,14 +93,14 @@ def test_extraction_of_a_revision_that_has_grown_meanwhile_is_refused(store: Sto
     row = write(store, asked())
     write(store, answered(asked()))
 
-    with pytest.raises(Moved), store.transaction() as tx:
+    with pytest.raises(Conflict), store.transaction() as tx:
         turns.mark_extracted(tx, row, 1)
 
 
 def test_an_entry_belongs_to_one_turn_only(store: Store) -> None:
     write(store, asked())
 
-    with pytest.raises(Moved):
+    with pytest.raises(Conflict):
         write(store, dataclasses.replace(asked(), key="other"))
 
 
@@ -128,12 +129,12 @@ def test_a_deleted_turn_leaves_neither_text_nor_index_nor_its_entries_free(store
 def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
     write(store, asked())
     path = Path("/x/s1.jsonl")
-    before = transcripts.load_cursor(store, path)
-    after = dataclasses.replace(before, offset=10)
+    before = transcripts.load_progress(store, Place(path))
+    after = dataclasses.replace(before, cursor=Cursor("10"))
     with store.transaction() as tx:
         transcripts.move_cursor(tx, before, after, before.transcript_id)
 
-    with pytest.raises(Moved), store.transaction() as tx:
+    with pytest.raises(Conflict), store.transaction() as tx:
         transcripts.move_cursor(tx, before, after, before.transcript_id)
 
 

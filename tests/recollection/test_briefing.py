@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engram.enums import Importance, Scope, Source
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import sessions
 from engram.models.stages import note_failure, note_success
 from engram.models.transcripts import ensure_transcript
@@ -218,7 +218,7 @@ def test_on_real_sessions_the_budget_holds_for_every_project(memory: Any, corpus
         found = sorted(repository.glob("projects/*/*.jsonl"), key=lambda path: path.stat().st_size)
         paths += found[len(found) // 2 :][:4]
     for path in paths:
-        ingest_file(memory.store, path, settings=memory.settings, redact=redact, close=True)
+        ingest_path(memory.store, path, settings=memory.settings, redact=redact, close=True)
     for session in sessions.list_sessions(memory.store):
         extract_session(
             memory.store, session.session_id, extractor=LocalExtractor(), embedder=None, settings=memory.settings

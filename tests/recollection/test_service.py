@@ -19,7 +19,7 @@ from engram.models.sessions import pause
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
 from engram.recollection.files import RecollectionFiles
-from engram.recollection.render import OVER_CHARS
+from engram.recollection.render import MAX_OVERRUN_CHARACTERS
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
@@ -108,7 +108,10 @@ class TestPrompt:
 
         lines = [line for line in memory.ask().splitlines() if line.startswith("- [ep_")]
 
-        assert sum(len(line.partition(": ")[2]) for line in lines) <= memory.settings.bite_tokens * 4 + OVER_CHARS
+        assert (
+            sum(len(line.partition(": ")[2]) for line in lines)
+            <= memory.settings.bite_tokens * 4 + MAX_OVERRUN_CHARACTERS
+        )
 
     @pytest.mark.parametrize("fields", [{"prompt_id": "p1"}, {}])
     def test_asking_twice_for_one_prompt_answers_once(self, memory: Any, fields: dict[str, str]) -> None:

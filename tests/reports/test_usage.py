@@ -16,7 +16,7 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.enums import Actor
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episode_changes, injections, sessions
 from engram.models.episodes import Episode, find_episode
 from engram.models.injections import Injection
@@ -54,7 +54,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
                 at = "2026-02-19T10:00:00.000Z"
                 say(path, "user", f"Prompt {number} of {name}, please.", cwd=str(tmp_path / name), at=at)
                 say(path, "assistant", "Done.", cwd=str(tmp_path / name), at=at)
-            ingest_file(opened, path, settings=settings, redact=redact, close=True)
+            ingest_path(opened, path, settings=settings, redact=redact, close=True)
             row = sessions.find_session(opened, session)
             assert row is not None
             found[name] = row.project_id

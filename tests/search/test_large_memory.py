@@ -18,13 +18,18 @@ from engram.models.episodes import Episode, new_episode_id
 from engram.models.fulltext import document_counts, match_expression, search_episodes
 from engram.models.sessions import ensure_project
 from engram.models.store import Store, open_store
-from engram.search.question.terms import MANY_PASSAGES, MOST_TERMS, ROWS_ALONE, informative
+from engram.search.question.terms import (
+    LARGE_INDEX_ROWS,
+    MAX_SINGLE_TERM_ROWS,
+    MAX_TERMS,
+    select_terms,
+)
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
-from engram.search.vectors.blocks import BLOCK_ROWS, ExactBlock
+from engram.search.vectors.row_blocks import BLOCK_ROWS, ExactBlock
 from engram.settings import Settings
 
-TOTAL = 100 * MANY_PASSAGES
+TOTAL = 100 * LARGE_INDEX_ROWS
 
 
 @pytest.fixture
@@ -43,21 +48,21 @@ def save(store: Store, summary: str, *, project: str = "", scope: str = "project
 
 
 def test_the_rarest_terms_count_alone_and_the_others_two_by_two() -> None:
-    counts = {"rare": 100, "seldom": ROWS_ALONE - 200, "some": 9_000, "more": 10_000, "odd": 11_000}
+    counts = {"rare": 100, "seldom": MAX_SINGLE_TERM_ROWS - 200, "some": 9_000, "more": 10_000, "odd": 11_000}
 
-    assert informative(list(counts), counts, TOTAL) == ["rare", "seldom", ("some", "more")]
+    assert select_terms(list(counts), counts, TOTAL) == ["rare", "seldom", ("some", "more")]
 
 
 def test_a_single_term_is_asked_however_common_it_is() -> None:
     counts = {"everywhere": TOTAL // 2}
 
-    assert informative(["everywhere"], counts, TOTAL) == ["everywhere"]
+    assert select_terms(["everywhere"], counts, TOTAL) == ["everywhere"]
 
 
 def test_a_small_memory_is_asked_for_every_term_alone() -> None:
     counts = {f"t{number}": 5_000 + number for number in range(20)}
 
-    assert informative(list(counts), counts, MANY_PASSAGES) == list(counts)[:MOST_TERMS]
+    assert select_terms(list(counts), counts, LARGE_INDEX_ROWS) == list(counts)[:MAX_TERMS]
 
 
 def test_terms_that_must_stand_together_are_one_condition() -> None:

@@ -58,7 +58,7 @@ def test_of_very_many_pairs_the_most_alike_are_named(tmp_path: Path, monkeypatch
     with open_store(tmp_path / "memory.db") as store:
         keep(store, rows)
         every = list(similar_pairs(store, "test", 0.5))
-        monkeypatch.setattr(pairs, "MOST_PAIRS", 20)
+        monkeypatch.setattr(pairs, "MAX_PAIRS", 20)
 
         few = list(similar_pairs(store, "test", 0.5))
 

@@ -24,11 +24,6 @@ from engram.worker.backup import AGAIN_SECONDS, EVERY_SECONDS, DailyBackup
 
 
 @pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
 def runtime(tmp_path: Path, clock: FixedClock) -> Iterator[Runtime]:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
     settings.places.prepare()

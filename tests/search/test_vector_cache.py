@@ -17,8 +17,8 @@ from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
 from engram.models.vectors import put_vectors
 from engram.search.service import Searcher
-from engram.search.vectors import cache as loaded
-from engram.search.vectors.cache import LoadedVectors
+from engram.search.vectors import cache as cache_module
+from engram.search.vectors.cache import VectorCache
 from engram.settings import Settings
 
 
@@ -40,7 +40,7 @@ def keep(store: Store, *rows: list[float]) -> list[int]:
 
 
 def test_what_came_since_the_last_time_is_read(store: Store) -> None:
-    vectors = LoadedVectors("e", "m", 2)
+    vectors = VectorCache("e", "m", 2)
     (first,) = keep(store, [1, 0])
     vectors.refresh(store)
     (second,) = keep(store, [0, 1])
@@ -54,10 +54,10 @@ def test_nobody_waits_while_another_thread_reads_for_the_first_time(
 ) -> None:
     """The second slice is held back: what the first one brought is found meanwhile."""
     first, second = keep(store, [1, 0], [0, 1])
-    monkeypatch.setattr(loaded, "_SLICE", 1)
+    monkeypatch.setattr(cache_module, "_SLICE_ROWS", 1)
     reached, go_on = threading.Event(), threading.Event()
     asked = []
-    plain = loaded.vectors_since
+    plain = cache_module.vectors_since
 
     def held(*arguments: Any) -> Any:
         asked.append(arguments)
@@ -66,8 +66,8 @@ def test_nobody_waits_while_another_thread_reads_for_the_first_time(
             assert go_on.wait(60)
         return plain(*arguments)
 
-    monkeypatch.setattr(loaded, "vectors_since", held)
-    vectors = LoadedVectors("e", "m", 2)
+    monkeypatch.setattr(cache_module, "vectors_since", held)
+    vectors = VectorCache("e", "m", 2)
     reader = threading.Thread(target=vectors.refresh, args=(store,))
     reader.start()
     assert reached.wait(60)
@@ -83,7 +83,7 @@ def test_nobody_waits_while_another_thread_reads_for_the_first_time(
 
 
 def test_the_memory_that_it_takes_is_told(store: Store) -> None:
-    vectors = LoadedVectors("e", "m", 2)
+    vectors = VectorCache("e", "m", 2)
     keep(store, [1, 0])
     before = vectors.bytes_used
 
@@ -99,7 +99,7 @@ def test_a_question_reads_no_kind_of_vectors_for_the_first_time_while_another_th
     keep(store, [1, 0])
     searcher = Searcher(store, Settings(home=tmp_path), embedder=embedder)
     reached, go_on = threading.Event(), threading.Event()
-    plain = loaded.last_vector_seq
+    plain = cache_module.last_vector_seq
 
     def held(store: Store) -> int:
         if threading.current_thread() is reader and not reached.is_set():
@@ -107,7 +107,7 @@ def test_a_question_reads_no_kind_of_vectors_for_the_first_time_while_another_th
             assert go_on.wait(60)
         return plain(store)
 
-    monkeypatch.setattr(loaded, "last_vector_seq", held)
+    monkeypatch.setattr(cache_module, "last_vector_seq", held)
     reader = threading.Thread(target=searcher.refresh)
     reader.start()
     assert reached.wait(60)

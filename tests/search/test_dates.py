@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from engram.search.question.dates import span_of
+from engram.search.question.dates import parse_date_range
 
 NOW = int(datetime(2026, 2, 20, 12).timestamp() * 1000)
 
@@ -32,22 +32,22 @@ def at(*parts: int) -> int:
     ],
 )
 def test_a_time_holds_its_days_and_not_others(text: str, inside: int, outside: int) -> None:
-    span = span_of(text, NOW)
+    date_range = parse_date_range(text, NOW)
 
-    assert span is not None
-    assert span.distance_days(inside) == 0
-    assert span.distance_days(outside) > 0.9
+    assert date_range is not None
+    assert date_range.distance_days(inside) == 0
+    assert date_range.distance_days(outside) > 0.9
 
 
 @pytest.mark.parametrize("text", ["", "may we use tabs?", "the 5 may fail", "march on", "version 2.1"])
 def test_what_names_no_time_has_none(text: str) -> None:
-    assert span_of(text, NOW) is None
+    assert parse_date_range(text, NOW) is None
 
 
 def test_a_date_without_a_year_is_looked_for_in_earlier_years_too() -> None:
-    span = span_of("on December 24", NOW)
+    date_range = parse_date_range("on December 24", NOW)
 
-    assert span is not None
-    assert span.distance_days(at(2025, 12, 24, 10)) < 1
-    assert any(start <= at(2025, 12, 24, 10) <= stop for start, stop in span.years(NOW))
-    assert all(start <= NOW for start, _ in span.years(NOW))
+    assert date_range is not None
+    assert date_range.distance_days(at(2025, 12, 24, 10)) < 1
+    assert any(start <= at(2025, 12, 24, 10) <= stop for start, stop in date_range.occurrences(NOW))
+    assert all(start <= NOW for start, _ in date_range.occurrences(NOW))

@@ -16,9 +16,9 @@ from planting import plant
 from transcript_lines import line
 
 from engram.enums import Actor, Scope, Source
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.forget_project import forget_project
-from engram.models import episode_changes, episode_evidence, episodes, injections, runs, vectors
+from engram.models import episode_changes, episodes, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.project_folders import merge_projects
@@ -72,7 +72,7 @@ def read(settings: Settings) -> Callable[[Store], None]:
 
     def read(store: Store) -> None:
         for path in sorted(settings.projects_folder.glob("*/*.jsonl")):
-            ingest_file(store, path, settings=settings, redact=redact, close=True)
+            ingest_path(store, path, settings=settings, redact=redact, close=True)
 
     return read
 
@@ -310,9 +310,7 @@ def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store,
     supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope=Scope.GLOBAL, slot="docs")
     boat_turn = store.value("SELECT id FROM turn WHERE project_id = ?", (project(store).id,))
     with store.transaction() as tx:
-        episode_evidence.add_evidence(
-            tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", actor=Actor.MODEL
-        )
+        runs.add_seen_evidence(tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", None)
 
     report = forget_project(store, home, project(store), actor=Actor.USER)
 

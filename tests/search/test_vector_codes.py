@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engram.search.vectors.parts import Bytes, Floats, Packed, Part
+from engram.search.vectors.codes import ByteCodes, Codes, Floats, PackedCodes
 
 
 def normal_rows(count: int, width: int) -> Floats:
@@ -16,18 +16,18 @@ def normal_rows(count: int, width: int) -> Floats:
 MANY = 8_199
 
 
-def parts_of(width: int, room: int = MANY) -> list[Part]:
-    return [Bytes(room, width), Packed(room, width, 4), Packed(room, width, 2)]
+def all_codes(width: int, room: int = MANY) -> list[Codes]:
+    return [ByteCodes(room, width), PackedCodes(room, width, 4), PackedCodes(room, width, 2)]
 
 
 @pytest.mark.parametrize(("bits", "most"), [(4, 0.0125), (2, 0.14)])
 def test_the_levels_lose_as_little_as_even_ones_can(bits: int, most: float) -> None:
     """Max's even levels lose 1.15 % and 11.9 % of a row's square; to keep its product with itself adds a little."""
     rows = normal_rows(500, 256)
-    part = Packed(500, 256, bits)
-    part.store(0, rows)
+    codes = PackedCodes(500, 256, bits)
+    codes.store(0, rows)
 
-    lost = part.at(np.arange(500)) - rows
+    lost = codes.rows_at(np.arange(500)) - rows
 
     assert (lost**2).sum() / (rows**2).sum() < most
 
@@ -35,10 +35,10 @@ def test_the_levels_lose_as_little_as_even_ones_can(bits: int, most: float) -> N
 @pytest.mark.parametrize("bits", [2, 4])
 def test_a_rows_product_with_itself_stays_as_it_was(bits: int) -> None:
     rows = normal_rows(200, 64) * np.linspace(0.01, 5, 200, dtype=np.float32)[:, np.newaxis]
-    part = Packed(200, 64, bits)
-    part.store(0, rows)
+    codes = PackedCodes(200, 64, bits)
+    codes.store(0, rows)
 
-    products = np.einsum("ij,ij->i", part.at(np.arange(200)), rows)
+    products = np.einsum("ij,ij->i", codes.rows_at(np.arange(200)), rows)
 
     assert np.allclose(products, (rows**2).sum(axis=1), rtol=0.001)
 
@@ -48,32 +48,32 @@ def test_every_way_to_ask_for_a_dot_product_gives_the_same(width: int) -> None:
     """Also where the numbers do not fill the last byte, and over the end of a slice."""
     rows, query = normal_rows(MANY, width), normal_rows(1, width)[0]
     places = np.array([0, 3, 2047, 2048, 4095, 4096, 8191, 8192, MANY - 1])
-    for part in parts_of(width):
-        part.store(0, rows[:5])
-        part.store(5, rows[5:])
+    for codes in all_codes(width):
+        codes.store(0, rows[:5])
+        codes.store(5, rows[5:])
 
-        assert np.allclose(part.dots(MANY, query)[places], part.at(places) @ query, atol=1e-5)
-        assert np.allclose(part.dots_at(places, query), part.at(places) @ query, atol=1e-5)
+        assert np.allclose(codes.dots(MANY, query)[places], codes.rows_at(places) @ query, atol=1e-5)
+        assert np.allclose(codes.dots_at(places, query), codes.rows_at(places) @ query, atol=1e-5)
 
 
 def test_rows_of_zeros_and_parts_without_numbers_are_like_nothing() -> None:
-    for part in (*parts_of(8), *parts_of(0)):
-        width = part.at(np.arange(0)).shape[1]
-        part.store(0, np.zeros((2, width), dtype=np.float32))
+    for codes in (*all_codes(8), *all_codes(0)):
+        width = codes.rows_at(np.arange(0)).shape[1]
+        codes.store(0, np.zeros((2, width), dtype=np.float32))
 
-        assert np.array_equal(part.dots(2, np.ones(width, dtype=np.float32)), [0, 0])
+        assert np.array_equal(codes.dots(2, np.ones(width, dtype=np.float32)), [0, 0])
 
 
 def test_a_row_written_again_holds_nothing_of_the_old_one() -> None:
     rows = normal_rows(2, 30)
-    for part in parts_of(30):
-        part.store(0, rows[:1])
-        part.store(0, rows[1:])
+    for codes in all_codes(30):
+        codes.store(0, rows[:1])
+        codes.store(0, rows[1:])
 
-        assert part.at(np.array([0]))[0] @ rows[1] == pytest.approx(rows[1] @ rows[1], rel=0.02)
+        assert codes.rows_at(np.array([0]))[0] @ rows[1] == pytest.approx(rows[1] @ rows[1], rel=0.02)
 
 
 def test_two_bits_take_half_of_four_and_a_quarter_of_a_byte() -> None:
-    sizes = [part.columns()[0].nbytes for part in parts_of(64)]
+    sizes = [codes.arrays()[0].nbytes for codes in all_codes(64)]
 
     assert sizes == [sizes[0], sizes[0] // 2, sizes[0] // 4]
