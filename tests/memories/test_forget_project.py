@@ -18,7 +18,7 @@ from transcript_lines import line
 from engram.enums import Actor, Scope, Source
 from engram.ingest.service import ingest_path
 from engram.memories.forget_project import forget_project
-from engram.models import episode_changes, episodes, injections, runs, vectors
+from engram.models import episode_changes, episode_evidence, episodes, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.project_folders import merge_projects
@@ -310,7 +310,9 @@ def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store,
     supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope=Scope.GLOBAL, slot="docs")
     boat_turn = store.value("SELECT id FROM turn WHERE project_id = ?", (project(store).id,))
     with store.transaction() as tx:
-        runs.add_seen_evidence(tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", None)
+        episode_evidence.add_evidence(
+            tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", actor=Actor.MODEL
+        )
 
     report = forget_project(store, home, project(store), actor=Actor.USER)
 
