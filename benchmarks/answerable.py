@@ -20,9 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from engram.bench.datasets import Question, read_code_questions
-from engram.bench.memories import last_said_ms
-from engram.cli.bench_homes import open_homes, read_transcripts
-from engram.cli.workspace import Workspace
+from engram.bench.homes import open_homes, read_transcripts
+from engram.bench.memories import question_time_ms
 from engram.embedding.embedder import Embedder
 from engram.models.store import Store
 from engram.search.episodes.abstain import TOP_COSINES, mean_top_cosine
@@ -32,6 +31,7 @@ from engram.search.question.parsed import parse_query
 from engram.search.question.query import Query
 from engram.search.question.terms import TermCounts
 from engram.search.vectors.cache import VectorCache
+from engram.settings import load
 from engram.text.question_words import terms_of
 
 #: Every so many questions of another project are asked, too.
@@ -59,7 +59,7 @@ class Asking:
         """Read the vectors of ``store``."""
         self._vectors = VectorCache("p", embedder.model_id, embedder.dimension)
         self._vectors.refresh(store)
-        self._embedder, self._now_ms = embedder, last_said_ms(store)
+        self._embedder, self._now_ms = embedder, question_time_ms(store)
         floor = embedder.thresholds.relevance_floor
         self._index = SearchIndex(store, self._vectors, TermCounts("passage_fts"), floor)
 
@@ -106,7 +106,7 @@ def collect(options: argparse.Namespace) -> list[Signs]:
     """The signs of every question in every way."""
     by_project = read_code_questions(options.questions)
     found: list[Signs] = []
-    with open_homes(Workspace(), no_model=False, keep=options.homes) as homes:
+    with open_homes(load().settings, no_model=False, keep=options.homes) as homes:
         assert homes.embedder is not None
         for project, own in by_project.items():
             with homes.memory(project, read_transcripts(options.corpus / project)) as (store, _):

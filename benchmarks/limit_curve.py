@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from train_ranking import Row, answer, collect, cross_validated
 
-from engram.bench.measure import figures_of
+from engram.bench.measure import question_figures
 from engram.search.episodes.abstain import MIN_SCORE, count_likely
 from engram.search.passages.grouping import HitGroup
 
@@ -84,7 +84,7 @@ def together(bound: float) -> Limit:
 def recall(found: Sequence[Found], shown: Limit) -> float:
     """Recall in 800 words over the questions with an answer, in percent."""
     figures = [
-        figures_of(answer(one.row, one.hits[: shown(one)]))["recall in 800 words"]
+        question_figures(answer(one.row, one.hits[: shown(one)]))["recall in 800 words"]
         for one in found
         if one.row.question.wanted
     ]

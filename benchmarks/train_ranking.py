@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.bench.datasets import Question, read_code_questions, read_locomo
-from engram.bench.measure import Asked, Shown, summarise
-from engram.bench.memories import last_said_ms, write_chat
-from engram.cli.bench_homes import open_homes, read_transcripts
-from engram.cli.workspace import Workspace
+from engram.bench.homes import open_homes, read_transcripts
+from engram.bench.measure import QuestionResult, ShownHit, summarise
+from engram.bench.memories import question_time_ms, write_chat
 from engram.embedding.embedder import Embedder
 from engram.models.store import Store
 from engram.search.passages import model
@@ -37,6 +36,7 @@ from engram.search.question.parsed import parse_query
 from engram.search.question.query import Query
 from engram.search.question.terms import TermCounts
 from engram.search.vectors.cache import VectorCache
+from engram.settings import load
 
 #: Hits of a question that are measured.
 LIMIT = 40
@@ -114,7 +114,7 @@ def provenance_of(rows: list[Row], measured: dict[str, dict[str, dict[str, float
 def collect(options: argparse.Namespace, *, no_model: bool) -> list[Row]:
     """Every question of both sets."""
     rows: list[Row] = []
-    with open_homes(Workspace(), no_model=no_model, keep=options.homes) as homes:
+    with open_homes(load().settings, no_model=no_model, keep=options.homes) as homes:
         for chat in read_locomo(options.locomo):
             with homes.memory(chat.name, lambda store, _, chat=chat: write_chat(store, chat)) as (store, _):  # type: ignore[misc]
                 rows += rows_of(store, homes.embedder, chat.questions, chat.name, is_code=False)
@@ -139,7 +139,7 @@ def rows_of(
         vectors = VectorCache("p", embedder.model_id, embedder.dimension)
         vectors.refresh(store)
     index = SearchIndex(store, vectors, TermCounts("passage_fts"), floor)
-    now_ms = last_said_ms(store)
+    now_ms = question_time_ms(store)
     rows = []
     for question in questions:
         query = Query(question.text, now_ms=now_ms, limit=LIMIT)
@@ -207,7 +207,7 @@ def train(rows: list[Row]) -> Floats:
 
 def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
     """Figures with weights that were not trained on the conversation or project they are measured on."""
-    runs: dict[str, list[Asked]] = {"LoCoMo": [], "code": []}
+    runs: dict[str, list[QuestionResult]] = {"LoCoMo": [], "code": []}
     for row, hits in cross_validated(rows, {row.group for row in rows}):
         runs["code" if row.is_code else "LoCoMo"].append(answer(row, hits))
     found: dict[str, dict[str, float]] = {}
@@ -232,11 +232,11 @@ def cross_validated(rows: list[Row], groups: Collection[str]) -> Iterator[tuple[
                 yield row, best_groups(row.shortlist, row.coverage, score, LIMIT)
 
 
-def answer(row: Row, found: Sequence[HitGroup]) -> Asked:
+def answer(row: Row, found: Sequence[HitGroup]) -> QuestionResult:
     """The hits of a question as they are measured."""
-    shown = tuple(Shown(tuple(row.evidence[index] for index in one.indexes), " ".join(one.texts)) for one in found)
+    shown = tuple(ShownHit(tuple(row.evidence[index] for index in one.indexes), " ".join(one.texts)) for one in found)
     question = row.question
-    return Asked(question.id, question.category, question.wanted, shown, row.group)
+    return QuestionResult(question.id, question.category, question.wanted, shown, row.group)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Is this prompt worth a look into the memory? Pure."""
+"""Decide whether a prompt is worth a search in the memory. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from engram.search.question.query import MAX_QUERY_CHARS
 from engram.transcripts.claude_code.prompt import PICTURE, is_interruption, typed_text
 
-#: Words that say what a prompt is about; with fewer there is nothing to search for.
+#: Minimum number of telling words of a prompt that is searched for.
 MIN_WORDS = 2
 
 _WORD = re.compile(r"\w[\w./:@#-]*")
 _NAME = re.compile(r"[a-z][A-Z]|\w[._/:#-]\w|\w_\w|\d{2,}")
 _COMMAND = re.compile(r"/[\w:.-]+\s*")
-#: Words that tell nothing about the topic: agreement, thanks, urging, and the glue between them.
+#: Words that say nothing about a topic: agreement, thanks, requests to go on, and function words.
 _EMPTY_TEXT = """
     a about actually again ahead all alright also am an and any anything are as at awesome back be because been
     being bit but by bye can carry commit continue cool correct could course did do does doing don don't done dont
@@ -29,10 +29,10 @@ _EMPTY = frozenset(_EMPTY_TEXT.split())
 
 
 def search_text(prompt: object) -> str:
-    """The part of a prompt that is searched for (the rest is mostly pasted); "" where nothing should be brought up.
+    """Return the part of a prompt that is searched for; "" if nothing should be injected.
 
-    Nothing: what a program wrote (notifications, command output), bare commands, agreement, thanks, urging to go on,
-    and prompts of less than two telling words.
+    Nothing is searched for what a program wrote (notifications, command output), for bare commands, agreement, thanks,
+    requests to go on, and prompts with fewer than two telling words.
     """
     typed = typed_text(prompt) if isinstance(prompt, str) else None
     if not typed or typed == PICTURE or is_interruption(typed):
@@ -44,7 +44,7 @@ def search_text(prompt: object) -> str:
 
 
 def is_telling(text: str) -> bool:
-    """True where the text names a topic."""
+    """Return True if the text names a topic."""
     words = telling_words(text)
     if len(words) >= MIN_WORDS:
         return True
@@ -52,6 +52,6 @@ def is_telling(text: str) -> bool:
 
 
 def telling_words(text: str) -> list[str]:
-    """The words of a text that say something about its topic, each once, in order."""
-    found = (word.rstrip(".:-/") for word in _WORD.findall(text))
-    return list(dict.fromkeys(word for word in found if len(word) > 1 and word.lower() not in _EMPTY))
+    """Return the words of a text that say something about its topic, each once, in order."""
+    words = (word.rstrip(".:-/") for word in _WORD.findall(text))
+    return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _EMPTY))

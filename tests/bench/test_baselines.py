@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engram.bench.baselines import HundredWords
+from engram.bench.baselines import ChunkBaseline
 from engram.bench.datasets import Chat, Unit
 from engram.bench.memories import write_chat
 from engram.embedding.hashed import HashedEmbedder
@@ -18,7 +18,7 @@ def test_entries_are_cut_into_hundred_words_and_the_piece_that_tells_is_first(tm
     store = open_store(tmp_path / "memory.db")
     write_chat(store, Chat("c", units, ()))
 
-    hits = HundredWords(store, HashedEmbedder()).search(Query("Who holds the queue lock?", limit=2))
+    hits = ChunkBaseline(store, HashedEmbedder()).search(Query("Who holds the queue lock?", limit=2))
 
     assert len(hits[0].text.split()) == 58
     assert hits[0].evidence[0].uuid == "u1"

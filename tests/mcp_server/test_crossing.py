@@ -96,7 +96,7 @@ def test_forgetting_a_global_memory_tells_nothing_of_the_project_that_it_came_fr
 ) -> None:
     told = call(settings, tmp_path / "beta", "memory_forget", id=SHARED)
 
-    assert "Forgotten" in told
+    assert "Deleted for good" in told
     assert not leaks(told)
     assert OWN not in told
 

@@ -213,7 +213,7 @@ def test_no_tool_and_no_hook_tells_of_another_project(running: Settings, tmp_pat
         assert store.value("SELECT status FROM episode WHERE episode_id = ?", (OWN,)) == "active"
     if where != "beta":
         told = [answers[name] for name in ("recall", "search", "timeline", "expand global", "context", "get MEMORY.md")]
-        assert all("no project is known for this folder: global memories alone" in text for text in told)
+        assert all("no project is known for this folder: global memories only" in text for text in told)
 
 
 def test_the_project_itself_sees_all_of_it_and_another_by_the_one_argument(running: Settings, tmp_path: Path) -> None:

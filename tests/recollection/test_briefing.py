@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engram.enums import Importance, Scope, Source
+from engram.enums import Importance, Scope, Source, Status
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
@@ -196,7 +196,7 @@ def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memo
 
 
 @pytest.mark.parametrize(
-    "fields", [{"status": "suspect"}, {"status": "archived"}, {"superseded_by": "ep_1"}, {"is_lowered": True}]
+    "fields", [{"suspect": "relayed"}, {"status": Status.ARCHIVED}, {"superseded_by": "ep_1"}, {"is_lowered": True}]
 )
 def test_what_is_doubtful_or_over_is_left_out(memory: Any, fields: dict[str, Any]) -> None:
     memory.keep("doubtful", **fields)

@@ -15,7 +15,7 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.enums import Actor
+from engram.enums import Actor, Status
 from engram.ingest.service import ingest_path
 from engram.models import episode_changes, injections, sessions
 from engram.models.episodes import Episode, find_episode
@@ -146,7 +146,8 @@ def test_the_line_names_the_most_used_memory_to_its_own_project(store: Store, se
 
 
 @pytest.mark.parametrize(
-    "change", [{"is_lowered": True}, {"suspect": "an order"}, {"status": "superseded"}, {"status": "archived"}]
+    "change",
+    [{"is_lowered": True}, {"suspect": "an order"}, {"status": Status.SUPERSEDED}, {"status": Status.ARCHIVED}],
 )
 def test_the_line_never_names_what_is_not_shown_by_itself(
     store: Store, settings: Settings, change: dict[str, object]

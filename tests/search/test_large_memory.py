@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engram.bench.synthetic import MadeUp
-from engram.bench.wording import Wording, sentences_of
+from engram.bench.synthetic import SyntheticMemory
+from engram.bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.models import fulltext
@@ -147,12 +147,12 @@ def test_made_up_memories_grow_and_are_the_same_each_time(tmp_path: Path) -> Non
     embedder, found = HashedEmbedder(), []
     for name in ("one", "two"):
         with open_store(tmp_path / f"{name}.db") as store:
-            made = MadeUp(wording=Wording(topics=3), memories=70)
+            made = SyntheticMemory(texts=TextGenerator(topics=3), max_memories=70)
             made.fill(store, 60, embedder)
             made.fill(store, 110, embedder)
             searcher = Searcher(store, Settings(), embedder=embedder)
-            assert searcher.refresh() == made.embedded == 70 + 2 * 110
-            assert made.kept == 70
+            assert searcher.refresh() == made.vector_count == 70 + 2 * 110
+            assert made.memory_count == 70
             found.append([hit.text for hit in searcher.recall(Query(made.question(), limit=50))])
 
     assert found[0] == found[1]
@@ -163,4 +163,4 @@ def test_texts_may_be_put_together_from_real_sentences() -> None:
     sentences = sentences_of(["One short. The loader holds the lock for long.\nIt lets go of it at the very end."])
 
     assert sentences == ["The loader holds the lock for long.", "It lets go of it at the very end."]
-    assert len(Wording(topics=2, sentences=sentences).text(20, 1).split()) == 20
+    assert len(TextGenerator(topics=2, sentences=sentences).text(20, 1).split()) == 20

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engram.cli.bench_homes import Homes, extract_all, read_transcripts
+from engram.bench.homes import BenchHomes, extract_all, read_transcripts
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.episodes import evidence_of, find_episode
@@ -34,7 +34,9 @@ def read_prompts(path: Path) -> dict[str, list[dict[str, Any]]]:
     return prompts
 
 
-def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+def inject_all(
+    homes: BenchHomes, corpus: Path, prompts: Mapping[str, Sequence[dict[str, Any]]]
+) -> list[dict[str, Any]]:
     """One entry for each prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
     lines: list[dict[str, Any]] = []
     for project, of_project in prompts.items():
@@ -46,7 +48,7 @@ def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[s
 
 
 def inject_for(
-    homes: Homes, store: Store, searcher: Searcher, prompts: Sequence[dict[str, Any]]
+    homes: BenchHomes, store: Store, searcher: Searcher, prompts: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """One entry for each prompt of one project, over its existing memories."""
     lines = []

@@ -9,13 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import click
-
 from engram.bench.datasets import read_code_questions
+from engram.bench.homes import NO_LIMIT, BenchHomes
 from engram.bench.memories import embed_all
-from engram.cli.bench_homes import Homes, open_homes
-from engram.cli.bench_prompts import as_one_project, inject_for, read_prompts
-from engram.cli.workspace import Workspace
+from engram.bench.prompts import as_one_project, inject_for, read_prompts
 from engram.consolidation.context import Context
 from engram.consolidation.reconcile import reconcile
 from engram.extraction.budget import Budget
@@ -36,14 +33,13 @@ from engram.settings import Settings
 WAVES = 2
 #: Minimum share of a run's requests that must be answered, in percent.
 MIN_ANSWERED = 95.0
-_NO_LIMIT = 1_000_000_000
 
 
 @dataclass(slots=True)
 class AnsweredMemories:
     """Memories of several projects, made from recorded answers."""
 
-    homes: Homes
+    homes: BenchHomes
     corpus: Path
     provider: RecordedProvider
     #: Session id → why it could not be extracted completely.
@@ -60,10 +56,10 @@ class AnsweredMemories:
         fresh = replace(
             self.homes.settings,
             home=self.homes.folder / f"{project}-answers",
-            hourly_memories=_NO_LIMIT,
+            hourly_memories=NO_LIMIT,
             exclude=(),
             capture=True,
-            llm_calls_per_hour=_NO_LIMIT,
+            llm_calls_per_hour=NO_LIMIT,
         )
         shutil.rmtree(fresh.home, ignore_errors=True)
         fresh.places.prepare()
@@ -122,28 +118,20 @@ def _waves(sessions: Sequence[SessionRow]) -> list[Sequence[SessionRow]]:
 
 
 def run_answers(
-    workspace: Workspace,
-    corpus: Path,
-    questions: Path,
-    answers: Path,
-    *,
-    prompts: Path | None,
-    no_model: bool,
-    keep: Path | None,
+    homes: BenchHomes, corpus: Path, questions: Path, answers: Path, *, prompts: Path | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
     """Measure memories from recorded answers: what would be injected, the memories, and the answered share."""
-    asked = read_prompts(prompts) if prompts is not None else {}
+    prompts_of_project = read_prompts(prompts) if prompts is not None else {}
     lines: list[dict[str, Any]] = []
     memories: list[dict[str, Any]] = []
-    with open_homes(workspace, no_model=no_model, keep=keep) as homes:
-        made = AnsweredMemories(homes, corpus, RecordedProvider(answers))
-        for project in read_code_questions(questions):
-            with made.memory(project) as (store, searcher):
-                memories += kept_lines(store)
-                if project in asked:
-                    lines += inject_for(homes, store, searcher, asked[project])
-            click.echo(f"{project}: {made.figures()}", err=True)
-    return lines, memories, made.figures()
+    answered = AnsweredMemories(homes, corpus, RecordedProvider(answers))
+    for project in read_code_questions(questions):
+        with answered.memory(project) as (store, searcher):
+            memories += kept_lines(store)
+            if project in prompts_of_project:
+                lines += inject_for(homes, store, searcher, prompts_of_project[project])
+        homes.progress(f"{project}: {answered.figures()}")
+    return lines, memories, answered.figures()
 
 
 def kept_lines(store: Store) -> list[dict[str, Any]]:

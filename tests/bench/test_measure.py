@@ -8,33 +8,33 @@ from pathlib import Path
 import pytest
 
 from engram.bench.datasets import read_code_questions, read_locomo, read_longmemeval
-from engram.bench.measure import Asked, Shown, compare, figures_of, summarise
+from engram.bench.measure import QuestionResult, ShownHit, compare, question_figures, summarise
 from engram.errors import BadRequest
 
 
-def asked(*hits: Shown, wanted: str = "ab", name: str = "q") -> Asked:
-    return Asked(name, "fix", frozenset(wanted), hits)
+def asked(*hits: ShownHit, wanted: str = "ab", name: str = "q") -> QuestionResult:
+    return QuestionResult(name, "fix", frozenset(wanted), hits)
 
 
-def shown(evidence: str, words: int = 10) -> Shown:
-    return Shown(tuple(evidence), "word " * words)
+def shown(evidence: str, words: int = 10) -> ShownHit:
+    return ShownHit(tuple(evidence), "word " * words)
 
 
 def test_recall_counts_each_evidence_once_at_the_rank_that_shows_it() -> None:
-    found = figures_of(asked(shown("x"), shown("a"), shown("a"), shown("b")))
+    found = question_figures(asked(shown("x"), shown("a"), shown("a"), shown("b")))
 
     assert (found["recall@1"], found["recall@3"], found["recall@5"]) == (0, 0.5, 1)
 
 
 def test_recall_in_words_stops_where_the_words_are_spent() -> None:
-    found = figures_of(asked(shown("a", 150), shown("b", 100)))
+    found = question_figures(asked(shown("a", 150), shown("b", 100)))
 
     assert (found["recall in 200 words"], found["recall in 400 words"]) == (0.5, 1)
 
 
 def test_a_hit_that_shows_nothing_new_gains_nothing() -> None:
-    assert figures_of(asked(shown("a"), shown("b")))["ndcg@10"] == 1
-    assert figures_of(asked(shown("a"), shown("a"), shown("b")))["ndcg@10"] < 1
+    assert question_figures(asked(shown("a"), shown("b")))["ndcg@10"] == 1
+    assert question_figures(asked(shown("a"), shown("a"), shown("b")))["ndcg@10"] < 1
 
 
 def test_a_summary_has_intervals_categories_and_the_idle_hits() -> None:

@@ -1,4 +1,4 @@
-"""Temporary memories for a benchmark: made through the real path, and kept if a folder is given."""
+"""Memory folders for a benchmark: filled through the real pipeline, temporary or kept in a given folder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from engram.bench.memories import embed_all
-from engram.cli.workspace import Workspace
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
 from engram.extraction.local import LocalExtractor
@@ -21,20 +21,28 @@ from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
 
+#: For settings that limit what a benchmark measures.
+NO_LIMIT = 1_000_000_000
+
+Progress: TypeAlias = Callable[[str], None]
+
 
 @dataclass(slots=True)
-class Homes:
-    """Makes memories, each in a folder of its own."""
+class BenchHomes:
+    """Opens memories, each in a folder of its own."""
 
     folder: Path
     settings: Settings
+    #: None to measure the search by text alone.
     embedder: Embedder | None
+    #: Receives a line for each step.
+    progress: Progress = lambda line: None
 
     @contextlib.contextmanager
     def memory(self, name: str, fill: Callable[[Store, Settings], None]) -> Iterator[tuple[Store, Searcher]]:
-        """The memory of that name with its vectors loaded; filled if it is new."""
+        """Open the memory of that name with its vectors loaded; ``fill`` fills a new one."""
         settings = replace(
-            self.settings, home=self.folder / _plain(name), hourly_memories=1_000_000, exclude=(), capture=True
+            self.settings, home=self.folder / _folder_name(name), hourly_memories=NO_LIMIT, exclude=(), capture=True
         )
         is_new = not settings.places.memory_db.exists()
         settings.places.prepare()
@@ -51,9 +59,20 @@ class Homes:
 
 
 @contextlib.contextmanager
-def open_homes(workspace: Workspace, *, no_model: bool, keep: Path | None) -> Iterator[Homes]:
-    """Memories in a temporary folder, or in ``keep``, where they are reused. Raises EmbeddingError."""
-    settings = workspace.settings
+def open_homes(
+    settings: Settings, *, no_model: bool, keep: Path | None, progress: Progress = lambda line: None
+) -> Iterator[BenchHomes]:
+    """Open a folder for memories.
+
+    Args:
+        settings: those of the benchmark; each memory gets its own home and no hourly limit.
+        no_model: measure the search by text alone.
+        keep: where memories are kept and reused; None for a temporary folder.
+        progress: receives a line for each step.
+
+    Raises:
+        EmbeddingError: the model can't be loaded.
+    """
     embedder = None
     if not no_model:
         embedder = load_embedder(
@@ -66,7 +85,7 @@ def open_homes(workspace: Workspace, *, no_model: bool, keep: Path | None) -> It
         )
     with contextlib.ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="engram-bench-")))
-        yield Homes(folder.absolute(), settings, embedder)
+        yield BenchHomes(folder=folder.absolute(), settings=settings, embedder=embedder, progress=progress)
 
 
 def read_transcripts(folder: Path) -> Callable[[Store, Settings], None]:
@@ -85,5 +104,5 @@ def extract_all(store: Store, settings: Settings, embedder: Embedder | None) -> 
     embed_all(store, embedder)
 
 
-def _plain(name: str) -> str:
+def _folder_name(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name).lstrip(".") or "memory"
