@@ -41,8 +41,8 @@ from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
+from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.drain import drain
-from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.watcher import watch as watch_module
@@ -354,7 +354,7 @@ class Chaos:
             if point.startswith("consolidate."):
                 self.round(point, consolidate_seconds=0)
         store = open_store(self.settings.places.memory_db, driver=self.settings.sqlite_driver)
-        clear_dead_leases(store)
+        recover_from_crash(store)
         run_consolidation(store, self.settings, is_forced=True)
         live = store.rows(
             "SELECT summary, sum(status <> 'archived'), count(*) FROM episode WHERE source = 'manual' GROUP BY 1"
