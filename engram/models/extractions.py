@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peewee import ColumnBase, Query, Select, fn
 
-from engram.enums import Source, Status
+from engram.enums import Actor, Source, Status
 from engram.models import tables
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import episodes_of_turn, evidence_of
@@ -70,7 +70,7 @@ def withdraw_memories(tx: Tx, turn_id: int) -> None:
     for episode in episodes_of_turn(tx, turn_id):
         is_automatic = episode.source == Source.AUTO and episode.is_current
         if is_automatic and not episode.is_pinned and evidence_of(tx, episode.id)[0].turn_id == turn_id:
-            change_episode(tx, episode, "archive", PROMPT_MOVED, status=Status.ARCHIVED)
+            change_episode(tx, episode, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
 
 
 def has_due_turns(store: Reader, session_ref: int) -> bool:
@@ -101,7 +101,12 @@ _EXTRACTED = RecordReader(
     expressions={
         "row_id": tables.Episode.id,
         "summary": fn.COALESCE(
-            _step_of(_SUMMARY_BEFORE, tables.History.action != "extract", ~_SUMMARY_BEFORE.is_null(), is_latest=False),
+            _step_of(
+                _SUMMARY_BEFORE,
+                tables.History.action.not_in(("extract", "undo")),
+                ~_SUMMARY_BEFORE.is_null(),
+                is_latest=False,
+            ),
             tables.Episode.summary,
         ),
         "turn_id": tables.Evidence.select(tables.Evidence.turn_id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from peewee import fn
 
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models import tables
 from engram.models.joining import join_projects
@@ -92,7 +93,7 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
     tx.run(query.on_conflict_replace())
 
 
-def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: str) -> int:
+def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor) -> int:
     """Give everything of ``other`` to ``into``, and let its folders mean ``into``; returns how many sessions moved.
 
     Raises:
@@ -103,7 +104,7 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
     if {into.identity, other.identity} & paused_scopes(store):
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
     with store.transaction() as tx:
-        moved = join_projects(store, into.id, [other.id])
+        moved = join_projects(store, into.id, [other.id], actor=actor)
         folder, spend = tables.ProjectFolder, tables.Spend
         tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
         tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from peewee import Query, fn
+from peewee import ColumnBase, Query, fn
 
-from engram.enums import Scope, Status
+from engram.enums import Status
 from engram.models import tables
-from engram.models.conditions import IS_ACTIVE, IS_GLOBAL
-from engram.models.episodes import Episode, select_episodes
+from engram.models.episodes import IS_GLOBAL, Episode, select_episodes
 from engram.models.packed_actions import unpack_facts
 from engram.models.statement import prepared
 from engram.models.transaction import Reader
@@ -33,13 +32,9 @@ def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
 
 def pinned_episodes(store: Reader, project_id: int, limit: int = 100) -> list[Episode]:
     """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
-    return select_episodes(
-        store,
-        f"e.is_pinned = 1 AND {IS_ACTIVE} AND ({IS_GLOBAL} OR e.project_id = ?)",
-        (project_id,),
-        order="e.created_at_ms DESC, e.id DESC",
-        limit=limit,
-    )
+    episode = tables.Episode
+    condition = (episode.is_pinned == 1) & _is_active_in(project_id)
+    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
 
 
 def count_active(store: Reader, project_id: int) -> int:
@@ -63,6 +58,11 @@ def _latest_actions_of(project_id: int, limit: int) -> Query:
 
 @prepared
 def _count_active(project_id: int) -> Query:
+    return tables.Episode.select(fn.COUNT(tables.Episode.id)).where(_is_active_in(project_id))
+
+
+def _is_active_in(project_id: int) -> ColumnBase:
+    """The condition that a memory is active and seen in a project."""
     episode = tables.Episode
-    is_seen = (episode.scope == Scope.GLOBAL) | (episode.project == project_id)
-    return episode.select(fn.COUNT(episode.id)).where((episode.status == Status.ACTIVE) & is_seen)
+    condition: ColumnBase = (episode.status == Status.ACTIVE) & (IS_GLOBAL | (episode.project == project_id))
+    return condition

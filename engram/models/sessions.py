@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from peewee import Query, fn
 
+from engram.enums import Actor
 from engram.models import tables
+from engram.models.episode_changes import move_episodes_of_session
 from engram.models.meta import get_meta
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
@@ -83,9 +85,7 @@ def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
     tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
     tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
     # A queued prompt may have been extracted before any line told the folder; its vectors are made anew.
-    memories = tables.Episode.select(tables.Episode.id).where(tables.Episode.session == session_ref)
-    tx.run(tables.Vector.delete().where((tables.Vector.owner == "e") & tables.Vector.owner_id.in_(memories)))
-    tx.run(tables.Episode.update(project=project_id).where(tables.Episode.session == session_ref))
+    move_episodes_of_session(tx, session_ref, project_id, "its folder became known", actor=Actor.TIDYING)
 
 
 def touch_session(tx: Tx, row_id: int, *, at_ms: int, branch: str, new_messages: int) -> None:

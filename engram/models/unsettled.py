@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from peewee import fn
 
-from engram.enums import Source
+from engram.enums import Actor, Source
 from engram.models import tables
 from engram.models.episode_changes import delete_episode
 from engram.models.erasing import begin_anew
@@ -34,7 +34,7 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
         for row in turns:
             for episode in episodes_resting_on(store, [row.id]):
                 if episode.source == Source.AUTO:
-                    delete_episode(tx, episode)
+                    delete_episode(tx, episode, actor=Actor.TIDYING)
             begin_anew(tx, row.id)
             withdraw_turn(tx, row.key)
         messages_left = fn.MAX(0, session_table.message_count - len(turns))
