@@ -16,13 +16,13 @@ from engram.models.sessions import project_by_id
 from engram.models.stages import Stage, list_stages
 from engram.models.store import Store
 from engram.notes.owner import owners_of_lines
-from engram.recollection.prompt_filter import telling_words
 from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, TOKEN_CHARS, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
 from engram.reports.health import take_vitals
 from engram.reports.usage import weekly_line
 from engram.settings import Settings
-from engram.text.stems import same_words, stems
+from engram.text.recollection_stems import same_words, stems
+from engram.text.topic_words import topic_words
 
 #: Share of the budget that is used.
 USED_SHARE = 0.9
@@ -202,7 +202,7 @@ def without_repeats(episodes: Sequence[Episode]) -> list[Episode]:
     """The episodes without those that say what a better one has said."""
     kept: list[tuple[frozenset[str], Episode]] = []
     for episode in episodes:
-        words = stems(telling_words(episode.summary))
+        words = stems(topic_words(episode.summary))
         if not any(same_words(words, other) for other, _ in kept):
             kept.append((words, episode))
     return [episode for _, episode in kept]

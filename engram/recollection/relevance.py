@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engram.recollection.prompt_filter import telling_words
 from engram.search.episodes.abstain import mean_top_cosine
 from engram.search.hits import Hit
-from engram.text.stems import stems
+from engram.text.recollection_stems import stems
+from engram.text.topic_words import topic_words
 
 #: Names of the features, in the order of the weights.
 FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support", "near")
@@ -77,7 +77,7 @@ class FeatureContext:
         """The answer ``hits`` to the prompt ``text``."""
         best = max((hit.parts.get("text", 0.0) for hit in hits), default=0.0)
         nearest = max((min(hit.cosine or 0.0, MAX_COSINE) for hit in hits), default=0.0)
-        return cls(stems(telling_words(text)), best, support, max(support.near, nearest))
+        return cls(stems(topic_words(text)), best, support, max(support.near, nearest))
 
 
 def features(hit: Hit, rank: int, answer: FeatureContext) -> tuple[float, ...]:
@@ -89,8 +89,8 @@ def features(hit: Hit, rank: int, answer: FeatureContext) -> tuple[float, ...]:
         answer: what it is measured against.
     """
     episode = hit.episode
-    told = stems(telling_words(hit.text))
-    known = told | stems(telling_words(" ".join(episode.entities) if episode is not None else ""))
+    told = stems(topic_words(hit.text))
+    known = told | stems(topic_words(" ".join(episode.entities) if episode is not None else ""))
     shared = min(len(answer.wanted & known) / max(len(answer.wanted), 1), MAX_SHARED)
     cosine = min(hit.cosine if hit.cosine is not None else 0.0, MAX_COSINE)
     text = hit.parts.get("text", 0.0) / answer.best_text if answer.best_text > 0 else 0.0
