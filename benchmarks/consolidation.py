@@ -165,7 +165,7 @@ def fill(corpus: Path, home: Path, model: str, models: Path | None, hours: int) 
     clock = FixedClock(at_ms=int(time.time() * 1000))
     store = open_store(settings.places.memory_db, clock=clock)
     for folder in sorted(one for one in corpus.iterdir() if (one / "projects").is_dir()):
-        ingest_all(store, folder, settings=dataclasses.replace(settings, claude_folder=folder), redact=redact)
+        ingest_all(store, settings=dataclasses.replace(settings, claude_folder=folder), redact=redact)
     runtime = make_runtime(settings, store, compile_if_missing=models is None)
     drain(runtime, with_waiting=True)
     return Year(runtime, clock)

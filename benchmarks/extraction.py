@@ -30,8 +30,9 @@ from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import scored
 from engram.ingest.clean import Cleaner
 from engram.redaction import redact
-from engram.transcripts.agent import ClaudeCode
-from engram.transcripts.claude_code.entry import Entry
+from engram.transcripts.claude_code.discover import find_transcripts
+from engram.transcripts.claude_code.entry import Entry, parse_line
+from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.record import Turn
 from engram.transcripts.tail import Position, read_chunk
 
@@ -49,20 +50,20 @@ def read_sessions(corpus: Path) -> Sessions:
     sessions: Sessions = {}
     for project in sorted(p for p in corpus.iterdir() if (p / "projects").is_dir()):
         owners: dict[str, str] = {}
-        files = sorted(ClaudeCode().find(project), key=lambda f: (f.path.stat().st_size, f.session_id))
+        files = sorted(find_transcripts(project), key=lambda f: (f.path.stat().st_size, f.session_id))
         for file in files:
             sessions[project.name, file.session_id] = _read_turns(file.path, file.session_id, owners)
     return sessions
 
 
 def _read_turns(path: Path, session_id: str, owners: dict[str, str]) -> list[Turn]:
-    agent, position, more = ClaudeCode(), Position(), True
+    position, more = Position(), True
     cleaner = Cleaner(redact, b"benchmark")
-    builder = agent.builder(session_id, owner=owners.get, see_environment=cleaner.see_environment)
+    builder = TurnBuilder(session_id, owner=owners.get, note_environment=cleaner.note_environment)
     while more:
         chunk = read_chunk(path, position)
         for line in chunk.lines:
-            entry = agent.parse(line)
+            entry = parse_line(line)
             if isinstance(entry, Entry):
                 builder.add(entry)
         position, more = chunk.position, chunk.has_more

@@ -198,7 +198,7 @@ def main() -> None:
         clock = FixedClock(at_ms=int(time.time() * 1000))
         with open_store(settings.places.memory_db, clock=clock) as store:
             for one in sorted(p for p in arguments.corpus.iterdir() if (p / "projects").is_dir()):
-                ingest_all(store, one, settings=dataclasses.replace(settings, claude_folder=one), redact=redact)
+                ingest_all(store, settings=dataclasses.replace(settings, claude_folder=one), redact=redact)
             if not arguments.caps:
                 settings = dataclasses.replace(
                     settings, llm_calls_per_hour=10**9, llm_dollars_per_day=1e9, llm_dollars_per_hour=1e9,

@@ -97,7 +97,7 @@ def rss_mb(pid: int) -> float:
 def is_imported(store: Store, claude: Path) -> bool:
     """True once every transcript was read to its end, and all that was due is done."""
     size = sum(path.stat().st_size for path in claude.glob("projects/*/*.jsonl"))
-    read = int(store.value("SELECT sum(cursor) FROM transcript") or 0)
+    read = int(store.value("SELECT sum(bytes_read) FROM transcript") or 0)
     is_due = any(work.kind in ("extract", "embed") for work in due_work(store, 1000))
     return read >= 0.99 * size and not is_due and not counts.count_without_vector(store)
 

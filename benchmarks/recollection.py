@@ -167,7 +167,7 @@ def open_searcher(claude_folder: Path, home: Path, embedder: Any) -> Searcher:
 
 def fill(store: Store, settings: Settings, embedder: Any) -> None:
     """Read and extract every session."""
-    ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
+    ingest_all(store, settings=settings, redact=redact)
     for one in sessions.list_sessions(store):
         extract_session(store, one.session_id, extractor=LocalExtractor(), embedder=embedder, settings=settings)
     while embed_missing(store, embedder, 64):

@@ -19,7 +19,7 @@ from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
 from engram.models.tombstone_transfer import is_named_by_tombstone
 from engram.reports.episode_json import episode_from_json, episode_to_json
-from engram.transcripts.agent import CLAUDE_CODE
+from engram.transcripts.claude_code import AGENT
 
 #: Longest line that import reads, in bytes.
 _LINE_LIMIT_BYTES = 16_000_000
@@ -50,7 +50,9 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
         lines = []
         for episode in episodes.all_episodes(store):
             if (place is None or episode.project_id == place.id) and (not only_current or episode.is_current):
-                lines.append(to_json(episode_to_json(store, episode) | _identity(store, episode)))
+                lines.append(
+                    to_json(episode_to_json(store, episode) | _identity(store, episode) | _agent(store, episode))
+                )
     if output is None:
         for line in lines:
             click.echo(line)
@@ -62,6 +64,11 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
 def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
     project = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
     return {} if project is None else {"project_identity": project.identity, "project_root": project.root}
+
+
+def _agent(store: Store, episode: episodes.Episode) -> dict[str, str]:
+    session = sessions.find_session(store, episode.session_id) if episode.session_id else None
+    return {} if session is None else {"agent": session.agent}
 
 
 @click.command("import")
@@ -146,7 +153,7 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
             sessions.ensure_session(
                 tx,
                 episode.session_id,
-                agent=CLAUDE_CODE.name,
+                agent=str(line.get("agent") or AGENT),
                 project_id=episode.project_id,
                 is_global=False,
                 cwd="",

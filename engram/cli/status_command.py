@@ -13,6 +13,7 @@ from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
 from engram.settings import Settings
+from engram.transcripts.registry import title_of
 from engram.worker.client import ask_status
 
 
@@ -27,11 +28,12 @@ def status(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         health = take_health(store, workspace.settings)
         projects = counts.count_projects(store)
+        agents = counts.count_agents(store)
         paused = sorted(paused_scopes(store))
         offer = "" if as_json else offer_claude(store, workspace.settings)
     worker = ask_status(workspace.places) if health.worker.is_alive else None
     if as_json:
-        facts = status_json(health, projects, paused, workspace.settings)
+        facts = status_json(health, projects, agents, paused, workspace.settings)
         print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
     totals = health.totals
@@ -43,6 +45,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("extractor", _extractor(workspace.settings)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
+            ("agents", ", ".join(f"{title_of(name)} ({number} sessions)" for name, number in agents.items())),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
             ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
             ("shown to Claude", f"{totals.injections} times"),
@@ -72,7 +75,11 @@ def status(workspace: Workspace, as_json: bool) -> None:
 
 
 def status_json(
-    health: Health, projects: list[counts.ProjectTotals], paused: list[str], settings: Settings
+    health: Health,
+    projects: list[counts.ProjectTotals],
+    agents: dict[str, int],
+    paused: list[str],
+    settings: Settings,
 ) -> dict[str, object]:
     """The JSON of ``engram status``."""
     totals = health.totals
@@ -83,6 +90,7 @@ def status_json(
         "episodes": totals.episodes,
         "stages": {name: stage.as_json() for name, stage in health.stages.items()},
         "sessions": totals.sessions,
+        "agents": agents,
         "transcripts": totals.transcripts,
         "archived": totals.archived,
         "suspects": totals.suspects,

@@ -64,24 +64,31 @@ _MEMORY_PROPERTIES: dict[str, Any] = {
     "evidence": _strings(),
 }
 
-#: What providers ask for: every key is required, as strict servers want it.
-ANSWER_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["memories", "rolling_summary"],
-    "properties": {
-        "memories": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": list(_MEMORY_PROPERTIES),
-                "properties": _MEMORY_PROPERTIES,
-            },
-        },
-        "rolling_summary": {"type": "string"},
-    },
-}
+
+def answer_schema(item: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an answer: an object with a list of ``memories``.
+
+    Every key is required and none may be added, as strict servers demand.
+
+    Args:
+        item: the properties of an item of the list.
+        more: further properties of the answer.
+    """
+    memories = {"type": "array", "items": _strict_object(item)}
+    return _strict_object({"memories": memories, **more})
+
+
+def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+#: The schema that providers are asked to answer in.
+ANSWER_SCHEMA: Mapping[str, Any] = answer_schema(_MEMORY_PROPERTIES, rolling_summary={"type": "string"})
 
 
 def read_answer(text: str) -> ModelOutput:

@@ -11,8 +11,7 @@ from engram.extraction.labels import entities_of
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
-from engram.transcripts.claude_code.dialogs import ARROW
-from engram.transcripts.record import Role, TextBlock, Turn
+from engram.transcripts.record import ARROW, Role, TextBlock, Turn
 
 #: Longest part of a question, and of an answer, in a summary, in words.
 MAX_QUESTION_WORDS = 22

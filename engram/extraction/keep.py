@@ -30,7 +30,7 @@ from engram.models.turns import StoredTurn
 from engram.models.unjoined import mark_unjoined
 from engram.models.watermarks import undone
 from engram.settings import Settings
-from engram.transcripts.claude_code.turn import is_queued_key
+from engram.transcripts.record import Opening
 
 #: Actions after which an extraction leaves a memory as it is.
 _DECIDED = ("merge", "supersede", "archive", "graduate", "rewritten", "undo")
@@ -98,7 +98,8 @@ class Keeper:
 
     def _rests_on_barred(self, candidate: Candidate) -> bool:
         """True where a memory that rested on one of the entries was forgotten, perhaps while the extractor thought."""
-        queued = [key for key in candidate.turn_keys if is_queued_key(key)]
+        turns = (self._turns[key].turn for key in candidate.turn_keys if key in self._turns)
+        queued = [turn.key for turn in turns if turn.opening is Opening.QUEUED]
         return bool(barred_entries(self._tx, [*candidate.evidence, *queued]))
 
     def stored(self, kept: Kept, place: int) -> Episode | None:

@@ -36,6 +36,11 @@ def identify_folder(cwd: str, settings: Settings, roots: Iterable[str] = ()) -> 
     )
 
 
+def needs_project(session: SessionRow | None) -> bool:
+    """True as long as it is not known where a session belongs: to a project, or everywhere."""
+    return session is None or not session.is_settled
+
+
 def why_not(store: Store, session_id: str, settings: Settings) -> str:
     """The reason not to read a session that is known already: ``off``, ``paused``, ``excluded``; "" to go on."""
     if not settings.capture:

@@ -6,6 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from peewee import fn
+
+from engram.models import tables
 from engram.models.conditions import IS_CURRENT, IS_NOT_CURRENT
 from engram.models.store import Store
 from engram.models.transaction import Reader
@@ -85,6 +88,13 @@ def count_projects(store: Reader) -> list[ProjectTotals]:
     )
     assert rest is not None
     return [*found, ProjectTotals("", *rest)] if any(rest) else found
+
+
+def count_agents(store: Reader) -> dict[str, int]:
+    """Return how many sessions there are of each agent, by its name."""
+    session = tables.Session
+    query = session.select(session.agent, fn.count(session.id).alias("sessions")).group_by(session.agent)
+    return {row.agent: row.sessions for row in store.fetch(query.order_by(session.agent))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +199,7 @@ class FileTotals:
 def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
     """The files of a session with how far each was read."""
     rows = store.rows(
-        "SELECT t.path, t.cursor, t.size, t.line_number, t.is_gone, t.last_error FROM transcript t "
+        "SELECT t.path, t.bytes_read, t.size, t.lines_read, t.is_gone, t.last_error FROM transcript t "
         "JOIN session s ON s.id = t.session_ref WHERE s.session_id = ? ORDER BY t.id",
         (session_id,),
     )

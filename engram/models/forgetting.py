@@ -13,6 +13,7 @@ from engram.models.erasing import begin_anew, erase_words
 from engram.models.notes import drop_note
 from engram.models.runs import drop_evidence, drop_history
 from engram.models.store import Store
+from engram.models.task_runs import clear_task_errors
 from engram.models.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
 from engram.models.transaction import Reader, Tx
 from engram.models.turns import delete_turn
@@ -135,7 +136,7 @@ def drop_all_notes(tx: Tx) -> None:
 def clean_runs(
     tx: Tx, is_kept: Callable[[str], bool], clean_note: Callable[[str, str], str | None] | None = None
 ) -> None:
-    """Take lines out of the reports of consolidations, and out of the notes that they keep to undo.
+    """Take lines out of the reports of consolidations and of the notes that they keep to undo; drop errors of tasks.
 
     Args:
         tx: the transaction.
@@ -147,6 +148,8 @@ def clean_runs(
     def keep_lines(_: str, text: str) -> str:
         return "".join(line for line in text.splitlines(keepends=True) if is_kept(line))
 
+    # The message of an error may quote anything that was read.
+    clear_task_errors(tx)
     clean = clean_note or keep_lines
     for run_id, text in tx.rows("SELECT id, report FROM run"):
         report = json.loads(text)

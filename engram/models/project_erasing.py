@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -202,9 +201,7 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     for session_id in contents.session_ids:
         tx.run("DELETE FROM injection WHERE session_id = ?", (session_id,))
         tx.run("DELETE FROM shown WHERE session_id = ?", (session_id,))
-    for transcript_id, state in tx.rows(
-        "SELECT id, reader_state FROM transcript WHERE session_ref IN (SELECT id FROM session WHERE project_id = ?)",
+    tx.run(
+        "UPDATE transcript SET cursor_words = '' WHERE session_ref IN (SELECT id FROM session WHERE project_id = ?)",
         (contents.project.id,),
-    ):
-        without_branch = json.dumps(json.loads(state) | {"branch": ""}, separators=(",", ":"))
-        tx.run("UPDATE transcript SET reader_state = ? WHERE id = ?", (without_branch, int(transcript_id)))
+    )

@@ -94,16 +94,25 @@ def passage_rows(store: Reader, ids: Sequence[int]) -> dict[int, PassageRow]:
 def passage_places(store: Reader, ids: Sequence[int]) -> dict[int, PassagePlace]:
     """Row id → where the passage stands."""
     sql = (
-        "SELECT p.id, n.session_id, s.uuid, f.path, s.line, coalesce(j.name, ''), t.stable_id "
+        "SELECT p.id, n.session_id, s.uuid, f.path, s.line, coalesce(j.name, ''), t.stable_id, f.part, s.offset "
         "FROM passage p JOIN said s ON s.id = p.said_id JOIN turn t ON t.id = p.turn_id "
         "JOIN session n ON n.id = p.session_ref JOIN transcript f ON f.id = t.transcript_id "
         "LEFT JOIN project j ON j.id = p.project_id WHERE p.id IN"
     )
     return {
-        row[0]: PassagePlace(
-            EvidencePlace(row[1], unpack_uuid(row[2]), os.fsdecode(bytes(row[3])), row[4]), row[5], row[6]
+        passage_id: PassagePlace(
+            EvidencePlace(
+                session_id=session_id,
+                uuid=unpack_uuid(uuid),
+                path=os.fsdecode(bytes(path)),
+                line=line,
+                part=part,
+                position=position,
+            ),
+            project,
+            turn_id,
         )
-        for row in store.rows_among(sql, ids)
+        for passage_id, session_id, uuid, path, line, project, turn_id, part, position in store.rows_among(sql, ids)
     }
 
 

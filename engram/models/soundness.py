@@ -34,7 +34,7 @@ def find_unreadable(store: Reader) -> str:
         ("meta", "SELECT key, value FROM meta", lambda row: str(row[1])),
         ("episode", "SELECT id FROM episode", lambda row: _read_episode(store, row[0])),
         ("turn", "SELECT id FROM turn", lambda row: load_turn_row(store, row[0])),
-        ("transcript", "SELECT id, reader_state FROM transcript", lambda row: json.loads(row[1])),
+        ("transcript", "SELECT id, cursor FROM transcript", lambda row: json.loads(row[1] or "{}")),
         ("run", "SELECT id, report FROM run", lambda row: json.loads(row[1])),
         ("history", "SELECT DISTINCT episode_id FROM history", lambda row: history_of(store, row[0])),
     ):

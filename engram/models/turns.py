@@ -43,8 +43,19 @@ class EvidencePlace:
     session_id: str
     uuid: str
     path: str
-    #: Line number from 1; 0 where it is not known.
+    #: Line number from 1; 0 if the source has no lines, or if it is not known.
     line: int
+    #: The session's key within a file that holds several; "" if the file is one session.
+    part: str = ""
+    #: Position in the source, in the unit that its agent counts by; bytes in a file of lines.
+    position: int = 0
+
+    @property
+    def text(self) -> str:
+        """The place for people: path and line, or path, part and position if there are no lines."""
+        if self.line:
+            return f"{self.path}:{self.line}"
+        return f"{self.path} {self.part} at {self.position}" if self.part else f"{self.path} at {self.position}"
 
 
 _TURN = (
@@ -196,6 +207,17 @@ def withdraw_turn(tx: Tx, key: str) -> None:
     _delete_rows(tx, int(turn_id))
 
 
+def clear_turn(tx: Tx, key: str) -> None:
+    """Empty a stored turn that is about to be written again with other words; its row and revision stay."""
+    turn_id = tx.value("SELECT id FROM turn WHERE key = ?", (key,))
+    if turn_id is None:
+        return
+    drop_passages(tx, int(turn_id))
+    free_entries(tx, int(turn_id))
+    tx.run("DELETE FROM said WHERE turn_id = ?", (turn_id,))
+    tx.run("UPDATE turn SET entries = x'' WHERE id = ?", (turn_id,))
+
+
 def load_turn(store: Reader, key: str) -> StoredTurn | None:
     """A turn by its key."""
     found = store.row(f"{_TURN} WHERE t.key = ?", (key,))
@@ -265,20 +287,30 @@ def _stored(store: Reader, row: tuple[Any, ...]) -> StoredTurn:
 
 
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
-    """Session, file and line of entries, in the order asked; unknown ones have no file."""
+    """Return session, file and position of entries, in the order asked; unknown ones have no file."""
     places = []
     for uuid in uuids:
         turn_id = turn_of_entry(store, uuid)
         found = None if turn_id is None else store.row(
-            "SELECT s.session_id, f.path, t.entries FROM turn t JOIN session s ON s.id = t.session_ref "
+            "SELECT s.session_id, f.path, t.entries, f.part FROM turn t JOIN session s ON s.id = t.session_ref "
             "JOIN transcript f ON f.id = t.transcript_id WHERE t.id = ?",
             (turn_id,),
         )  # fmt: skip
-        lines = {} if found is None else {entry.uuid: entry.line for entry in unpack_entries(bytes(found[2]))}
-        if found is None or uuid not in lines:
+        entries = {} if found is None else {entry.uuid: entry for entry in unpack_entries(bytes(found[2]))}
+        if found is None or uuid not in entries:
             places.append(EvidencePlace("", uuid, "", 0))
-        else:
-            places.append(EvidencePlace(found[0], uuid, os.fsdecode(bytes(found[1])), lines[uuid]))
+            continue
+        session_id, path, _, part = found
+        entry = entries[uuid]
+        place = EvidencePlace(
+            session_id=session_id,
+            uuid=uuid,
+            path=os.fsdecode(bytes(path)),
+            line=entry.line,
+            part=part,
+            position=entry.offset,
+        )
+        places.append(place)
     return places
 
 

@@ -1,4 +1,4 @@
-"""Is this prompt worth a look into the memory? Pure."""
+"""Decide whether a prompt is worth a search in the memory. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engram.search.question.query import MAX_QUERY_CHARS
 from engram.text.topic_words import topic_words
 from engram.transcripts.claude_code.prompt import PICTURE, is_interruption, typed_text
 
-#: Words that say what a prompt is about; with fewer there is nothing to search for.
+#: Minimum number of topic words of a prompt that is searched for.
 MIN_WORDS = 2
 
 _NAME = re.compile(r"[a-z][A-Z]|\w[._/:#-]\w|\w_\w|\d{2,}")
@@ -16,10 +16,10 @@ _COMMAND = re.compile(r"/[\w:.-]+\s*")
 
 
 def search_text(prompt: object) -> str:
-    """The part of a prompt that is searched for (the rest is mostly pasted); "" where nothing should be brought up.
+    """Return the part of a prompt that is searched for; "" if nothing should be injected.
 
-    Nothing: what a program wrote (notifications, command output), bare commands, agreement, thanks, urging to go on,
-    and prompts of less than two telling words.
+    Nothing is searched for what a program wrote (notifications, command output), for bare commands, agreement, thanks,
+    requests to go on, and prompts with fewer than two topic words.
     """
     typed = typed_text(prompt) if isinstance(prompt, str) else None
     if not typed or typed == PICTURE or is_interruption(typed):
@@ -31,7 +31,7 @@ def search_text(prompt: object) -> str:
 
 
 def is_telling(text: str) -> bool:
-    """True where the text names a topic."""
+    """Return True if the text names a topic."""
     words = topic_words(text)
     if len(words) >= MIN_WORDS:
         return True

@@ -1,4 +1,4 @@
-"""The real path from a prompt to its bites: memories that fit, supported by what was said in their turns."""
+"""Search for a request and choose its bites: relevant memories, supported by the passages of their turns."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from engram.recollection.searching import NO_PROJECT, Searcher
 from engram.recollection.tool_context import ToolCall, choose_for_tool_call
 from engram.search.question.query import Query
 
-#: Memories that are looked at for three bites.
+#: Number of memories that bites are chosen from.
 CANDIDATES = 20
-#: Passages that are looked at for support.
+#: Number of passages that may support a memory.
 PASSAGES = 40
 
 
 def bites_for(searcher: Searcher, request: InjectionRequest, thresholds: Thresholds | None = None) -> list[Bite]:
-    """The bites for a prompt; mostly none. Nothing is stored, so that the same request gives the same bites."""
+    """Return the bites for a prompt; mostly none. Nothing is stored: the same request gives the same bites."""
     query = query_for(request)
     hits = searcher.recall(query)
     support = Support.of(searcher.search(query_for(request, PASSAGES)) if hits else [])
@@ -23,15 +23,15 @@ def bites_for(searcher: Searcher, request: InjectionRequest, thresholds: Thresho
 
 
 def bites_for_tool_call(searcher: Searcher, request: InjectionRequest, call: ToolCall) -> list[Bite]:
-    """The bite for a tool call; mostly none."""
+    """Return the bite for a tool call; mostly none."""
     return choose_for_tool_call(searcher.recall(query_for(request, call=call)), request, call)
 
 
 def query_for(request: InjectionRequest, limit: int = CANDIDATES, call: ToolCall | None = None) -> Query:
-    """The question that is put to the memory: own project and global scope; what is found is judged by the caller."""
+    """Return the query of a request: the session's project and global scope, weak matches included."""
     return Query(
-        request.text,
-        NO_PROJECT if request.project_id is None else request.project_id,
+        text=request.text,
+        project_id=NO_PROJECT if request.project_id is None else request.project_id,
         limit=limit,
         now_ms=request.now_ms or None,
         session_id=request.session_id,

@@ -18,7 +18,7 @@ from engram.models.stages import list_stages
 from engram.models.store import Store
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
-from engram.transcripts.claude_code.discover import find_transcripts
+from engram.transcripts.registry import discover
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +152,17 @@ def take_health(store: Store, settings: Settings) -> Health:
 
 def count_unread(store: Store, settings: Settings) -> Unread:
     """Count what was not read yet of the transcripts on disk."""
-    read = transcripts.all_cursors(store)
+    seen = transcripts.all_seen(store)
     files = bytes_left = total_files = 0
     lag = 0.0
-    for transcript in find_transcripts(settings.claude_folder, with_subagents=settings.subagents):
+    for source in discover(settings):
         total_files += 1
         # A file may end with a line that is still being written: what the last read saw is no lag.
-        offset, size = read.get(transcript.path, (0, -1))
-        if transcript.size != size and transcript.size != offset:
+        known = seen.get(source.place)
+        if transcripts.is_changed(source, known):
             files += 1
-            bytes_left += max(0, transcript.size - offset)
-            lag = max(lag, time.time() - transcript.changed_at_ns / 1e9)
+            bytes_left += max(0, (source.size or 0) - (0 if known is None else known.bytes_read))
+            lag = max(lag, time.time() - source.changed_at_ns / 1e9)
     return Unread(files, bytes_left, lag, total_files)
 
 

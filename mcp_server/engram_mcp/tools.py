@@ -279,7 +279,8 @@ def _moment(store: Store, view: View, around: str) -> int:
 
 def context(access: Access, project: str | None) -> str:
     """The briefing of a project; one line if this session already had it."""
-    from engram.recollection.briefing import build_briefing, told_in
+    from engram.recollection.briefing import build_briefing
+    from engram.recollection.briefing_lines import told_in
 
     with access.store() as store:
         view = access.view(store, project)

@@ -11,6 +11,7 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate, undo_run
+from engram.enums import Source, Status, Voice
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.provider import ModelReply, ModelRequest, NotServed
@@ -59,7 +60,7 @@ class Home:
         at_ms = NOW_MS + day * 86_400_000
         made = Episode(
             new_episode_id(), "decision", summary, summary, session_id=session, project_id=self.project.id,
-            created_at_ms=at_ms, valid_from_ms=at_ms, **({"status": "provisional"} | fields),
+            created_at_ms=at_ms, valid_from_ms=at_ms, **({"status": Status.PROVISIONAL} | fields),
         )  # fmt: skip
         with self.store.transaction() as tx:
             if session:
@@ -144,7 +145,9 @@ def test_memories_that_share_no_subject_end_nothing(home: Home) -> None:
     assert home.status(old) == "provisional"
 
 
-@pytest.mark.parametrize("fields", [{"is_pinned": True}, {"source": "manual"}, {"voice": "user", "status": "active"}])
+@pytest.mark.parametrize(
+    "fields", [{"is_pinned": True}, {"source": Source.MANUAL}, {"voice": Voice.USER, "status": Status.ACTIVE}]
+)
 def test_a_persons_own_memory_stays_and_a_contradiction_waits(home: Home, fields: dict[str, Any]) -> None:
     old, new = home.keep(OLD, day=1, **fields), home.keep(NEW, day=2)
     home.says("supersedes")

@@ -19,7 +19,7 @@ from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.provider import ModelReply, ModelRequest
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.forget import forget_episode
 from engram.models.contradictions import open_contradictions
 from engram.models.episode_changes import change_episode
@@ -74,7 +74,7 @@ class Desk:
         for number, text in enumerate(texts):
             role = "assistant" if number % 2 else "user"
             say(path, role, text, cwd=f"/work/{folder}", at=f"2026-05-{day or self.count:02d}T10:{number:02d}:00.000Z")
-        ingest_file(self.store, path, settings=self.settings, redact=redact)
+        ingest_path(self.store, path, settings=self.settings, redact=redact)
         return path.stem
 
     def extract(self, session: str, *memories: dict[str, Any], summary: str = "") -> None:
@@ -421,7 +421,7 @@ def test_what_is_forgotten_during_a_call_comes_back_by_no_later_request(desk: De
     path = desk.settings.projects_folder / "-work-demo" / f"{session}.jsonl"
     say(path, "user", "Paint the buttons of the queue green", cwd="/work/demo", at="2026-05-01T11:00:00.000Z")
     say(path, "assistant", "The buttons of the queue are green.", cwd="/work/demo", at="2026-05-01T11:01:00.000Z")
-    ingest_file(desk.store, path, settings=desk.settings, redact=redact)
+    ingest_path(desk.store, path, settings=desk.settings, redact=redact)
     line = "The buttons of the queue are green"
 
     def answer(text: str) -> dict[str, Any]:

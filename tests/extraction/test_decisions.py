@@ -18,7 +18,7 @@ from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import request_text
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_all, ingest_file
+from engram.ingest.service import ingest_all, ingest_path
 from engram.models.episodes import Episode, all_episodes, evidence_of
 from engram.models.sessions import find_session
 from engram.models.store import Store
@@ -85,7 +85,7 @@ def write(settings: Settings, *, cwd: str = "/work/demo") -> Path:
 
 
 def extract(store: Store, settings: Settings, path: Path) -> list[Episode]:
-    ingest_file(store, path, settings=settings, redact=redact, close=True)
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     return all_episodes(store)
 
@@ -129,7 +129,7 @@ def test_a_choice_never_holds_everywhere_by_itself(store: Store, settings: Setti
     ],
 )
 def test_words_of_a_dialog_are_found_with_their_entry(store: Store, settings: Settings, words: str, entry: str) -> None:
-    ingest_file(store, write(settings), settings=settings, redact=redact, close=True)
+    ingest_path(store, write(settings), settings=settings, redact=redact, close=True)
 
     hits = Searcher(store, None).search(Query(words, limit=5))
 
@@ -139,7 +139,7 @@ def test_words_of_a_dialog_are_found_with_their_entry(store: Store, settings: Se
 def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
     store: Store, settings: Settings
 ) -> None:
-    ingest_file(store, write(settings), settings=settings, redact=redact, close=True)
+    ingest_path(store, write(settings), settings=settings, redact=redact, close=True)
     session = find_session(store, SESSION)
     assert session is not None
     turns = [turn.turn for turn in turns_of_session(store, session.id)]

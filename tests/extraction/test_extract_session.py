@@ -17,7 +17,7 @@ from engram.errors import RetryLater
 from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.service import BATCH_TURNS, ExtractReport, extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.episode_changes import change_episode, delete_episode
 from engram.models.episode_history import history_of
 from engram.models.episodes import all_episodes, evidence_of
@@ -64,7 +64,7 @@ class Session:
 
     def say(self, role: str, text: str) -> str:
         entry = say(self.path, role, text)
-        ingest_file(self.store, self.path, settings=self.settings, redact=redact)
+        ingest_path(self.store, self.path, settings=self.settings, redact=redact)
         return entry
 
     def extract(self, **changes: Any) -> ExtractReport:

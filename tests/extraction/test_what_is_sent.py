@@ -21,7 +21,7 @@ from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.forget import forget_episode
 from engram.models.episodes import all_episodes
 from engram.models.store import Store, open_store
@@ -71,7 +71,7 @@ class Machine:
         return self.settings.projects_folder / f"-work-{folder}" / f"{session}.jsonl"
 
     def read(self, path: Path, redact: Callable[..., str] = redact) -> str:
-        ingest_file(self.store, path, settings=self.settings, redact=redact)
+        ingest_path(self.store, path, settings=self.settings, redact=redact)
         return path.stem
 
     def extract(self, session: str, by: Extractor | None = None) -> None:

@@ -262,7 +262,7 @@ def empty_log(settings: Settings) -> None:
 
 def read_again(store: Store, settings: Settings) -> None:
     """Read the transcripts and make memories."""
-    ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
+    ingest_all(store, settings=settings, redact=redact)
     extract_session(store, SESSION, extractor=TurnExtractor(), embedder=HashedEmbedder(), settings=settings)
 
 

@@ -47,7 +47,7 @@ def write_transcript(settings: Settings) -> None:
 
 
 def read_all(store: Store, settings: Settings) -> int:
-    ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
+    ingest_all(store, settings=settings, redact=redact)
     return int(store.value("SELECT count(*) FROM turn"))
 
 

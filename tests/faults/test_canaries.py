@@ -20,7 +20,7 @@ from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.log import start_logging
 from engram.memories.forget import forget_episode
 from engram.memories.save import edit_memory, save_memory
@@ -102,7 +102,7 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
 ) -> None:
     say(transcript, "user", "Always deploy the harbour with SECRETMARK from the vault please.")
     say(transcript, "assistant", "Decision: the harbour is deployed with SECRETMARK from now on.")
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     kept = save_memory(store, "The harbour is deployed with SECRETMARK always.", redact, scope="global", is_pinned=True)
     secret = SECRETS["github"]
@@ -150,7 +150,7 @@ def test_a_planted_secret_is_found_nowhere(
     say(transcript, "assistant", f"The licence {SECRETS['env']} is read from the file, so always keep it there.")
     model = FakeModel()
 
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     asking = OpenAIExtractor(
         settings, Budget(store, settings), LocalExtractor(), api_key="x", transport=model.transport
     )
@@ -196,7 +196,7 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
             say(transcript, "user", f"From now on always use {canaries[0]} for the {canaries[1]} build.")
             say(transcript, "assistant", f"Done, the build uses {canaries[0]}; {canaries[2]} is gone from setup.py.")
     places = settings.places
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     target = next(one for one in episodes.all_episodes(store) if canaries[0] in one.summary)
     saved = save_memory(store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global")
@@ -224,7 +224,7 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     assert int(store.value("SELECT count(*) FROM turn")) == 120
     assert store.find_damage() == ""
     transcript.rename(transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"))
-    ingest_file(
+    ingest_path(
         store, transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"), settings=settings, redact=redact,
         close=True,
     )  # fmt: skip
@@ -241,7 +241,7 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
     say(transcript, "user", "Why did the importer fail yesterday?")
     say(transcript, "assistant", "The root cause was a stale lock; I fixed it in `importer.py` by taking it anew.")
     places = settings.places
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     save_memory(store, "The mast is brown.", redact, scope="global")
     log_session(store, places, SESSION)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.ingest import service as ingest
-from engram.ingest.service import ingest_file
+from engram.ingest import step as ingest
+from engram.ingest.service import ingest_path
 from engram.models.store import Store
 from engram.redaction import redact
 from engram.settings import Settings
@@ -35,16 +35,16 @@ def test_the_next_sweep_reads_the_rest(
     settings: Settings, store: Store, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = []
-    write = ingest.write_reading
+    write = ingest.write_portion
 
     def write_and_die(*arguments: object) -> object:
         write(*arguments)  # type: ignore[arg-type]
         commits.append(1)
         raise Killed
 
-    monkeypatch.setattr(ingest, "write_reading", write_and_die)
+    monkeypatch.setattr(ingest, "write_portion", write_and_die)
     with pytest.raises(Killed):
-        ingest_file(store, transcript, settings=settings, redact=redact, chunk_bytes=2000)
+        ingest_path(store, transcript, settings=settings, redact=redact, max_bytes=2000)
     monkeypatch.undo()
     assert 0 < int(store.value("SELECT count(*) FROM turn")) < TURNS
     huey.bind(settings.places, settings.sqlite_driver)

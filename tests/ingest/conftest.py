@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from engram.clock import FixedClock
-from engram.ingest.service import IngestResult, ingest_file
+from engram.ingest.result import IngestResult
+from engram.ingest.service import ingest_path
 from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, load_turn_row
@@ -93,7 +94,8 @@ def ingest(store: Store, settings: Settings) -> Callable[..., IngestResult]:
 
     def read(transcript: Transcript | Path, **options: Any) -> IngestResult:
         path = transcript if isinstance(transcript, Path) else transcript.path
-        return ingest_file(store, path, **({"settings": settings, "redact": redact} | options))
+        (result,) = ingest_path(store, path, **({"settings": settings, "redact": redact} | options))
+        return result
 
     return read
 

@@ -13,7 +13,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
 from engram.models.stages import note_failure
@@ -41,7 +41,7 @@ def settings(tmp_path: Path) -> Settings:
         path = made.projects_folder / "slug" / f"{session}.jsonl"
         entry = say(path, "user", f"In all my projects use make, here for the {CANARY} script.", cwd=root)
         say(path, "assistant", "Understood.", cwd=root)
-        ingest_file(store, path, settings=made, redact=redact, close=True)
+        ingest_path(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:
@@ -93,7 +93,7 @@ def test_forgetting_a_global_memory_tells_nothing_of_the_project_that_it_came_fr
 ) -> None:
     told = call(settings, tmp_path / "beta", "memory_forget", id=SHARED)
 
-    assert "Forgotten" in told
+    assert "Deleted for good" in told
     assert not leaks(told)
     assert OWN not in told
 

@@ -21,7 +21,7 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.clock import day_of
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import open_store
@@ -56,7 +56,7 @@ def settings(tmp_path: Path) -> Settings:
         path = made.projects_folder / "slug" / f"{session}.jsonl"
         say(path, "user", f"Start the {CANARY} script of the deploy with make.", cwd=root)
         say(path, "assistant", f"The {CANARY} script of the deploy is started with make.", cwd=root)
-        ingest_file(store, path, settings=made, redact=redact, close=True)
+        ingest_path(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:
@@ -212,7 +212,7 @@ def test_no_tool_and_no_hook_tells_of_another_project(running: Settings, tmp_pat
         assert store.value("SELECT status FROM episode WHERE episode_id = ?", (OWN,)) == "active"
     if where != "beta":
         told = [answers[name] for name in ("recall", "search", "timeline", "expand global", "context", "get MEMORY.md")]
-        assert all("no project is known for this folder: global memories alone" in text for text in told)
+        assert all("no project is known for this folder: global memories only" in text for text in told)
 
 
 def test_the_project_itself_sees_all_of_it_and_another_by_the_one_argument(running: Settings, tmp_path: Path) -> None:

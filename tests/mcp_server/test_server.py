@@ -20,7 +20,7 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -185,7 +185,7 @@ def test_a_search_prints_the_day_on_which_a_turn_was_said(settings: Settings, tm
     path = settings.projects_folder / "-alpha" / "22582f02-0391-4a88-b729-f218fbfb8d9e.jsonl"
     say(path, "user", "Which port does the walrus proxy use?", cwd=folder, at="2026-02-03T10:00:00.000Z")
     with open_store(settings.places.memory_db) as store:
-        ingest_file(store, path, settings=settings, redact=redact, close=True)
+        ingest_path(store, path, settings=settings, redact=redact, close=True)
 
     async def work(client: ClientSession) -> str:
         return await call(client, "memory_search", query="walrus proxy port")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engram.errors import NotFound
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.forget import forget_episode
 from engram.memories.forget_plan import plan_forget
 from engram.models import episode_changes, episode_history, episodes, injections, runs, tombstones, vectors
@@ -63,7 +63,7 @@ def transcript(tmp_path: Path) -> Path:
 @pytest.fixture(params=["cysqlite", "sqlite3"])
 def store(request: pytest.FixtureRequest, home: Home, transcript: Path) -> Iterator[Store]:
     opened = open_store(home.memory_db, driver=request.param)
-    ingest_file(opened, transcript, settings=Settings(), redact=redact, close=True)
+    ingest_path(opened, transcript, settings=Settings(), redact=redact, close=True)
     yield opened
     opened.close()
 
@@ -159,7 +159,7 @@ def test_another_reading_does_not_bring_the_turn_back(
     copy = transcript.with_name("5f0e4e0e-5d62-4ae0-9e42-000000000002.jsonl")
     copy.write_bytes(transcript.read_bytes())
     for path in (transcript, copy):
-        ingest_file(store, path, settings=Settings(), redact=redact, close=True)
+        ingest_path(store, path, settings=Settings(), redact=redact, close=True)
 
     texts = [str(row[0]) for row in store.rows("SELECT text FROM said")]
     assert len(texts) == 4

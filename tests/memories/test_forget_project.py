@@ -16,7 +16,7 @@ from planting import plant
 from transcript_lines import line
 
 from engram.enums import Scope, Source
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.forget_project import forget_project
 from engram.models import episode_changes, episodes, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
@@ -72,7 +72,7 @@ def read(settings: Settings) -> Callable[[Store], None]:
 
     def read(store: Store) -> None:
         for path in sorted(settings.projects_folder.glob("*/*.jsonl")):
-            ingest_file(store, path, settings=settings, redact=redact, close=True)
+            ingest_path(store, path, settings=settings, redact=redact, close=True)
 
     return read
 

@@ -22,7 +22,7 @@ from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.forget import forget_episode
 from engram.memories.forget_plan import plan_forget
 from engram.models import episode_changes, episodes, forgetting, runs
@@ -80,7 +80,7 @@ def said(store: Store, settings: Settings, transcript: Path) -> dict[str, str]:
 
 
 def read(store: Store, settings: Settings, transcript: Path) -> None:
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
 
 
 @pytest.fixture
@@ -316,11 +316,11 @@ def test_a_turn_that_goes_on_keeps_its_order_and_brings_no_word_back(
 ) -> None:
     lead = say(transcript, "user", f"Paint the hull {PROMPT}")
     say(transcript, "assistant", "It is done.")
-    ingest_file(store, transcript, settings=settings, redact=redact)
+    ingest_path(store, transcript, settings=settings, redact=redact)
     forget(store, settings, remember("The hull is painted", lead))
 
     say(transcript, "assistant", "The second coat follows.")
-    ingest_file(store, transcript, settings=settings, redact=redact)
+    ingest_path(store, transcript, settings=settings, redact=redact)
     say(transcript, "assistant", "The third coat follows.")
     read(store, settings, transcript)
 
@@ -333,7 +333,7 @@ def test_a_reading_that_is_under_way_brings_no_word_back(
 ) -> None:
     lead = say(transcript, "user", f"Paint the hull {PROMPT}")
     answer = say(transcript, "assistant", f"It is {ANSWER} now.")
-    ingest_file(store, transcript, settings=settings, redact=redact)
+    ingest_path(store, transcript, settings=settings, redact=redact)
     target = remember("The hull is painted", answer, lead)
     say(transcript, "assistant", "The second coat follows.")
     has_forgotten = False
@@ -346,7 +346,7 @@ def test_a_reading_that_is_under_way_brings_no_word_back(
                 forget(other, settings, target)
         return redact(text, known)  # type: ignore[arg-type]
 
-    ingest_file(store, transcript, settings=settings, redact=forget_meanwhile, close=True)
+    ingest_path(store, transcript, settings=settings, redact=forget_meanwhile, close=True)
 
     assert has_forgotten
     assert texts(store) == ["The second coat follows."]

@@ -16,7 +16,7 @@ from engram.enums import Importance, Kind, Status
 from engram.errors import BadRequest, NotFound
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.purge import PurgePlan, plan_named, plan_purge, purge
 from engram.models import episode_changes, episode_history, episodes, purging, runs
 from engram.models.episodes import Episode
@@ -146,7 +146,7 @@ def session(store: Store, settings: Settings, tmp_path: Path) -> int:
     path = settings.projects_folder / "-home-dev-boat" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(common | one) + "\n" for one in entries))
-    ingest_file(store, path, settings=settings, redact=redact, close=True)
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
     return int(store.value("SELECT id FROM session"))
 
 

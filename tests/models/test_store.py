@@ -27,6 +27,7 @@ from engram.models import (
 )
 from engram.models.store import Store, open_store
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.source import Cursor, Place
 
 PROMPT = "11111111-1111-1111-1111-111111111111"
 REPLY = "21111111-1111-1111-1111-111111111111"
@@ -127,8 +128,8 @@ def test_a_deleted_turn_leaves_neither_text_nor_index_nor_its_entries_free(store
 def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
     write(store, asked())
     path = Path("/x/s1.jsonl")
-    before = transcripts.load_cursor(store, path)
-    after = dataclasses.replace(before, offset=10)
+    before = transcripts.load_progress(store, Place(path))
+    after = dataclasses.replace(before, cursor=Cursor("10"))
     with store.transaction() as tx:
         transcripts.move_cursor(tx, before, after, before.transcript_id)
 

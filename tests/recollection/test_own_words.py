@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.save import save_memory
 from engram.models.episode_changes import add_episode, add_evidence
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -40,7 +40,7 @@ def write(memory: Any, session: str, texts: list[str], *, again: str = "", compa
             )
     path.write_text("".join(lines))
     settings = Settings(home=memory.settings.home, claude_folder=folder.parent.parent, embedding_model="hashed")
-    ingest_file(memory.store, path, settings=settings, redact=redact, close=True)
+    ingest_path(memory.store, path, settings=settings, redact=redact, close=True)
 
 
 def turns(memory: Any, session: str) -> list[StoredTurn]:
@@ -149,7 +149,7 @@ class TestForks:
         parent.with_name("bbbb-fork.jsonl").write_text(lines)
         settings = Settings(home=memory.settings.home, claude_folder=parent.parents[2], embedding_model="hashed")
         for name in ("bbbb-fork", "aaaa-parent"):
-            ingest_file(memory.store, parent.with_name(f"{name}.jsonl"), settings=settings, redact=redact, close=True)
+            ingest_path(memory.store, parent.with_name(f"{name}.jsonl"), settings=settings, redact=redact, close=True)
         keep_of(memory, "bbbb-fork")
 
         assert memory.ask(session="aaaa-parent") == ""

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Importance, Scope, Voice
+from engram.enums import Importance, Scope, Status, Voice
 from engram.models import injections, sessions
 from engram.models.sessions import pause
 from engram.models.transcripts import ensure_transcript
@@ -123,8 +123,8 @@ class TestPrompt:
     @pytest.mark.parametrize(
         "fields",
         [
-            {"status": "suspect"}, {"suspect": "relayed"}, {"status": "superseded", "superseded_by": "ep_000000000000"},
-            {"status": "archived"}, {"status": "provisional", "confidence": 0.2}, {"is_lowered": True}, {"valid_to_ms": 5},
+            {"suspect": "relayed"}, {"status": Status.SUPERSEDED, "superseded_by": "ep_000000000000"},
+            {"status": Status.ARCHIVED}, {"status": Status.PROVISIONAL, "confidence": 0.2}, {"is_lowered": True}, {"valid_to_ms": 5},
         ],
     )  # fmt: skip
     def test_what_is_doubtful_or_over_is_never_injected(self, memory: Any, fields: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engram.redaction import split_typed, typed_text
 from engram.transcripts.claude_code.entry import Entry, parse_line
-from engram.transcripts.claude_code.turn import TurnBuilder
+from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.tail import Position, read_chunk
 
 

@@ -15,7 +15,8 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.ingest.service import ingest_file
+from engram.enums import Status
+from engram.ingest.service import ingest_path
 from engram.models import episode_changes, injections, sessions
 from engram.models.episodes import Episode, find_episode
 from engram.models.injections import Injection
@@ -53,7 +54,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
                 at = "2026-02-19T10:00:00.000Z"
                 say(path, "user", f"Prompt {number} of {name}, please.", cwd=str(tmp_path / name), at=at)
                 say(path, "assistant", "Done.", cwd=str(tmp_path / name), at=at)
-            ingest_file(opened, path, settings=settings, redact=redact, close=True)
+            ingest_path(opened, path, settings=settings, redact=redact, close=True)
             row = sessions.find_session(opened, session)
             assert row is not None
             found[name] = row.project_id
@@ -145,7 +146,8 @@ def test_the_line_names_the_most_used_memory_to_its_own_project(store: Store, se
 
 
 @pytest.mark.parametrize(
-    "change", [{"is_lowered": True}, {"suspect": "an order"}, {"status": "superseded"}, {"status": "archived"}]
+    "change",
+    [{"is_lowered": True}, {"suspect": "an order"}, {"status": Status.SUPERSEDED}, {"status": Status.ARCHIVED}],
 )
 def test_the_line_never_names_what_is_not_shown_by_itself(
     store: Store, settings: Settings, change: dict[str, object]

@@ -14,7 +14,7 @@ from transcript_lines import say
 from engram.clock import FixedClock
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import all_episodes
 from engram.models.sessions import find_session
@@ -47,7 +47,7 @@ class Bench:
 
     def say(self, role: str, text: str) -> None:
         say(self.path, role, text, at="2026-01-01T00:00:00.000Z")
-        ingest_file(self.store, self.path, settings=self.settings, redact=redact)
+        ingest_path(self.store, self.path, settings=self.settings, redact=redact)
 
     def extract(self) -> None:
         run_extract(self.runtime, SESSION)
