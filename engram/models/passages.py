@@ -12,7 +12,7 @@ from engram.models.sessions import SessionRow
 from engram.models.statement import in_json_list, prepared
 from engram.models.tables import CONTEXT_CHARS
 from engram.models.transaction import Reader, Tx, Value
-from engram.transcripts.passage import split_passages
+from engram.text.passages import split_passages
 from engram.transcripts.record import TextBlock
 
 
