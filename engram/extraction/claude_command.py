@@ -33,7 +33,7 @@ _KEPT_PREFIXES = (
 
 
 def call_environment(command: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a call: nothing of Engram's, and nothing of a session that may have started this process."""
+    """Return the environment of a call, without variables of Engram and of a session that may have started this process."""
     environ = os.environ if environ is None else environ
     kept = {
         name: value
@@ -41,7 +41,7 @@ def call_environment(command: str, environ: Mapping[str, str] | None = None) -> 
         if name.startswith(_KEPT_PREFIXES) or not name.startswith(("CLAUDE", "ENGRAM_"))
     }
     kept["ENGRAM_DISABLE"] = "1"
-    # A service has a short PATH; where npm installed the command, the interpreter that runs it lies beside it.
+    # A service has a short PATH. If npm installed the command, its interpreter is in the same folder.
     kept["PATH"] = os.pathsep.join([*_absolute_folders(environ), str(Path(command).parent)])
     return kept
 
@@ -49,7 +49,7 @@ def call_environment(command: str, environ: Mapping[str, str] | None = None) -> 
 def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) -> str | None:
     """Return the absolute path of the command that the settings name, or None where it can't be run.
 
-    Nothing is looked for relative to the current folder, which may be anybody's checkout.
+    The current folder is never searched, since it may be anybody's checkout.
     """
     command = os.path.expanduser(settings.claude_command)
     if os.path.dirname(command) and not os.path.isabs(command):
@@ -59,7 +59,7 @@ def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) ->
 
 
 def _absolute_folders(environ: Mapping[str, str]) -> list[str]:
-    """The folders of PATH without those that depend on the current folder."""
+    """Return the absolute folders of PATH."""
     return [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
 
 

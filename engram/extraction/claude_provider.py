@@ -19,18 +19,19 @@ from engram.extraction.claude_result import read_result
 from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotServed
 from engram.settings import Settings
 
+#: Reason of a call that was cancelled.
 _STOPPING = "the worker is stopping"
 
 
 @dataclass(frozen=True, slots=True)
 class CeilingPrice(Price):
-    """A price that is only known afterwards: any call is reserved at its ceiling, which the command enforces."""
+    """A price that is known only after the call: a call is reserved at a ceiling that the command enforces."""
 
-    #: Dollars that one call may cost.
+    #: Maximum cost of a call, in dollars.
     ceiling: float = 0.0
 
     def dollars(self, input_tokens: int, output_tokens: int) -> float:
-        """The ceiling; nothing for a call that was not served."""
+        """Return the ceiling; 0 for a call that was not served."""
         return self.ceiling if input_tokens or output_tokens else 0.0
 
 
@@ -41,7 +42,7 @@ class ClaudeProvider:
         """Prepare; nothing is started before the first call.
 
         Args:
-            settings: command, model, time limit and the most that a call may cost.
+            settings: command, model, time limit and maximum cost of a call.
             environ: the environment of the call; this process's own by default.
         """
         self._settings = settings
@@ -55,7 +56,7 @@ class ClaudeProvider:
 
     @property
     def price(self) -> Price:
-        """See ``Provider.price``: the answer names the cost; before it, the most that the command may spend."""
+        """See ``Provider.price``: the maximum cost of a call; the answer names the actual cost."""
         return CeilingPrice(0.0, 0.0, self._settings.llm_dollars_per_call)
 
     def simplify(self) -> bool:
@@ -63,7 +64,7 @@ class ClaudeProvider:
         return False
 
     def close(self) -> None:
-        """End a call that is under way and refuse further ones; from any thread."""
+        """End a running call and refuse further ones; from any thread."""
         self._cancelled.set()
 
     def complete(self, request: ModelRequest) -> ModelReply:
@@ -74,7 +75,7 @@ class ClaudeProvider:
         folder = self._settings.places.call_folder
         environment = call_environment(command, self._environ)
         environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
-        # Thinking is paid as output and may be many times the answer.
+        # Thinking is paid as output and may be many times as long as the answer.
         environment.setdefault("MAX_THINKING_TOKENS", "0")
         try:
             make_private_folder(folder)
@@ -96,7 +97,7 @@ class ClaudeProvider:
         command = find_claude(self._settings, self._environ)
         if command is None:
             raise NotServed(
-                f"{self._settings.claude_command!r} is not there or can't be run: install Claude Code, or run "
+                f"{self._settings.claude_command!r} does not exist or can't be run: install Claude Code, or run "
                 "`engram config set claude_command /path/to/claude`",
                 is_passing=False,
                 wait_seconds=UNAVAILABLE_SECONDS,

@@ -18,17 +18,17 @@ from engram.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-#: What the result says where nobody is logged in, or the login is no longer valid (lower case).
+#: Texts of a result without a valid login (lower case).
 _LOGIN_TEXTS = ("not logged in", "/login", "invalid api key", "oauth token", "authentication_error", "credit balance")
-#: What it says at the limits of a subscription or of the server (lower case); waiting helps.
+#: Texts of a result at a limit of the subscription or the server (lower case); waiting helps.
 _LIMIT_TEXTS = ("usage limit", "rate limit", "limit reached", "hit your limit", "overloaded")
-#: What the command says of a flag that it is too old to know (lower case).
+#: Error texts of a command that is too old to know a flag (lower case).
 _FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
 #: HTTP states that a smaller request may avoid.
 _UNFIT_STATES = (400, 413, 422)
 #: HTTP states that mean that the login or the model name is wrong.
 _HOPELESS_STATES = (401, 402, 403, 404)
-#: Characters of an error text that are shown.
+#: Maximum length of an error text that is shown, in characters.
 _MAX_REASON_CHARACTERS = 160
 
 
@@ -40,7 +40,7 @@ def read_result(finished: Finished, settings: Settings) -> ModelReply:
     """
     if finished.has_overflowed:
         raise BrokenOff("claude wrote more than 8 MB")
-    # A command that answers and then does not end has answered, and the answer was paid for.
+    # A command that answered and then did not end has answered, and the answer was paid for.
     result = _result_object(finished.output)
     if result is None and finished.has_timed_out:
         raise BrokenOff(f"claude did not answer within {settings.claude_timeout_seconds:g} s")
@@ -68,7 +68,7 @@ def _result_object(output: bytes) -> Mapping[str, Any] | None:
 
 
 def _without_result(finished: Finished) -> Exception:
-    """Say why nothing that can be read was printed."""
+    """Return the error of a command that printed no result."""
     reason = _one_line(
         finished.errors.decode("utf-8", errors="replace") or finished.output[:1000].decode("utf-8", "replace")
     )
@@ -86,7 +86,7 @@ def _without_result(finished: Finished) -> Exception:
 
 
 def _refusal(result: Mapping[str, Any]) -> Exception:
-    """Say what a result that is an error means."""
+    """Return the error that a failed result means."""
     errors = result.get("errors")
     told = result.get("result") or (errors[0] if isinstance(errors, list) and errors else "") or result.get("subtype")
     reason = _one_line(str(told or "no reason given"))
@@ -138,7 +138,7 @@ def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
 
 
 def _dollars(result: Mapping[str, Any]) -> float | None:
-    """What the call cost at list price; None where the result does not say."""
+    """Return the cost of the call at list price; None if the result does not say."""
     cost = result.get("total_cost_usd")
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MAX_CALL_DOLLARS:
         return None
@@ -151,7 +151,7 @@ def _answering_model(result: Mapping[str, Any]) -> str:
 
 
 def _tokens(result: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Tokens (read, written) over all models of the call, cached ones included; None where the result does not say."""
+    """Return the tokens (input, output) of all models of the call, cached ones included; None if the result does not say."""
     usage = result.get("modelUsage")
     if not isinstance(usage, dict) or not usage:
         return None, None
@@ -169,5 +169,5 @@ def _count(value: object) -> int:
 
 
 def _one_line(text: str) -> str:
-    """One line of an error text, without control characters, links and secrets."""
+    """Return an error text on one line, without control characters, links and secrets."""
     return one_line(redact(text), _MAX_REASON_CHARACTERS)

@@ -1,15 +1,15 @@
-"""The gate at writing: what never becomes a memory, and what repeats what is there."""
+"""Filter what is written: recognize text that never becomes a memory, and repetitions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-#: The tag around every text that Engram injects; a message that holds it repeats Engram and is never learned from.
+#: The tag around every text that Engram injects; nothing is learned from a message that contains it.
 INJECTION_MARKER = "engram-memories"
-#: Letters by which two forms of one word are the same.
+#: Number of first letters by which two forms of a word are equal.
 BEGINNING_LETTERS = 6
-#: Share of the shorter bite's words that the other holds, from which both say the same.
+#: Share of common words, of the shorter bite, from which on two bites say the same.
 SAME_SHARE = 0.6
 
 _STOP_WORDS = """
@@ -27,28 +27,28 @@ _LOG_LINE = re.compile(
 
 
 def is_own(text: str) -> bool:
-    """Whether the text holds what Engram injected: it never becomes a memory again."""
+    """Return True if the text contains something that Engram injected."""
     return bool(_OWN.search(text))
 
 
 def is_log(text: str) -> bool:
-    """Whether most lines are a pasted log, stack or diff."""
+    """Return True if most lines are of a pasted log, stack trace or diff."""
     lines = [line for line in text.splitlines() if line.strip()]
     return len(lines) >= 3 and sum(bool(_LOG_LINE.match(line)) for line in lines) * 2 >= len(lines)
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Words that carry content, for telling repetitions."""
+    """Return the words that carry content, in lower case."""
     return frozenset(w for w in map(str.lower, _WORD.findall(text)) if w not in _STOP and len(w) > 1)
 
 
 def beginnings(words: Iterable[str]) -> frozenset[str]:
-    """Words by their first letters, so that "validates" is found where "validation" was said."""
+    """Return the first letters of words, so that "validates" matches "validation"."""
     return frozenset(word[:BEGINNING_LETTERS] for word in words)
 
 
 def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
-    """Whether a bite says what one of the others (as ``content_words``) says already."""
+    """Return True if a bite says the same as one of the others, which are given as ``content_words``."""
     words = content_words(bite)
     if not words:
         return True
