@@ -46,3 +46,14 @@ class ProcessLock:
     def release(self) -> None:
         """Release the lock; the file stays."""
         os.close(self._descriptor)
+
+
+def is_process_alive(pid: int) -> bool:
+    """True if the process may still run; also if that can't be determined."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

@@ -13,9 +13,11 @@ from engram.extraction.near import nearest
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.ingest.forgotten import without_entries
 from engram.models.contradictions import is_kept_by_hand
-from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode, living_episodes
+from engram.models.episode_lists import current_episodes
+from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode
 from engram.models.extractions import extracted_of_session
-from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
+from engram.models.projects import ProjectRow, project_by_id
+from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
 from engram.models.transaction import Tx
@@ -89,7 +91,7 @@ class ContextBuilder:
             return []
         others = [
             episode
-            for episode in living_episodes(self.store, self.session.project_id)
+            for episode in current_episodes(self.store, self.session.project_id)
             if episode.session_id != self.session.session_id
             and not episode.suspect
             and (self.near_sessions is None or episode.session_id in self.near_sessions)

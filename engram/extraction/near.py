@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from engram.extraction.request import MAX_NEAR_MEMORIES
-from engram.extraction.write_filter import beginnings, content_words
 from engram.models.episodes import Episode
+from engram.text.content_words import content_words, prefixes
 from engram.transcripts.record import Turn
 
 #: Minimum share of a memory's words, weighted by rarity, that a single turn must contain.
@@ -26,7 +26,7 @@ def nearest(episodes: Sequence[Episode], turns: Iterable[Turn], limit: int = MAX
         turns: the turns of a request.
         limit: maximum number of memories.
     """
-    words_of = [beginnings(content_words(" ".join((episode.summary, *episode.entities)))) for episode in episodes]
+    words_of = [prefixes(content_words(" ".join((episode.summary, *episode.entities)))) for episode in episodes]
     counts = Counter(word for words in words_of for word in words)
     weight = {word: math.log(1 + len(episodes) / count) for word, count in counts.items()}
     turn_words = [_words(turn) for turn in turns]
@@ -40,4 +40,4 @@ def nearest(episodes: Sequence[Episode], turns: Iterable[Turn], limit: int = MAX
 
 
 def _words(turn: Turn) -> frozenset[str]:
-    return beginnings(content_words("\n".join(said.text for said in turn.said)))
+    return prefixes(content_words("\n".join(said.text for said in turn.said)))

@@ -11,9 +11,10 @@ from engram.extraction.answer import answer_schema, read_object
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
 from engram.extraction.request_lines import moment
-from engram.extraction.write_filter import content_words, is_own
+from engram.extraction.write_filter import is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
+from engram.text.content_words import content_words
 
 #: Maximum number of memories of a request.
 MAX_MEMORIES = 200

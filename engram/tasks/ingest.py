@@ -1,4 +1,4 @@
-"""Task ``ingest(session_id)``: Claude stopped; read the rest of the session's file and close its turn."""
+"""Task ``ingest(session_id)``: Claude stopped; read the rest of the session's transcripts and close its turn."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ if TYPE_CHECKING:
 
 @huey.task(name="ingest", priority=30)
 def ingest(session_id: str) -> None:
-    """Read the rest of a session's transcripts and close its open turn; what that makes due is enqueued for."""
+    """Read the rest of a session's transcripts, close its open turn, and enqueue what that makes due."""
     from engram.tasks.boundary import run_guarded
     from engram.tasks.enqueue import enqueue_due
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    if run_guarded(runtime, "ingest", session_id, lambda: read_session(runtime, session_id)):
-        run_guarded(runtime, "ring", session_id, lambda: enqueue_due(runtime.store, runtime.settings, session_id))
+
+    def read_and_enqueue() -> None:
+        read_session(runtime, session_id)
+        enqueue_due(runtime.store, runtime.settings, session_id)
+
+    run_guarded(runtime, "ingest", session_id, read_and_enqueue)
 
 
 def read_session(runtime: Runtime, session_id: str) -> None:

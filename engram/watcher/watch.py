@@ -16,9 +16,8 @@ from engram.failpoint import reach
 from engram.ingest.result import IngestResult
 from engram.ingest.service import in_order_of_change, ingest_path, ingest_source
 from engram.log import start_logging
-from engram.models.leases import is_overdue
+from engram.models.pauses import paused_scopes
 from engram.models.replacement import using_database
-from engram.models.sessions import paused_scopes
 from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store, open_store
 from engram.models.transcripts import Seen, all_seen, note_gone
@@ -26,8 +25,7 @@ from engram.paths import Home
 from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.consolidate import consolidate
-from engram.tasks.enqueue import enqueue_due
+from engram.tasks.enqueue import enqueue_consolidation_if_overdue, enqueue_due
 from engram.tasks.queue import huey
 from engram.tasks.recollect import recollect
 from engram.transcripts import registry
@@ -154,8 +152,7 @@ class Watcher:
     def ring(self) -> None:
         """Enqueue all work that is due by now, such as sessions that fell silent, and an overdue consolidation."""
         enqueue_due(self.store, self.settings)
-        if is_overdue(self.store, "consolidate", self.settings.consolidate_seconds):
-            consolidate()
+        enqueue_consolidation_if_overdue(self.store, self.settings)
 
     # -- the loop
 

@@ -89,8 +89,8 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     done = re.search(r"Done. To undo it, run: engram consolidate --undo (\d+)", run("consolidate").stdout)
     assert done
     assert "was undone" in run("consolidate", "--undo", done[1]).stdout
-    assert "begins no work" in run("tasks", "pause", "--for", "2h").stdout
-    assert "goes on" in run("tasks", "resume").stdout
+    assert "worker starts nothing" in run("tasks", "pause", "--for", "2h").stdout
+    assert "work continues" in run("tasks", "resume").stdout
     assert "was not paused" in run("tasks", "resume").stdout
 
 
@@ -101,8 +101,8 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert one is not None
 
     assert "extract" in run("tasks", "show", str(one.id)).stdout
-    assert "1 pieces of work: due now." in run("tasks", "retry", str(one.id)).stdout
-    assert "1 pieces of work: cancelled." in run("tasks", "cancel", str(one.id)).stdout
+    assert "1 piece of work: due now." in run("tasks", "retry", str(one.id)).stdout
+    assert "1 piece of work: cancelled." in run("tasks", "cancel", str(one.id)).stdout
 
 
 def test_expand_shows_related_memories_and_marks(filled: Store, run: Run, run_json: RunJson) -> None:

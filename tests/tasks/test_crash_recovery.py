@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +12,9 @@ import pytest
 from engram.clock import FixedClock
 from engram.models.leases import lease_owners, take_lease
 from engram.models.store import Store, open_store
+from engram.models.task_runs import RunState, begin_task_run, list_task_runs
 from engram.models.work import BACK_OFF_SECONDS, Work, WorkState, find_work, make_due
-from engram.tasks.in_progress import FREE_CRASHES, MAX_CRASHES, clear_dead_leases, in_progress, running
+from engram.tasks.crash_recovery import FREE_CRASHES, MAX_CRASHES, recover_from_crash
 
 #: No system has a process of this number.
 DEAD_PID = 2**22 + 7
@@ -26,20 +29,17 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def crash(store: Store) -> Work:
-    """A worker dies while it extracts, and the next one starts."""
-    take_lease(store, "at extract s1", f"{DEAD_PID}-mark", 60)
-    clear_dead_leases(store)
+    """A worker is killed while it extracts, and the next one starts."""
+    worker = os.fork()
+    if not worker:
+        with open_store(store.path) as own:
+            begin_task_run(own, "extract", "s1")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(worker, 0)
+    recover_from_crash(store)
     work = find_work(store, "extract", "s1")
     assert work is not None
     return work
-
-
-def test_what_a_worker_is_at_can_be_seen_and_leaves_nothing_behind(store: Store) -> None:
-    with in_progress(store, "extract", "s1"):
-        assert running(store) == [("extract", "s1")]
-
-    assert running(store) == []
-    assert store.value("SELECT count(*) FROM lease") == 0
 
 
 def test_a_single_crash_is_tried_again_at_once(store: Store) -> None:
@@ -63,6 +63,24 @@ def test_leases_of_the_living_stay(store: Store) -> None:
     take_lease(store, "scan", "1-1", 60)
     take_lease(store, "consolidate", f"{DEAD_PID}-1", 60)
 
-    clear_dead_leases(store)
+    recover_from_crash(store)
 
     assert lease_owners(store) == {"scan": "1-1"}
+
+
+def test_a_run_of_a_killed_worker_is_told_as_interrupted(store: Store) -> None:
+    crash(store)
+
+    (run,) = list_task_runs(store)
+    assert (run.kind, run.key, run.state) == ("extract", "s1", RunState.INTERRUPTED)
+    assert "killed" in run.outcome
+
+
+def test_a_run_of_the_living_goes_on(store: Store) -> None:
+    begin_task_run(store, "extract", "s1")
+    with store.transaction() as tx:
+        tx.run("UPDATE task_run SET pid = ?", (os.getppid(),))
+
+    recover_from_crash(store)
+
+    assert [run.state for run in list_task_runs(store)] == [RunState.RUNNING]
