@@ -17,7 +17,7 @@ from engram.ingest.moves import find_moves, join_moved, read_hints
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.project_folders import list_hints
-from engram.models.sessions import ProjectRow, list_projects
+from engram.models.projects import ProjectRow, list_projects
 from engram.models.store import Store
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
