@@ -38,10 +38,12 @@ PAUSE_SECONDS = 0.2
 def ask(command: list[str], environment: dict[str, str], number: int) -> tuple[float, bool]:
     """Milliseconds of one run of the hook, and whether it said something."""
     payload = {
-        "session_id": f"00000000-0000-4000-8000-{number:012d}", "cwd": PROJECT,
-        "hook_event_name": "UserPromptSubmit", "transcript_path": "/nowhere.jsonl",
+        "session_id": f"00000000-0000-4000-8000-{number:012d}",
+        "cwd": PROJECT,
+        "hook_event_name": "UserPromptSubmit",
+        "transcript_path": "/nowhere.jsonl",
         "prompt": f"Where does part {number} keep its budget of retries, and since which outage?",
-    }  # fmt: skip
+    }
     start = time.perf_counter()
     done = subprocess.run(command, input=json.dumps(payload).encode(), capture_output=True, env=environment, check=True)
     return (time.perf_counter() - start) * 1000, bool(done.stdout)
@@ -58,10 +60,12 @@ def summary(found: list[tuple[float, bool]]) -> dict[str, float]:
     """Median, p99 and the share that was answered."""
     times = sorted(one for one, _ in found)
     return {
-        "prompts": len(times), "p50_ms": round(statistics.median(times), 1),
-        "p99_ms": round(times[min(len(times) - 1, int(len(times) * 0.99))], 1), "most_ms": round(times[-1], 1),
+        "prompts": len(times),
+        "p50_ms": round(statistics.median(times), 1),
+        "p99_ms": round(times[min(len(times) - 1, int(len(times) * 0.99))], 1),
+        "most_ms": round(times[-1], 1),
         "answered_percent": round(100 * sum(said for _, said in found) / len(found), 1),
-    }  # fmt: skip
+    }
 
 
 def measure(corpus: Path, models: Path, prompts: int) -> dict[str, Any]:
@@ -88,8 +92,12 @@ def measure(corpus: Path, models: Path, prompts: int) -> dict[str, Any]:
                     is_over = is_imported(store, claude)
                 rest = [ask(command, environment, 5000 + one) for one in range(30)]
     return {
-        "during": summary(during), "bare": summary(bare), "after": summary(rest), "was_import_over": is_over, "load_before": round(load, 1),
-    }  # fmt: skip
+        "during": summary(during),
+        "bare": summary(bare),
+        "after": summary(rest),
+        "was_import_over": is_over,
+        "load_before": round(load, 1),
+    }
 
 
 def main() -> None:

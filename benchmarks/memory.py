@@ -26,7 +26,7 @@ from whole import join
 
 from engram.embedding.compile import ensure_compiled
 from engram.embedding.load import load_embedder
-from engram.enums import Status
+from engram.enums import Importance, Kind, Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
@@ -55,9 +55,17 @@ def fill(store: Store, models: Path, count: int) -> None:
         for number in range(count):
             text = f"Part {number} keeps its budget of retries in store {number % 97}, decided after outage {number}."
             episode = Episode(
-                new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
-                status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
-            )  # fmt: skip
+                new_episode_id(),
+                Kind.DECISION,
+                text,
+                text,
+                project_id=project.id,
+                project=project.name,
+                status=Status.ACTIVE,
+                confidence=0.9,
+                quality=0.9,
+                importance=Importance.HIGH,
+            )
             add_episode(tx, episode, [])
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
@@ -65,9 +73,13 @@ def fill(store: Store, models: Path, count: int) -> None:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         with store.transaction() as tx:
             put_vectors(
-                tx, model.model_id,
-                [(one.owner, one.owner_id, 0, row.astype(np.float16).tobytes()) for one, row in zip(waiting, rows, strict=True)],
-            )  # fmt: skip
+                tx,
+                model.model_id,
+                [
+                    (one.owner, one.owner_id, 0, row.astype(np.float16).tobytes())
+                    for one, row in zip(waiting, rows, strict=True)
+                ],
+            )
     store.checkpoint("TRUNCATE")
 
 
@@ -131,9 +143,12 @@ def follow(store: Store, claude: Path, worker: int, watcher: int) -> dict[str, f
     taken = time.monotonic() - started
     time.sleep(15)
     return {
-        "import_seconds": taken, "worker_peak_mb": peak, "worker_after_mb": rss_mb(worker),
-        "watcher_peak_mb": peak_watcher, "watcher_after_mb": rss_mb(watcher),
-    }  # fmt: skip
+        "import_seconds": taken,
+        "worker_peak_mb": peak,
+        "worker_after_mb": rss_mb(worker),
+        "watcher_peak_mb": peak_watcher,
+        "watcher_after_mb": rss_mb(watcher),
+    }
 
 
 def main() -> None:
