@@ -26,8 +26,8 @@ from pathlib import Path
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from engram.enums import Kind
-from engram.models import episode_changes, episodes, sessions
+from engram.enums import Actor, Kind
+from engram.models import episode_changes, episodes, projects
 from engram.models.episodes import Episode
 from engram.models.store import open_store
 from engram.settings import Settings
@@ -43,7 +43,7 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
     """Store ``count`` episodes of about 30 words."""
     draw = random.Random(1)
     with open_store(settings.places.memory_db) as store, store.transaction() as tx:
-        project = sessions.ensure_project(tx, str(folder), folder.name, str(folder))
+        project = projects.ensure_project(tx, str(folder), folder.name, str(folder))
         for number in range(count):
             words = [draw.choice(WORDS) + str(draw.randrange(40)) for _ in range(30)]
             made = Episode(
@@ -54,7 +54,7 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
                 project_id=project.id,
                 entities=(f"file{number % 200}.py",),
             )
-            episode_changes.add_episode(tx, made, [])
+            episode_changes.add_episode(tx, made, [], actor=Actor.MODEL)
 
 
 def rss_mb(pid: int) -> float:

@@ -2,8 +2,9 @@
 
     python benchmarks/memory.py --corpus DIR [--episodes 10000] [--models DIR] [--json]
 
-Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room as
-others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50 MB.
+Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room
+as others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50
+MB.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from whole import join
 
 from engram.embedding.compile import ensure_compiled
 from engram.embedding.load import load_embedder
-from engram.enums import Importance, Kind, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
 from engram.models.vectors import missing_vectors, put_vectors
 from engram.models.work import due_work
@@ -66,7 +67,7 @@ def fill(store: Store, models: Path, count: int) -> None:
                 quality=0.9,
                 importance=Importance.HIGH,
             )
-            add_episode(tx, episode, [])
+            add_episode(tx, episode, [], actor=Actor.MODEL)
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
         rows = chance.standard_normal((len(waiting), model.dimension)).astype(np.float32)

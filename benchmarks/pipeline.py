@@ -1,7 +1,8 @@
 """From an appended prompt to its recollection file: ``python benchmarks/pipeline.py [--episodes 10000] [--json]``.
 
-Watcher and worker run as processes of their own. Read the ratio: all of it against embedding and search alone, in the
-same run. ``--models FOLDER`` takes the bundled model, compiled in FOLDER; without it the hashed embedder serves.
+Watcher and worker run as processes of their own. Read the ratio: all of it against embedding and search alone, in
+the same run. ``--models FOLDER`` takes the bundled model, compiled in FOLDER; without it the hashed embedder
+serves.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.embedding.load import load_embedder
-from engram.enums import Importance, Kind, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
 from engram.paths import Home
 from engram.search.question.query import Query
@@ -79,7 +80,7 @@ def fill(store: Store, embedder: Any, count: int) -> None:
                 quality=0.9,
                 importance=Importance.HIGH,
             )
-            add_episode(tx, episode, [])
+            add_episode(tx, episode, [], actor=Actor.MODEL)
     while embed_missing(store, embedder, 256):
         pass
     store.checkpoint("TRUNCATE")

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from engram.bench.text_generator import TextGenerator
 from engram.embedding.embedder import Embedder
-from engram.enums import Kind
+from engram.enums import Actor, Kind
 from engram.models.counts import count_totals
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
+from engram.models.projects import ensure_project
 from engram.models.search_rows import count_documents
-from engram.models.sessions import SessionRow, ensure_project, ensure_session
+from engram.models.sessions import SessionRow, ensure_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import ensure_transcript
@@ -107,7 +108,7 @@ class SyntheticMemory:
             for turn, turn_id in zip(new_turns, ids, strict=True):
                 if self._max_memories is None or self._memory_count < self._max_memories:
                     evidence = Evidence(turn.said[-1].uuid, session.session_id, turn_id)
-                    add_episode(tx, self._episode(turn, topic, session), [evidence])
+                    add_episode(tx, self._episode(turn, topic, session), [evidence], actor=Actor.MODEL)
                     self._memory_count += 1
         self._turn_count += turns
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 
 from engram.clock import day_of
 from engram.enums import Source, Status
-from engram.models.episodes import Episode, related_episodes
+from engram.models.episode_lists import related_episodes
+from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, shown_text
 from engram.text.recollection_stems import same_words, stems

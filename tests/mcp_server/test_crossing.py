@@ -13,8 +13,9 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
+from engram.enums import Actor
 from engram.ingest.service import ingest_path
-from engram.models import episode_changes, sessions
+from engram.models import episode_changes, projects, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
 from engram.models.stages import note_failure
 from engram.models.store import open_store
@@ -45,7 +46,7 @@ def settings(tmp_path: Path) -> Settings:
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:
-            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+            projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope, source, summary in (
                 (SHARED, "global", "auto", "I use make in all projects."),
                 (OWN, "project", "auto", f"The {CANARY} script is started with make."),
@@ -62,7 +63,9 @@ def settings(tmp_path: Path) -> Settings:
                     source=source,
                     voice="user",
                 )
-                episode_changes.add_episode(tx, episode, [Evidence(entry, session)] if source == "auto" else [])
+                episode_changes.add_episode(
+                    tx, episode, [Evidence(entry, session)] if source == "auto" else [], actor=Actor.MODEL
+                )
     return made
 
 
