@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from engram.embedding.compile import is_compiled
-from engram.embedding.source import HASHED, find_source
+from engram.embedding.extra import INSTALL_COMMAND, has_extra
+from engram.embedding.load import needs_compiling
+from engram.embedding.source import BUNDLED, HASHED, is_bundled_intact
 from engram.errors import EmbeddingError, StoreError
 from engram.ingest.moves import find_moves
 from engram.models import counts
@@ -168,18 +169,33 @@ def _model(settings: Settings) -> Iterator[Check]:
     if settings.embedding_model == HASHED:
         yield Check("model", State.WARN, "hashed: words alone, no meaning", 'take a model: embedding_model = "bundled"')
         return
+    if settings.embedding_model == BUNDLED:
+        if is_bundled_intact():
+            yield Check("model", State.OK, "bundled")
+        else:
+            yield Check("model", State.BAD, "the bundled model is missing or damaged", "install Engram again")
+        return
     try:
-        target = settings.places.models / find_source(settings.embedding_model).target_name
+        is_ready = not needs_compiling(settings.embedding_model, settings.places.models)
     except EmbeddingError as error:
         yield Check("model", State.BAD, str(error), "correct the setting embedding_model")
         return
-    if is_compiled(target):
-        yield Check("model", State.OK, f"{settings.embedding_model}, compiled")
+    if is_ready:
+        yield Check("model", State.OK, f"{settings.embedding_model}, ready to run")
+    elif not has_extra():
+        yield Check(
+            "model",
+            State.BAD,
+            f"{settings.embedding_model} needs packages that are not installed: searches use text alone",
+            INSTALL_COMMAND,
+        )
     else:
         yield Check(
-            "model", State.WARN, f"{settings.embedding_model} is not compiled: searches outside the worker use text alone",
+            "model",
+            State.WARN,
+            f"{settings.embedding_model} is not compiled: searches outside the worker use text alone",
             "the worker compiles it when it starts: engram up",
-        )  # fmt: skip
+        )
 
 
 def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:
