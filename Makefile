@@ -79,9 +79,10 @@ $(BIN)/python:
 	echo "Making $(VENV) with $$found"; \
 	"$$found" -m venv $(VENV)
 
-# The stamps make the second run instant; they are older than pyproject.toml when dependencies changed.
+# The stamps make the second run instant; they are older than pyproject.toml when dependencies changed. Python compiles
+# what it imports; compiling all packages would take longer than the rest.
 $(VENV)/.installed: pyproject.toml hatch_build.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e .
+	$(BIN)/python -m pip install --quiet --no-compile -e .
 	@touch $@
 
 # pip reads dependency groups from 25.1 on.

@@ -107,7 +107,9 @@ def _compile(workspace: Workspace, bars: Progress) -> None:
         try:
             ensure_compiled(model, workspace.places.models)
         except EmbeddingError as error:
-            click.echo(f"The model could not be compiled ({error}); it runs uncompiled and takes more memory.", err=True)
+            click.echo(
+                f"The model could not be compiled ({error}); it runs uncompiled and takes more memory.", err=True
+            )
         bars.remove_task(task)
 
 

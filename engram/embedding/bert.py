@@ -153,7 +153,7 @@ def _pooling(folder: Path, modules: list[dict[str, Any]]) -> str:
     if chosen is None:
         switched_on = [name for name, value in config.items() if name.startswith("pooling_mode_") and value]
         chosen = next((name for name, former in _POOLINGS.items() if switched_on == [former]), "")
-    return chosen if chosen in _POOLINGS else ""
+    return chosen if isinstance(chosen, str) and chosen in _POOLINGS else ""
 
 
 def _has_plain_weights(encoder: BertEncoder) -> bool:

@@ -5,6 +5,7 @@ Only ``download`` uses the network, and only ``engram model fetch`` calls it.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from engram.errors import EmbeddingError
@@ -39,6 +40,7 @@ def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
     Raises:
         EmbeddingError: there is no such model, or the hub can't be reached.
     """
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     from huggingface_hub import snapshot_download
 
     try:

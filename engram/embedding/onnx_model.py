@@ -21,6 +21,9 @@ from engram.errors import EmbeddingError
 
 # The threads of tokenizers would oversubscribe the machine, and warn at every fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# onnxruntime reports its use to Microsoft and keeps a device id in the user's cache. It reads this when it is imported;
+# its function disable_telemetry_events comes too late.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime
 import tokenizers
