@@ -19,6 +19,7 @@ from pathlib import Path
 
 from claude_price import CHARACTERS_A_TOKEN, TOKENS_A_CALL, claude_dollars
 
+from engram.bench.datasets import read_code_questions
 from engram.cli.bench_answers import AnsweredMemories
 from engram.cli.bench_homes import Homes
 from engram.extraction.provider import ModelReply, ModelRequest
@@ -26,7 +27,6 @@ from engram.extraction.recorded import RecordedProvider
 from engram.models.sessions import list_sessions
 from engram.models.store import Store
 from engram.models.turns import turns_of_session
-from engram.search.bench.datasets import read_code_questions
 from engram.settings import Settings
 
 

@@ -19,21 +19,21 @@ from pathlib import Path
 
 import numpy as np
 
+from engram.bench.datasets import Question, read_code_questions
+from engram.bench.memories import last_said_ms
 from engram.cli.bench_homes import open_homes, read_transcripts
 from engram.cli.workspace import Workspace
 from engram.embedding.embedder import Embedder
 from engram.models.store import Store
-from engram.search.asked import take_apart
-from engram.search.bench.datasets import Question, read_code_questions
-from engram.search.bench.memories import last_said_ms
-from engram.search.candidates import read_passages
-from engram.search.loaded import LoadedVectors
-from engram.search.nearest import NEAREST, mean_of_nearest
-from engram.search.passage_search import best_exchanges, nearness_of, rank_passages
-from engram.search.query import Query
-from engram.search.source import Source
-from engram.search.terms import TermCounts
-from engram.search.words import terms_of
+from engram.search.episodes.nearest import NEAREST, mean_of_nearest
+from engram.search.passages.candidates import read_passages
+from engram.search.passages.search import best_exchanges, nearness_of, rank_passages
+from engram.search.passages.source import Source
+from engram.search.question.parsed import take_apart
+from engram.search.question.query import Query
+from engram.search.question.terms import TermCounts
+from engram.search.vectors.cache import LoadedVectors
+from engram.text.question_words import terms_of
 
 #: Every so many questions of another project are asked, too.
 EVERY_FOREIGN = 4

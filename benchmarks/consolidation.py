@@ -30,7 +30,7 @@ from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.store import Store, open_store
 from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT
 from engram.redaction import redact
-from engram.search.pairs import similar_pairs
+from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 from engram.tasks.drain import drain
 from engram.tasks.runtime import Runtime, make_runtime

@@ -31,7 +31,7 @@ from engram.extraction.select import scored
 from engram.ingest.clean import Cleaner
 from engram.redaction import redact
 from engram.transcripts.agent import ClaudeCode
-from engram.transcripts.entry import Entry
+from engram.transcripts.claude_code.entry import Entry
 from engram.transcripts.record import Turn
 from engram.transcripts.tail import Position, read_chunk
 

@@ -29,18 +29,18 @@ from typing import Any
 
 from plots import Chart, Line, draw
 
+from engram.bench.measure import latency
+from engram.bench.synthetic import PROJECTS, MadeUp
+from engram.bench.wording import Wording, sentences_of
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
 from engram.embedding.source import BUNDLED_FOLDER
+from engram.models.leases import release_lease, take_lease
 from engram.models.sessions import find_project
 from engram.models.store import Store, open_store
-from engram.models.work import release_lease, take_lease
 from engram.paths import Home
-from engram.recollection.client import ask_worker
-from engram.search.bench.madeup import PROJECTS, MadeUp
-from engram.search.bench.measure import latency
-from engram.search.bench.wording import Wording, sentences_of
 from engram.socketpath import socket_address
+from engram.worker.client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: Longest wait for a worker to start, in seconds.

@@ -33,8 +33,8 @@ from engram.paths import Home
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
-from engram.tasks.recall_server import RecallServer
 from engram.tasks.runtime import Runtime
+from engram.worker.server import RecallServer
 from engram_hooks.block import link_interpreter, settings_block
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file"
@@ -45,8 +45,8 @@ def serve(root: str, ready: Event, stop: Event) -> None:
     """Answer on engram.sock until told to stop."""
     settings = Settings(home=Path(root), embedding_model="hashed")
     with open_store(settings.places.memory_db) as store:
-        with store.writing():
-            add_episode(store, Episode(new_episode_id(), "fact", FACT, FACT, scope="global", quality=0.75), [])
+        with store.transaction() as tx:
+            add_episode(tx, Episode(new_episode_id(), "fact", FACT, FACT, scope="global", quality=0.75), [])
         embedder = HashedEmbedder()
         searcher = Searcher(store, settings, embedder=embedder)
         recollection = RecollectionService(store, searcher, settings, embedder=embedder)

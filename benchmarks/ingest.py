@@ -23,7 +23,7 @@ from engram.models.store import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.agent import CLAUDE_CODE
-from engram.transcripts.entry import Entry
+from engram.transcripts.claude_code.entry import Entry
 from engram.transcripts.tail import Position, read_chunk
 
 #: What is aimed at, beside the figure.

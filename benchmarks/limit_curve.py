@@ -4,7 +4,7 @@
 
 The hits are those of ``train_ranking.py``: forty asked for, weights that were not trained on the project. A limit is
 all or nothing by how near a question comes, or hit by hit by their likelihood, or both together as
-``engram/search/floor.py`` has it, with more or less asked of a hit.
+``engram/search/episodes/abstain.py`` has it, with more or less asked of a hit.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TypeAlias
 
 from train_ranking import Row, answer, collect, cross_validated
 
-from engram.search.bench.measure import figures_of
-from engram.search.exchange import Exchange
-from engram.search.floor import LEAST_SCORE, how_many
+from engram.bench.measure import figures_of
+from engram.search.episodes.abstain import LEAST_SCORE, how_many
+from engram.search.passages.grouping import Exchange
 
 #: The limits of each kind that are tried.
 NEARNESSES = (0.93, 1.06, 1.17)

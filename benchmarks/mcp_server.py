@@ -28,8 +28,8 @@ from mcp.client.stdio import stdio_client
 from engram.models import episode_changes, episodes, sessions
 from engram.models.episodes import Episode
 from engram.models.store import open_store
-from engram.recollection.client import ask_worker
 from engram.settings import Settings
+from engram.worker.client import ask_worker
 
 WORDS = (
     "cache queue worker parser index token lock retry socket schema branch commit review deploy timeout release flag "
@@ -40,15 +40,15 @@ WORDS = (
 def fill(settings: Settings, count: int, folder: Path) -> None:
     """Store ``count`` episodes of about 30 words."""
     draw = random.Random(1)
-    with open_store(settings.places.memory_db) as store, store.writing():
-        project = sessions.ensure_project(store, str(folder), folder.name, str(folder))
+    with open_store(settings.places.memory_db) as store, store.transaction() as tx:
+        project = sessions.ensure_project(tx, str(folder), folder.name, str(folder))
         for number in range(count):
             words = [draw.choice(WORDS) + str(draw.randrange(40)) for _ in range(30)]
             made = Episode(
                 episodes.new_episode_id(), "decision", " ".join(words[:12]), " ".join(words), project_id=project.id,
                 entities=(f"file{number % 200}.py",),
             )  # fmt: skip
-            episode_changes.add_episode(store, made, [])
+            episode_changes.add_episode(tx, made, [])
 
 
 def rss_mb(pid: int) -> float:

@@ -25,6 +25,7 @@ import numpy as np
 from whole import join
 
 from engram.embedding.load import load_embedder
+from engram.enums import Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
@@ -33,8 +34,8 @@ from engram.models.store import Store, open_store
 from engram.models.vectors import missing_vectors, put_vectors
 from engram.models.work import due_work
 from engram.paths import Home
-from engram.recollection.client import ask_worker
 from engram.transcripts.project import identify_project
+from engram.worker.client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: What is aimed at, in MB (10^6 bytes).
@@ -48,22 +49,22 @@ def fill(store: Store, count: int) -> None:
     """Keep ``count`` memories of one project, with vectors drawn by chance."""
     model = load_embedder("bundled", Path(), compile_if_missing=False)
     found = identify_project(PROJECT, known_roots=[], root_folders=())
-    with store.writing():
-        project = ensure_project(store, found.identity, found.name, found.root)
+    with store.transaction() as tx:
+        project = ensure_project(tx, found.identity, found.name, found.root)
         for number in range(count):
             text = f"Part {number} keeps its budget of retries in store {number % 97}, decided after outage {number}."
             episode = Episode(
                 new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
-                status="active", confidence=0.9, quality=0.9, importance="high",
+                status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
             )  # fmt: skip
-            add_episode(store, episode, [])
+            add_episode(tx, episode, [])
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
         rows = chance.standard_normal((len(waiting), model.dimension)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        with store.writing():
+        with store.transaction() as tx:
             put_vectors(
-                store, model.model_id,
+                tx, model.model_id,
                 [(one.owner, one.owner_id, 0, row.astype(np.float16).tobytes()) for one, row in zip(waiting, rows, strict=True)],
             )  # fmt: skip
     store.checkpoint("TRUNCATE")

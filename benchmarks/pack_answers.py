@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from engram.atomic import write_atomic
+from engram.bench.datasets import read_code_questions
 from engram.cli.bench_answers import AnsweredMemories
 from engram.cli.bench_homes import Homes
 from engram.extraction.answer import json_object
 from engram.extraction.recorded import RecordedProvider
-from engram.search.bench.datasets import read_code_questions
 from engram.settings import Settings
 
 

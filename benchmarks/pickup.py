@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 
 from engram.paths import Home
-from engram.recollection.client import ask_worker
 from engram.settings import load
 from engram.tasks.queue import huey
+from engram.worker.client import ask_worker
 
 #: Seconds between two samples after the first one.
 GAP_SECONDS = 1.0
@@ -55,7 +55,7 @@ def run_part(part: str) -> int:
         from engram.watcher.watch import run_watcher
 
         return run_watcher(settings)
-    from engram.tasks.worker import run_worker
+    from engram.worker.main import run_worker
 
     huey.task(name="probe", priority=50)(probe)
     return run_worker(settings)

@@ -22,17 +22,18 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.embedding.load import load_embedder
+from engram.enums import Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.sessions import ensure_project
 from engram.models.store import Store, open_store
 from engram.paths import Home
-from engram.recollection.client import ask_worker
-from engram.search.embed import embed_missing
-from engram.search.query import Query
+from engram.search.question.query import Query
 from engram.search.service import Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import load
 from engram.transcripts.project import identify_project
+from engram.worker.client import ask_worker
 
 #: Seconds to wait for one recollection file before the prompt counts as unanswered.
 ANSWER_SECONDS = 3.0
@@ -61,16 +62,16 @@ def name_of(number: int) -> str:
 def fill(store: Store, embedder: Any, count: int) -> None:
     """Keep ``count`` memories of one project, each about another made-up part, with their vectors."""
     found = identify_project(CWD, known_roots=[], root_folders=())
-    with store.writing():
-        project = ensure_project(store, found.identity, found.name, found.root)
+    with store.transaction() as tx:
+        project = ensure_project(tx, found.identity, found.name, found.root)
         for number in range(count):
             part, place = _PARTS[number % 10], _PLACES[number // 10 % 10]
             text = f"The {name_of(number)} {part} keeps its retry budget in {place}, decided after outage {number}."
             episode = Episode(
                 new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
-                status="active", confidence=0.9, quality=0.9, importance="high",
+                status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
             )  # fmt: skip
-            add_episode(store, episode, [])
+            add_episode(tx, episode, [])
     while embed_missing(store, embedder, 256):
         pass
     store.checkpoint("TRUNCATE")
@@ -189,7 +190,7 @@ def run_part(part: str) -> int:
         from engram.watcher.watch import run_watcher
 
         return run_watcher(settings)
-    from engram.tasks.worker import run_worker
+    from engram.worker.main import run_worker
 
     return run_worker(settings)
 

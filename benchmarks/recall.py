@@ -17,11 +17,12 @@ from statistics import fmean
 
 from answerable import foreign_to
 
+from engram.bench.datasets import Question, read_code_questions
+from engram.bench.memories import last_said_ms
 from engram.cli.bench_homes import extract_all, open_homes, read_transcripts
 from engram.cli.workspace import Workspace
-from engram.search.bench.datasets import Question, read_code_questions
-from engram.search.bench.memories import last_said_ms
-from engram.search.query import Hit, Query
+from engram.search.hits import Hit
+from engram.search.question.query import Query
 from engram.search.service import Searcher
 
 #: Hits of a question: what ``recall`` shows by default.

@@ -31,14 +31,15 @@ from engram.ingest.service import ingest_all
 from engram.models import sessions
 from engram.models.store import Store, open_store
 from engram.recollection.choose import Asking, Floors, choose_bites
-from engram.recollection.gate import search_text
+from engram.recollection.prompt_filter import search_text
 from engram.recollection.recall import CANDIDATES, PASSAGES
 from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Support, Weights, features, logistic
 from engram.recollection.render import shown_words
 from engram.redaction import redact
-from engram.search.embed import embed_missing
-from engram.search.query import Hit, Query
+from engram.search.hits import Hit
+from engram.search.question.query import Query
 from engram.search.service import Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 
 #: Floors that are tried.

@@ -5,7 +5,7 @@
 For every question the passages that the search reads closely are written down with their signs; the weights are those of
 a softmax over the passages of a question (L2), one set with vectors and one for text alone. ``--homes`` keeps the
 memories that ``engram bench … --keep`` makes, so that a second run takes a minute. ``--write`` writes
-``engram/search/passage_weights.json``.
+``engram/search/passages/passage_weights.json``.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.bench.datasets import Question, read_code_questions, read_locomo
+from engram.bench.measure import Asked, Shown, summarise
+from engram.bench.memories import last_said_ms, write_chat
 from engram.cli.bench_homes import open_homes, read_transcripts
 from engram.cli.workspace import Workspace
 from engram.embedding.embedder import Embedder
 from engram.models.store import Store
-from engram.search import learned
-from engram.search.asked import take_apart
-from engram.search.bench.datasets import Question, read_code_questions, read_locomo
-from engram.search.bench.measure import Asked, Shown, summarise
-from engram.search.bench.memories import last_said_ms, write_chat
-from engram.search.candidates import read_passages
-from engram.search.coverage import Coverage
-from engram.search.exchange import Exchange
-from engram.search.loaded import LoadedVectors
-from engram.search.passage_pool import Read
-from engram.search.passage_search import best_exchanges, nearness_of
-from engram.search.query import Query
-from engram.search.signs import GROUPS, STEP_NAMES, signs_of
-from engram.search.source import Source
-from engram.search.terms import TermCounts
+from engram.search.passages import model as learned
+from engram.search.passages.candidate_set import Read
+from engram.search.passages.candidates import read_passages
+from engram.search.passages.features import GROUPS, STEP_NAMES, signs_of
+from engram.search.passages.grouping import Exchange
+from engram.search.passages.search import best_exchanges, nearness_of
+from engram.search.passages.source import Source
+from engram.search.question.coverage import Coverage
+from engram.search.question.parsed import take_apart
+from engram.search.question.query import Query
+from engram.search.question.terms import TermCounts
+from engram.search.vectors.cache import LoadedVectors
 
 #: Hits of a question that are measured.
 LIMIT = 40

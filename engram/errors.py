@@ -6,6 +6,7 @@
     ├── StoreError              memory.db cannot be opened, read or written
     │   ├── ForeignDatabase     the file is a database, but not Engram's
     │   ├── NewerSchema         the file was written by a newer Engram
+    │   ├── UnsupportedSchema   the file was written before Engram's first release
     │   ├── BrokenDatabase      SQLite says that the file is damaged
     │   └── Moved               a compare-and-set found that something moved meanwhile; try again
     ├── TranscriptError         a transcript cannot be read at all
@@ -49,6 +50,10 @@ class ForeignDatabase(StoreError):
 
 class NewerSchema(StoreError):
     """The memory database was written by a newer version of Engram; update Engram."""
+
+
+class UnsupportedSchema(StoreError):
+    """The memory database was written before Engram's first release and cannot be read; move it away."""
 
 
 class BrokenDatabase(StoreError):

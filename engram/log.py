@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
 import logging.handlers
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from engram.atomic import FILE_MODE
 
@@ -14,6 +18,27 @@ from engram.atomic import FILE_MODE
 LOG_BYTES = 5_000_000
 #: Rotated files kept beside the current one.
 LOG_FILES = 4
+#: How every record of every log begins; ``read_records`` reads it back.
+RECORD_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s %(message)s"
+_RECORD_START = re.compile(r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+) ")
+_PROBLEM_LEVELS = frozenset({"WARNING", "ERROR", "CRITICAL"})
+
+
+class Record(NamedTuple):
+    """One record of a log file."""
+
+    #: Local time, to the millisecond, as it is written.
+    time: str
+    #: The kind of process that wrote it: the name of the file.
+    kind: str
+    #: The whole record, its traceback included.
+    text: str
+    level: str
+
+    @property
+    def is_problem(self) -> bool:
+        """True for a warning or an error."""
+        return self.level in _PROBLEM_LEVELS
 
 
 class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
@@ -28,7 +53,7 @@ class _RedactingFormatter(logging.Formatter):
     """Redacts the finished line, traceback included, and keeps it on one record."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(process)d %(name)s %(message)s")
+        super().__init__(RECORD_FORMAT)
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
@@ -41,7 +66,7 @@ def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], s
 
     Args:
         folder: ENGRAM_HOME/logs.
-        kind: watcher, worker, hook or cli.
+        kind: watcher, worker, cli or mcp. Hooks write with ``append_warning`` instead.
         level: debug, info, warning or error.
         redact: takes secrets out of every line.
     """
@@ -61,3 +86,35 @@ def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], s
     # Libraries at debug tell every statement with its values: what was forgotten would stay in the log.
     root.setLevel(max(wanted, logging.INFO))
     logging.getLogger("engram").setLevel(wanted)
+
+
+def append_warning(folder: Path, kind: str, message: str) -> None:
+    """Append one warning to ``folder/kind.log`` without setting up logging; a failure is ignored.
+
+    For hooks, which end within milliseconds and write only when something is wrong. The caller passes no text that
+    could hold a secret: nothing is redacted here.
+    """
+    record = logging.LogRecord(f"engram.{kind}", logging.WARNING, "", 0, message, (), None)
+    line = logging.Formatter(RECORD_FORMAT).format(record) + "\n"
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder / f"{kind}.log", flags, FILE_MODE)
+        try:
+            os.write(descriptor, line.encode("utf-8", "replace"))
+        finally:
+            os.close(descriptor)
+
+
+def read_records(folder: Path, kind: str) -> Iterator[Record]:
+    """The records of ``folder/kind.log`` and of its latest rotated part, oldest first; none where there is no log.
+
+    Lines that begin no record (tracebacks) belong to the record above them.
+    """
+    lines: list[str] = []
+    for part in (folder / f"{kind}.log.1", folder / f"{kind}.log"):
+        with contextlib.suppress(OSError):
+            lines += part.read_text(encoding="utf-8", errors="replace").splitlines()
+    starts = [number for number, line in enumerate(lines) if _RECORD_START.match(line)]
+    for start, end in itertools.pairwise([*starts, len(lines)]):
+        if head := _RECORD_START.match(lines[start]):
+            yield Record(time=head["time"], kind=kind, text="\n".join(lines[start:end]), level=head["level"])

@@ -102,9 +102,15 @@ class StandInServer:
 def _events(request: dict[str, Any], answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     usage = {"input_tokens": 1000, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     message = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": request["model"], "content": [],
-        "stop_reason": None, "stop_sequence": None, "usage": usage,
-    }  # fmt: skip
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": request["model"],
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
     has_tool = any(tool.get("name") == "StructuredOutput" for tool in request.get("tools", []))
     if has_tool:
         block = {"type": "tool_use", "id": "toolu_1", "name": "StructuredOutput", "input": {}}

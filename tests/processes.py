@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 #: Longest wait, in seconds.
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60.0
+
+
+def wait_for(condition: Callable[[], Result]) -> Result:
+    """Wait until ``condition`` returns something true, and return that; fail after ``WAIT_SECONDS``."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not (result := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+    return result
 
 
 def is_running(pid: int) -> bool:
@@ -40,7 +52,13 @@ def read_pid(path: Path) -> int:
 
 
 def members_of_group(group: int) -> list[int]:
-    """Processes of a process group that are no zombies (Linux; [] where there is no /proc)."""
+    """Return the processes of a process group that are no zombies; without /proc, the group itself while it exists."""
+    if not Path("/proc/self/stat").exists():
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return []
+        return [group]
     members = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -58,15 +76,3 @@ def wait_until_group_gone(group: int) -> None:
     while members := members_of_group(group):
         assert time.monotonic() < deadline, members
         time.sleep(0.02)
-
-
-def is_gone(group: int) -> bool:
-    """True once no process of a group is left; False where one is after a minute."""
-    wait = threading.Event()
-    for _ in range(1200):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        wait.wait(0.05)
-    return False

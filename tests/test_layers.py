@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,17 +13,49 @@ REPO = Path(__file__).resolve().parent.parent
 
 #: Package or module → its floor.
 FLOORS = {
-    "engram.errors": 0, "engram.paths": 0, "engram.clock": 0, "engram.atomic": 0, "engram.failpoint": 0,
-    "engram.socketpath": 0, "engram.causes": 0,
-    "engram.settings": 1, "engram.log": 1, "engram.config_file": 2,
-    "engram.transcripts": 2, "engram.redaction": 2, "engram.embedding": 2,
+    "engram.errors": 0,
+    "engram.enums": 0,
+    "engram.paths": 0,
+    "engram.clock": 0,
+    "engram.atomic": 0,
+    "engram.failpoint": 0,
+    "engram.socketpath": 0,
+    "engram.causes": 0,
+    "engram.process_lock": 0,
+    "engram.settings": 1,
+    "engram.log": 1,
+    "engram.text": 1,
+    "engram.config_file": 2,
+    "engram.transcripts": 2,
+    "engram.redaction": 2,
+    "engram.embedding": 2,
     "engram.models": 3,
-    "engram.ingest": 4, "engram.search": 4, "engram.notes": 4, "engram.reports": 4,
-    "engram.extraction": 5, "engram.recollection": 5, "engram.consolidation": 5,
-    "engram.tasks": 6,
-    "engram.watcher": 7, "engram_mcp": 7, "engram_hooks": 7,
-    "engram.cli": 8,
-}  # fmt: skip
+    "engram.ingest": 4,
+    "engram.search": 4,
+    "engram.notes": 4,
+    "engram.extraction": 5,
+    "engram.reports": 6,
+    "engram.memories": 6,
+    "engram.recollection": 7,
+    "engram.consolidation": 7,
+    "engram.bench": 7,
+    "engram.tasks": 8,
+    "engram.worker": 9,
+    "engram.watcher": 10,
+    "engram_mcp": 10,
+    "engram_hooks": 10,
+    "engram.cli": 11,
+}
+
+#: Module or room of engram.search → its floor within the package.
+SEARCH_FLOORS = {
+    "engram.search.hits": 0,
+    "engram.search.vectors": 1,
+    "engram.search.question": 2,
+    "engram.search.episodes": 3,
+    "engram.search.passages": 4,
+    "engram.search.service": 5,
+}
 
 #: Library → packages that are its home.
 HOMES = {
@@ -41,9 +73,10 @@ HOMES = {
     "torch": {"engram.embedding"},
     "onnx": {"engram.embedding"},
     "onnxruntime": {"engram.embedding"},
+    "huggingface_hub": {"engram.embedding"},
     "tokenizers": {"engram.embedding"},
     "tomlkit": {"engram.config_file"},
-    "numpy": {"engram.embedding", "engram.search"},
+    "numpy": {"engram.embedding", "engram.search", "engram.bench"},
 }
 
 #: Libraries that stand in one module alone.
@@ -80,9 +113,9 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
                 yield f"{node.module}.{alias.name}", id(node) in for_types
 
 
-def part_of(module: str) -> str | None:
+def part_of(module: str, floors: Mapping[str, int] = FLOORS) -> str | None:
     """The part of the architecture that a module belongs to; None for a library or ``engram`` itself."""
-    for part in FLOORS:
+    for part in floors:
         if module == part or module.startswith(part + "."):
             return part
     return None
@@ -111,15 +144,27 @@ def test_imports_run_downwards_only() -> None:
     assert violations() == []
 
 
+def test_the_rooms_of_the_search_import_downwards_only() -> None:
+    upwards = set()
+    for name, tree in ALL.items():
+        mine = part_of(name, SEARCH_FLOORS)
+        if not name.startswith("engram.search."):
+            continue
+        assert mine is not None, f"{name} has no floor"
+        for imported, _ in imports(tree):
+            other = part_of(imported, SEARCH_FLOORS)
+            if other is not None and other != mine and SEARCH_FLOORS[other] >= SEARCH_FLOORS[mine]:
+                upwards.add(f"{name} imports {imported}")
+    assert upwards == set()
+
+
 def test_the_package_itself_imports_nothing() -> None:
     assert list(imports(ALL["engram"])) == []
 
 
 @pytest.mark.parametrize("library", sorted(HOMES))
 def test_a_library_has_one_home(library: str) -> None:
-    users = {
-        name for name, tree in ALL.items() for imported, _ in imports(tree) if imported.split(".")[0] == library
-    }  # fmt: skip
+    users = {name for name, tree in ALL.items() for imported, _ in imports(tree) if imported.split(".")[0] == library}
 
     assert {name for name in users if part_of(name) not in HOMES[library]} == set()
 

@@ -19,9 +19,14 @@ def line(
         content = [{"type": "text", "text": content}]
     message = {"role": role, "content": content} | ({"id": entry} if role == "assistant" else {})
     whole = {
-        "type": role, "uuid": entry, "sessionId": session, "cwd": cwd, "isSidechain": False, "timestamp": at,
+        "type": role,
+        "uuid": entry,
+        "sessionId": session,
+        "cwd": cwd,
+        "isSidechain": False,
+        "timestamp": at,
         "message": message,
-    }  # fmt: skip
+    }
     return json.dumps(whole) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Memories for a benchmark by recorded answers of a language model, through the whole path."""
+"""Memories for a benchmark from recorded answers of a language model, through the whole pipeline."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from engram.bench.datasets import read_code_questions
+from engram.bench.memories import embed_all
 from engram.cli.bench_homes import Homes, open_homes
 from engram.cli.bench_prompts import as_one_project, inject_for, read_prompts
 from engram.cli.workspace import Workspace
@@ -26,34 +28,32 @@ from engram.models.episodes import all_episodes, evidence_of
 from engram.models.runs import add_run
 from engram.models.sessions import SessionRow, list_sessions
 from engram.models.store import Store, open_store
-from engram.search.bench.datasets import read_code_questions
-from engram.search.bench.memories import embed_all
 from engram.search.service import Searcher
 from engram.settings import Settings
 
-#: A project's sessions are extracted in so many waves, in the order of time: memories of earlier waves are shown to
-#: later ones, so that a change of one answer changes the requests of no other session of its wave.
+#: A project's sessions are extracted in this many waves, by time. Requests show memories of earlier waves only, so
+#: that a changed answer changes no other request of its wave.
 WAVES = 2
-#: Least share of the requests of a run that must be answered, in percent.
+#: Minimum share of a run's requests that must be answered, in percent.
 MIN_ANSWERED = 95.0
 _NO_LIMIT = 1_000_000_000
 
 
 @dataclass(slots=True)
 class AnsweredMemories:
-    """Memories of several projects, made by recorded answers."""
+    """Memories of several projects, made from recorded answers."""
 
     homes: Homes
     corpus: Path
     provider: RecordedProvider
-    #: Session id → why it could not be extracted wholly.
+    #: Session id → why it could not be extracted completely.
     waiting: dict[str, str] = field(default_factory=dict)
-    #: Sessions of later waves that had to wait for earlier ones.
+    #: Sessions of later waves that wait for earlier ones.
     held_back: int = 0
 
     @contextmanager
     def memory(self, project: str) -> Iterator[tuple[Store, Searcher]]:
-        """A memory of a project's turns with what the answers make of them; made anew from the turns each time."""
+        """A memory filled with a project's turns and with what the answers make of them; made anew each time."""
         name = f"{project}-turns"
         with self.homes.memory(name, as_one_project(self.corpus / project)) as (store, searcher):
             turns_db = store.path
@@ -79,7 +79,7 @@ class AnsweredMemories:
             store.close()
 
     def figures(self) -> dict[str, Any]:
-        """How many requests there are, and how many of them are answered."""
+        """The number of requests, and how many of them are answered."""
         asked = self.provider.asked
         share = 100 * sum(asked.values()) / len(asked) if asked else 100.0
         return {
@@ -111,8 +111,8 @@ class AnsweredMemories:
                 self.held_back += sum(len(later) for later in waves[number + 1 :])
                 return
             seen += [session.session_id for session in wave]
-        with store.writing():
-            run_id = add_run(store, "consolidate")
+        with store.transaction() as tx:
+            run_id = add_run(tx, "consolidate")
         reconcile(Context(store, settings, run_id, reconciling=Reconciler(extractor.model)))
 
 
@@ -131,7 +131,7 @@ def run_answers(
     no_model: bool,
     keep: Path | None,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
-    """Memories by recorded answers: what would be injected for the prompts, the memories, and how much is answered."""
+    """Measure memories from recorded answers: what would be injected, the memories, and the answered share."""
     asked = read_prompts(prompts) if prompts is not None else {}
     lines: list[dict[str, Any]] = []
     memories: list[dict[str, Any]] = []
@@ -155,7 +155,7 @@ def kept_lines(store: Store) -> list[dict[str, Any]]:
             "session": episode.session_id,
             "summary": episode.summary,
             "content": episode.content,
-            "evidence": [one.uuid for one in evidence_of(store, episode.id) if one.uuid],
+            "evidence": [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid],
             "importance": episode.importance,
             "status": episode.status,
             "superseded_by": episode.superseded_by,

@@ -1,4 +1,4 @@
-"""``engram bench``: how good and how fast this memory is, on public and on your own data."""
+"""``engram bench``: measure the quality and the speed of the search, on public data and your own."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 @click.group("bench")
 def bench() -> None:
-    """Measure the search: on LoCoMo, LongMemEval, questions over coding sessions, and its speed.
+    """Measure the search on LoCoMo, on LongMemEval, on questions about coding sessions, and its speed.
 
-    Every benchmark goes the real way (turns or transcripts in, search out) in a temporary memory; yours is not touched.
+    Every benchmark takes the real path (turns or transcripts in, search out) in a temporary memory. Yours is not
+    touched.
 
     Example: engram bench locomo --data locomo10.json
     """
@@ -29,34 +30,56 @@ def bench() -> None:
 def _common(command: Command) -> Command:
     for option in (
         json_option,
-        click.option("--run", "run_file", type=click.Path(path_type=Path), metavar="FILE", default=None,
-                     help="Write every hit here, a JSON line a question (default: not written)."),
-        click.option("--no-model", is_flag=True, help="Text alone, without the embedding model (default: with it)."),
-        click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", default=None,
-                     help="Keep the memories in this folder and use them again (default: a temporary folder)."),
-    ):  # fmt: skip
+        click.option(
+            "--run",
+            "run_file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            default=None,
+            help="Write every hit to this file, a JSON line for each question (default: not written).",
+        ),
+        click.option("--no-model", is_flag=True, help="Use text only, without the embedding model (default: with it)."),
+        click.option(
+            "--keep",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            default=None,
+            help="Keep the memories in this folder and reuse them (default: a temporary folder).",
+        ),
+    ):
         command = option(command)
     return command
 
 
 @bench.command("locomo")
 @click.option("--data", required=True, type=_FILE, metavar="FILE", help="LoCoMo's JSON file (no default).")
-@click.option("--published", type=_FILE, metavar="FILE", default=None,
-              help="Published scores to print beside (default: none).")  # fmt: skip
-@click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: not).")
+@click.option(
+    "--published",
+    type=_FILE,
+    metavar="FILE",
+    default=None,
+    help="Published scores to show for comparison (default: none).",
+)
+@click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: no).")
 @_common
 @pass_workspace
 def locomo(
-    workspace: Workspace, data: Path, published: Path | None, ablation: bool, as_json: bool, run_file: Path | None,
-    no_model: bool, keep: Path | None,
-) -> None:  # fmt: skip
-    """LoCoMo, categories 1 to 4: one dialogue turn is one unit.
+    workspace: Workspace,
+    data: Path,
+    published: Path | None,
+    ablation: bool,
+    as_json: bool,
+    run_file: Path | None,
+    no_model: bool,
+    keep: Path | None,
+) -> None:
+    """LoCoMo, categories 1 to 4. One dialogue turn is one unit.
 
     Example: engram bench locomo --data locomo10.json --no-model
     """
+    from engram.bench.datasets import read_locomo
     from engram.cli.bench_report import published_rows, report
     from engram.cli.bench_runs import run_chats
-    from engram.search.bench.datasets import read_locomo
 
     runs = run_chats(workspace, read_locomo(data), no_model=no_model, keep=keep, ablation=ablation)
     report("LoCoMo", runs, as_json=as_json, run_file=run_file, more={"published": published_rows(published)})
@@ -69,43 +92,84 @@ def locomo(
 def longmemeval(
     workspace: Workspace, data: Path, as_json: bool, run_file: Path | None, no_model: bool, keep: Path | None
 ) -> None:
-    """LongMemEval: every question with a history of its own; one turn is one unit.
+    """LongMemEval: every question with its own history. One turn is one unit.
 
     Example: engram bench longmemeval --data longmemeval_s.json
     """
+    from engram.bench.datasets import read_longmemeval
     from engram.cli.bench_report import report
     from engram.cli.bench_runs import run_chats
-    from engram.search.bench.datasets import read_longmemeval
 
     runs = run_chats(workspace, read_longmemeval(data), no_model=no_model, keep=keep)
     report("LongMemEval", runs, as_json=as_json, run_file=run_file)
 
 
 @bench.command("code")
-@click.option("--corpus", required=True, type=_FOLDER, metavar="DIR",
-              help="Folder with a Claude configuration folder for each project (no default).")  # fmt: skip
-@click.option("--questions", required=True, type=_FILE, metavar="FILE", help="Questions, JSON lines (no default).")
-@click.option("--prompts", type=_FILE, metavar="FILE", default=None,
-              help="Prompts, JSON lines: then --run gets what would be injected for them (default: none).")  # fmt: skip
-@click.option("--memories", type=_FILE, metavar="FILE", default=None,
-              help="Gold memories, JSON lines, to say how many prompts were served (default: none).")  # fmt: skip
-@click.option("--answers", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", default=None,
-              help="Make the memories by a language model's recorded answers; missing ones are written here to be "
-              "answered (default: by the local extractor).")  # fmt: skip
-@click.option("--kept", type=click.Path(path_type=Path), metavar="FILE", default=None,
-              help="With --answers: write every memory here, a JSON line each (default: not written).")  # fmt: skip
-@click.option("--limit", type=click.IntRange(1, 200), default=40, show_default=True, metavar="N",
-              help="Most hits for a question.")  # fmt: skip
-@click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: not).")
+@click.option(
+    "--corpus",
+    required=True,
+    type=_FOLDER,
+    metavar="DIR",
+    help="Folder with one Claude configuration folder for each project (no default).",
+)
+@click.option("--questions", required=True, type=_FILE, metavar="FILE", help="Questions, as JSON lines (no default).")
+@click.option(
+    "--prompts",
+    type=_FILE,
+    metavar="FILE",
+    default=None,
+    help="Prompts, as JSON lines; --run then gets what would be injected for them (default: none).",
+)
+@click.option(
+    "--memories",
+    type=_FILE,
+    metavar="FILE",
+    default=None,
+    help="Gold memories, as JSON lines, to count the prompts that were served (default: none).",
+)
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    default=None,
+    help="Make the memories from a language model's recorded answers. Missing requests are written here to be "
+    "answered (default: the local extractor).",
+)
+@click.option(
+    "--kept",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    default=None,
+    help="With --answers: write every memory to this file, a JSON line each (default: not written).",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 200),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of hits for a question.",
+)
+@click.option("--ablation", is_flag=True, help="Also leave out each step of the ranking in turn (default: no).")
 @_common
 @pass_workspace
 def code(
-    workspace: Workspace, corpus: Path, questions: Path, prompts: Path | None, memories: Path | None,
-    answers: Path | None, kept: Path | None, limit: int, ablation: bool, as_json: bool, run_file: Path | None,
-    no_model: bool, keep: Path | None,
-) -> None:  # fmt: skip
-    """Questions over coding sessions, by `engram search`; with --prompts what the hook would inject; with --answers
-    what a language model's recorded answers make of the sessions.
+    workspace: Workspace,
+    corpus: Path,
+    questions: Path,
+    prompts: Path | None,
+    memories: Path | None,
+    answers: Path | None,
+    kept: Path | None,
+    limit: int,
+    ablation: bool,
+    as_json: bool,
+    run_file: Path | None,
+    no_model: bool,
+    keep: Path | None,
+) -> None:
+    """Questions about coding sessions, answered by `engram search`. With --prompts, what the hook would inject. With
+    --answers, what a language model's recorded answers make of the sessions.
 
     Example: engram bench code --corpus corpus --questions questions.jsonl --run run.jsonl
     """
@@ -139,30 +203,42 @@ def code(
 
 
 @bench.command("speed")
-@click.option("--turns", type=click.IntRange(10, 2_000_000), default=10_000, show_default=True, metavar="N",
-              help="Turns (and memories) in the temporary memory.")  # fmt: skip
-@click.option("--queries", type=click.IntRange(5, 10_000), default=100, show_default=True, metavar="N",
-              help="Searches to time.")  # fmt: skip
+@click.option(
+    "--turns",
+    type=click.IntRange(10, 2_000_000),
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Turns (and memories) in the temporary memory.",
+)
+@click.option(
+    "--queries",
+    type=click.IntRange(5, 10_000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Number of searches to time.",
+)
 @json_option
 @pass_workspace
 def speed(workspace: Workspace, turns: int, queries: int, as_json: bool) -> None:
-    """How long a search, a new turn and a cold start take, over made-up turns with made-up vectors.
+    """The time of a search, a new turn and a cold start, with synthetic turns and vectors.
 
     Example: engram bench speed --turns 100000
     """
     from engram.cli.bench_speed import run_speed
 
-    found = run_speed(workspace, turns, queries)
+    figures = run_speed(workspace, turns, queries)
     if as_json:
-        print_json(found)
+        print_json(figures)
         return
-    print_table(["what", "ms#"], _flat(found), empty="")
+    print_table(["what", "ms#"], _flat(figures), empty="")
 
 
-def _flat(found: dict[str, Any]) -> list[tuple[str, object]]:
+def _flat(figures: dict[str, Any]) -> list[tuple[str, object]]:
     rows: list[tuple[str, object]] = []
-    for name, value in found.items():
-        rows += [(f"{name} {key}", one) for key, one in value.items()] if isinstance(value, dict) else [(name, value)]
+    for name, value in figures.items():
+        rows += [(f"{name} {key}", part) for key, part in value.items()] if isinstance(value, dict) else [(name, value)]
     return rows
 
 

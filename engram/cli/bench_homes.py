@@ -1,4 +1,4 @@
-"""Temporary memories for a benchmark: made by the real path, kept where a folder is named."""
+"""Temporary memories for a benchmark: made through the real path, and kept if a folder is given."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engram.bench.memories import embed_all
 from engram.cli.workspace import Workspace
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
@@ -17,14 +18,13 @@ from engram.ingest.service import ingest_all
 from engram.models.sessions import list_sessions
 from engram.models.store import Store, open_store
 from engram.redaction import redact
-from engram.search.bench.memories import embed_all
 from engram.search.service import Searcher
 from engram.settings import Settings
 
 
 @dataclass(slots=True)
 class Homes:
-    """Makes one memory after another in a folder of its own."""
+    """Makes memories, each in a folder of its own."""
 
     folder: Path
     settings: Settings
@@ -32,7 +32,7 @@ class Homes:
 
     @contextlib.contextmanager
     def memory(self, name: str, fill: Callable[[Store, Settings], None]) -> Iterator[tuple[Store, Searcher]]:
-        """The memory of a name, filled where it is new, with its vectors loaded."""
+        """The memory of that name with its vectors loaded; filled if it is new."""
         settings = replace(
             self.settings, home=self.folder / _plain(name), hourly_memories=1_000_000, exclude=(), capture=True
         )
@@ -52,22 +52,25 @@ class Homes:
 
 @contextlib.contextmanager
 def open_homes(workspace: Workspace, *, no_model: bool, keep: Path | None) -> Iterator[Homes]:
-    """Homes in a temporary folder, or in ``keep``, where they are found again. Raises EmbeddingError."""
+    """Memories in a temporary folder, or in ``keep``, where they are reused. Raises EmbeddingError."""
     settings = workspace.settings
     embedder = None
     if not no_model:
         embedder = load_embedder(
-            settings.embedding_model, settings.places.models, compile_if_missing=True,
-            document_prompt=settings.document_prompt, query_prompt=settings.query_prompt,
+            settings.embedding_model,
+            settings.places.models,
+            compile_if_missing=True,
+            document_prompt=settings.document_prompt,
+            query_prompt=settings.query_prompt,
             threads=settings.embedding_threads,
-        )  # fmt: skip
+        )
     with contextlib.ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="engram-bench-")))
         yield Homes(folder.absolute(), settings, embedder)
 
 
 def read_transcripts(folder: Path) -> Callable[[Store, Settings], None]:
-    """Fills a memory with the turns of every transcript below a Claude configuration folder."""
+    """Return a function that fills a memory with the turns of every transcript in a Claude configuration folder."""
 
     def fill(store: Store, settings: Settings) -> None:
         ingest_all(store, folder, settings=replace(settings, claude_folder=folder), redact=redact)
@@ -76,7 +79,7 @@ def read_transcripts(folder: Path) -> Callable[[Store, Settings], None]:
 
 
 def extract_all(store: Store, settings: Settings, embedder: Embedder | None) -> None:
-    """Make the memories of every session by the local extractor; what was extracted before is passed over."""
+    """Make the memories of every session with the local extractor; sessions that were extracted are skipped."""
     for session in list_sessions(store):
         extract_session(store, session.session_id, extractor=LocalExtractor(), embedder=embedder, settings=settings)
     embed_all(store, embedder)

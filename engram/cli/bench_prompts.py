@@ -1,4 +1,4 @@
-"""What would be injected for the prompts of a set: through the service that answers the hook."""
+"""What would be injected for a set of prompts, through the service that answers the hook."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ from engram.settings import Settings
 
 def read_prompts(path: Path) -> dict[str, list[dict[str, Any]]]:
     """Project → its prompts. Raises BadRequest."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    prompts: dict[str, list[dict[str, Any]]] = {}
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
-            one = json.loads(line)
-            found.setdefault(one["project"], []).append(one)
+            prompt = json.loads(line)
+            prompts.setdefault(prompt["project"], []).append(prompt)
     except (OSError, ValueError, KeyError) as error:
-        raise BadRequest(f"{path} holds no prompts: {error!r}") from error
-    return found
+        raise BadRequest(f"{path} is not a file of prompts: {error!r}") from error
+    return prompts
 
 
 def inject_all(homes: Homes, corpus: Path, prompts: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """A line a prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
+    """One entry for each prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
     lines: list[dict[str, Any]] = []
-    for project, some in prompts.items():
+    for project, of_project in prompts.items():
         with homes.memory(f"{project}-prompts", as_one_project(corpus / project)) as (store, searcher):
             extract_all(store, homes.settings, homes.embedder)
             searcher.refresh()
-            lines += inject_for(homes, store, searcher, some)
+            lines += inject_for(homes, store, searcher, of_project)
     return lines
 
 
 def inject_for(
     homes: Homes, store: Store, searcher: Searcher, prompts: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """A line a prompt of one project, over the memories that are there."""
+    """One entry for each prompt of one project, over its existing memories."""
     lines = []
     service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
     folder = _usual_folder(store)
-    for number, one in enumerate(prompts):
-        bites = list(_bites(store, service, one["prompt"], f"bench-{secrets.token_hex(4)}-{number}", folder))
-        lines.append({"id": one["id"], "bites": bites})
+    for number, prompt in enumerate(prompts):
+        bites = list(_bites(store, service, prompt["prompt"], f"bench-{secrets.token_hex(4)}-{number}", folder))
+        lines.append({"id": prompt["id"], "bites": bites})
     return lines
 
 
 def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
-    """Fills a memory with the sessions of several people in one repository: one project, as for its questions."""
+    """Return a function that fills a memory with the sessions of several people in one repository, as one project."""
     read = read_transcripts(folder)
 
     def fill(store: Store, settings: Settings) -> None:
         read(store, settings)
-        counted = Counter(one.project_id for one in list_sessions(store) if one.project_id is not None)
+        counted = Counter(session.project_id for session in list_sessions(store) if session.project_id is not None)
         usual, *others = [found for found, _ in counted.most_common()] or [0]
         if others:
             join_projects(store, usual, others)
@@ -74,7 +74,7 @@ def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
 def _bites(
     store: Store, service: RecollectionService, prompt: str, session_id: str, cwd: str
 ) -> Iterator[dict[str, Any]]:
-    """The bites of one prompt, asked in a session of its own."""
+    """The bites for one prompt, asked in a new session."""
     payload = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "prompt": prompt, "cwd": cwd}
     answer = service.answer_hook(payload)
     service.write_down()
@@ -83,11 +83,11 @@ def _bites(
         for injected in injections_of_session(store, session_id):
             episode = find_episode(store, injected.episode_id) if injected.episode_id in line else None
             if episode is not None:
-                evidence = [one.uuid for one in evidence_of(store, episode.id) if one.uuid]
+                evidence = [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid]
                 yield {"id": episode.episode_id, "text": line, "evidence": evidence}
 
 
 def _usual_folder(store: Store) -> str:
-    """Where most sessions were: the new one is in the same project."""
-    counted = Counter(one.cwd for one in list_sessions(store) if one.cwd)
+    """The folder of most sessions: the new session belongs to the same project."""
+    counted = Counter(session.cwd for session in list_sessions(store) if session.cwd)
     return counted.most_common(1)[0][0] if counted else "/"

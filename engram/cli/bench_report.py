@@ -1,4 +1,4 @@
-"""How the figures of a benchmark are shown and written."""
+"""Prints and writes the figures of a benchmark."""
 
 from __future__ import annotations
 
@@ -11,78 +11,90 @@ from typing import Any
 import click
 
 from engram.atomic import write_atomic
+from engram.bench.measure import Asked, Summary, summarise
 from engram.cli.output import print_json, print_table
-from engram.search.bench.measure import Asked, Summary, summarise
 
 #: Figures of the table, with their headings.
 _COLUMNS = {
-    "recall@3": "R@3", "recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "recall in 400 words": "in 400 words",
+    "recall@3": "R@3",
+    "recall@5": "R@5",
+    "recall@10": "R@10",
+    "ndcg@10": "nDCG@10",
+    "recall in 400 words": "in 400 words",
     "recall in 800 words": "in 800 words",
-}  # fmt: skip
+}
 
 
 def report(
-    title: str, runs: Mapping[str, Sequence[Asked]], *, as_json: bool, run_file: Path | None,
+    title: str,
+    runs: Mapping[str, Sequence[Asked]],
+    *,
+    as_json: bool,
+    run_file: Path | None,
     more: Mapping[str, Any] | None = None,
-) -> None:  # fmt: skip
-    """Print the figures of every run; the first one is Engram's own and is what ``run_file`` gets."""
+) -> None:
+    """Print the figures of every run. The first run is Engram's own, and ``run_file`` gets its hits."""
     summaries = {name: summarise(run) for name, run in runs.items()}
     own = next(iter(runs.values()))
     if run_file is not None:
         write_run(run_file, own)
     if as_json:
-        found = {name: dataclasses.asdict(summary) for name, summary in summaries.items()}
-        print_json({"bench": title, "runs": found, **(more or {})})
+        figures = {name: dataclasses.asdict(summary) for name, summary in summaries.items()}
+        print_json({"bench": title, "runs": figures, **(more or {})})
         return
     click.echo(f"{title}: {summaries[next(iter(runs))].questions} questions with an answer")
-    print_table(["method", *(f"{one}#" for one in _COLUMNS.values())], _rows(summaries, more or {}), empty="")
+    print_table(["method", *(f"{column}#" for column in _COLUMNS.values())], _rows(summaries, more or {}), empty="")
     first = next(iter(summaries.values()))
     click.echo("\nBy category:")
     print_table(
-        ["category", "questions#", *(f"{one}#" for one in _COLUMNS.values())],
-        [(name, found["questions"], *(found[key] for key in _COLUMNS)) for name, found in first.by_category.items()],
+        ["category", "questions#", *(f"{column}#" for column in _COLUMNS.values())],
+        [
+            (name, figures["questions"], *(figures[key] for key in _COLUMNS))
+            for name, figures in first.by_category.items()
+        ],
         empty="",
     )
     for line in paired_lines(more or {}):
         click.echo(line)
     for name, summary in summaries.items():
         if summary.hits_unanswerable is not None:
-            click.echo(f"Hits for a question without an answer, {name}: {summary.hits_unanswerable}")
+            click.echo(f"Hits for questions without an answer, {name}: {summary.hits_unanswerable}")
     click.echo(f"One search: {', '.join(f'{name} {value} ms' for name, value in first.latency_ms.items())}")
 
 
 def _rows(summaries: Mapping[str, Summary], more: Mapping[str, Any]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
-        (name, *(f"{one.figures.get(key, 0)} ± {one.intervals.get(key, 0)}" for key in _COLUMNS))
-        for name, one in summaries.items()
+        (name, *(f"{summary.figures.get(key, 0)} ± {summary.intervals.get(key, 0)}" for key in _COLUMNS))
+        for name, summary in summaries.items()
     ]
-    for one in more.get("published", ()):
-        rows.append((one["model"], *(one.get(key, "–") for key in _COLUMNS)))
+    for row in more.get("published", ()):
+        rows.append((row["model"], *(row.get(key, "–") for key in _COLUMNS)))
     return rows
 
 
 def paired_lines(more: Mapping[str, Any]) -> list[str]:
-    """A line a simple method: by how much the first three hits are better, where an answer changed."""
+    """One line for each baseline: the paired difference in the first three hits, where an answer changed."""
     return [
-        f"{title}, to {name}: {figure} {one['difference']:+} ({one['low']} to {one['high']})"
+        f"{title}, to {name}: {figure} {difference['difference']:+} ({difference['low']} to {difference['high']})"
         for title, methods in more.items()
         if title.startswith("paired, ")
         for name, figures in methods.items()
-        for figure, one in figures.items()
-        if one
+        for figure, difference in figures.items()
+        if difference
     ]
 
 
 def write_run(path: Path, run: Sequence[Asked]) -> None:
-    """A line a question: ``{"id", "hits": [{"evidence", "text"}]}``."""
+    """Write one line for each question: ``{"id", "hits": [{"evidence", "text"}]}``."""
     lines = [
-        {"id": one.id, "hits": [{"evidence": list(hit.evidence), "text": hit.text} for hit in one.hits]} for one in run
+        {"id": answer.id, "hits": [{"evidence": list(hit.evidence), "text": hit.text} for hit in answer.hits]}
+        for answer in run
     ]
     write_lines(path, lines)
 
 
 def write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """JSON lines, all of them or none."""
+    """Write JSON lines, all of them or none."""
     write_atomic(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode())
 
 
@@ -90,10 +102,10 @@ def published_rows(path: Path | None, count: int = 5) -> list[dict[str, Any]]:
     """The best rows of a file of published scores (model, r5, r10, n10 as shares), in percent."""
     if path is None:
         return []
-    found = sorted(json.loads(path.read_text(encoding="utf-8")), key=lambda one: -float(one["r10"]))
+    published = sorted(json.loads(path.read_text(encoding="utf-8")), key=lambda row: -float(row["r10"]))
     names = {"r5": "recall@5", "r10": "recall@10", "n10": "ndcg@10"}
-    chosen = [*found[:count], *(one for one in found[count:] if "MiniLM-L6" in one["model"])]
+    chosen = [*published[:count], *(row for row in published[count:] if "MiniLM-L6" in row["model"])]
     return [
-        {"model": one["model"]} | {long: round(100 * float(one[short]), 1) for short, long in names.items()}
-        for one in chosen
+        {"model": row["model"]} | {long: round(100 * float(row[short]), 1) for short, long in names.items()}
+        for row in chosen
     ]

@@ -1,4 +1,4 @@
-"""``engram bench speed``: a memory of made-up turns and episodes, and how long it takes to use."""
+"""``engram bench speed``: times a memory of synthetic turns and episodes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
+from engram.bench.measure import latency
+from engram.bench.synthetic import MadeUp
 from engram.cli.bench_homes import Homes, open_homes
 from engram.cli.workspace import Workspace
 from engram.models.store import Store
-from engram.search.bench.madeup import MadeUp
-from engram.search.bench.measure import latency
-from engram.search.query import Query
+from engram.search.question.query import Query
 from engram.search.service import Searcher
 
 
 def run_speed(workspace: Workspace, turns: int, queries: int) -> dict[str, Any]:
-    """Fill a memory with ``turns`` turns and as many episodes, then time it. All figures in milliseconds but memory."""
+    """Fill a memory with ``turns`` turns and as many episodes, then time it. Figures are in milliseconds, but memory."""
     with open_homes(workspace, no_model=False, keep=None) as homes:
         writer = MadeUp()
         with homes.memory("speed", lambda store, _: None) as (store, _):
@@ -39,17 +39,17 @@ def _time_all(store: Store, homes: Homes, writer: MadeUp, queries: int) -> dict[
     searcher.refresh()
     cold = (time.perf_counter() - start) * 1000
     asked = [writer.question() for _ in range(queries)]
-    found: dict[str, Any] = {"cold_start_ms": round(cold)}
-    found["embed_ms"] = _timed(lambda text: homes.embedder.embed_query(text) if homes.embedder else None, asked)
-    found["recall_ms"] = _timed(lambda text: searcher.recall(Query(text)), asked)
-    found["search_ms"] = _timed(lambda text: searcher.search(Query(text)), asked)
-    found["add_turn_ms"] = _timed(lambda text: writer.add(store, 1), asked[:50])
+    figures: dict[str, Any] = {"cold_start_ms": round(cold)}
+    figures["embed_ms"] = _timed(lambda text: homes.embedder.embed_query(text) if homes.embedder else None, asked)
+    figures["recall_ms"] = _timed(lambda text: searcher.recall(Query(text)), asked)
+    figures["search_ms"] = _timed(lambda text: searcher.search(Query(text)), asked)
+    figures["add_turn_ms"] = _timed(lambda text: writer.add(store, 1), asked[:50])
     writer.fill_vectors(store, homes.embedder)
     start = time.perf_counter()
     searcher.refresh()
-    found["refresh_ms"] = round((time.perf_counter() - start) * 1000, 1)
-    found["memory_mb"] = round(_peak_mb())
-    return found
+    figures["refresh_ms"] = round((time.perf_counter() - start) * 1000, 1)
+    figures["memory_mb"] = round(_peak_mb())
+    return figures
 
 
 def _timed(work: Callable[[str], object], texts: list[str]) -> dict[str, float]:
@@ -62,6 +62,6 @@ def _timed(work: Callable[[str], object], texts: list[str]) -> dict[str, float]:
 
 
 def _peak_mb() -> float:
-    """The most memory this process has had; macOS counts bytes, others kilobytes."""
+    """The peak memory of this process in MB; macOS counts bytes, other systems kilobytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak / 1e3

@@ -1,4 +1,4 @@
-"""``engram edit``, ``correct``, ``pin`` and ``bad``: what a person does to one memory."""
+"""``engram edit``, ``correct``, ``pin`` and ``bad``: change one memory."""
 
 from __future__ import annotations
 
@@ -6,31 +6,35 @@ import sys
 
 import click
 
-from engram.cli.episode_json import episode_to_json
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.extraction.correcting import correct_memory
-from engram.extraction.saving import edit_memory, lower_memory, pin_memory, require_episode
+from engram.enums import Importance, Scope, Voice
+from engram.memories.correct import correct_memory
+from engram.memories.save import edit_memory, lower_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
 from engram.models.store import Store
+from engram.reports.episode_json import episode_to_json
 
 
 @click.command("edit")
 @click.argument("episode_id", metavar="ID")
-@click.option("--summary", default=None, help="The new one line that is injected (default: as it is).")
-@click.option(
-    "--content", default=None, help="The new full text; - reads it from the standard input (default: as it is)."
-)
-@click.option("--importance", type=click.Choice(["normal", "high"]), default=None, help="(default: as it is)")
-@click.option("--scope", type=click.Choice(["project", "global"]), default=None, help="(default: as it is)")
+@click.option("--summary", default=None, help="The new line that is injected (default: unchanged).")
+@click.option("--content", default=None, help="The new full text; - reads it from standard input (default: unchanged).")
+@click.option("--importance", type=click.Choice(Importance.values()), default=None, help="(default: unchanged)")
+@click.option("--scope", type=click.Choice(Scope.values()), default=None, help="(default: unchanged)")
 @json_option
 @pass_workspace
 def edit(
-    workspace: Workspace, episode_id: str, summary: str | None, content: str | None, importance: str | None,
-    scope: str | None, as_json: bool,
-) -> None:  # fmt: skip
-    """Change a memory; its history keeps what it was. Without an option the full text opens in your editor.
+    workspace: Workspace,
+    episode_id: str,
+    summary: str | None,
+    content: str | None,
+    importance: str | None,
+    scope: str | None,
+    as_json: bool,
+) -> None:
+    """Change a memory; its history keeps the old text. Without an option, the full text opens in your editor.
 
     Example: engram edit ep_0123456789ab --summary "Deploy with make ship"
     """
@@ -45,8 +49,8 @@ def edit(
             workspace.redactor(),
             summary=summary,
             content=content,
-            importance=importance,
-            scope=scope,
+            importance=None if importance is None else Importance(importance),
+            scope=None if scope is None else Scope(scope),
         )
         _report(store, changed, as_json, f"Changed {episode_id}.")
     wake_worker(workspace)
@@ -62,31 +66,31 @@ def _in_editor(store: Store, episode_id: str) -> str:
 @click.command("correct")
 @click.argument("episode_id", metavar="ID")
 @click.argument("text")
-@click.option("--why", required=True, help="Why it is corrected; it stands in the history.")
+@click.option("--why", required=True, help="The reason, which its history keeps.")
 @json_option
 @pass_workspace
 def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json: bool) -> None:
-    """Replace a memory that is wrong by TEXT; - reads it from the standard input.
+    """Replace a wrong memory by TEXT; - reads it from standard input.
 
-    The old one stays as superseded, with the reason in its history; a pin goes over to the new one.
-    `engram consolidate --undo RUN` takes it back.
+    The old memory stays as superseded, with the reason in its history. If it was pinned, the new one is.
+    `engram consolidate --undo RUN` reverts this.
 
     Example: engram correct ep_0123456789ab "Deploy with make ship" --why "make deploy is gone"
     """
     content = sys.stdin.read() if text == "-" else text
     with workspace.store() as store:
-        done = correct_memory(store, episode_id, content, why, workspace.redactor(), voice="user")
+        done = correct_memory(store, episode_id, content, why, workspace.redactor(), voice=Voice.USER)
         _report(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
     wake_worker(workspace)
 
 
 @click.command("pin")
 @click.argument("episode_id", metavar="ID")
-@click.option("--off", is_flag=True, help="Take the pin away (default: pin it).")
+@click.option("--off", is_flag=True, help="Remove the pin (default: pin it).")
 @json_option
 @pass_workspace
 def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None:
-    """Pin a memory: it never ages and heads every briefing.
+    """Pin a memory: it never ages, and every briefing begins with it.
 
     Example: engram pin ep_0123456789ab
     """
@@ -100,13 +104,13 @@ def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None
 @json_option
 @pass_workspace
 def bad(workspace: Workspace, episode_id: str, as_json: bool) -> None:
-    """Say that a memory is bad: it is not injected any more, at once. Nothing is deleted (`engram forget` deletes).
+    """Mark a memory as bad: it is no longer injected. Nothing is deleted; `engram forget` deletes.
 
     Example: engram bad ep_0123456789ab
     """
     with workspace.store() as store:
         changed = lower_memory(store, episode_id)
-        _report(store, changed, as_json, f"{episode_id} is not injected any more.")
+        _report(store, changed, as_json, f"{episode_id} is no longer injected.")
     wake_worker(workspace)
 
 

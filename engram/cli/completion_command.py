@@ -16,8 +16,8 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     Example: engram completion zsh > ~/.zfunc/_engram
     """
-    found = get_completion_class(shell)
-    if found is None:
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise BadRequest(f"there is no completion for {shell}")
     root = ctx.find_root().command
-    click.echo(found(root, {}, "engram", "_ENGRAM_COMPLETE").source())
+    click.echo(completion_class(root, {}, "engram", "_ENGRAM_COMPLETE").source())

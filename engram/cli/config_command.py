@@ -1,4 +1,4 @@
-"""``engram config``: every setting, its value and where that came from; change one."""
+"""``engram config``: show every setting with its value and source, or change one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from engram.settings import Loaded, load
 
 
 class _ConfigGroup(click.Group):
-    """Takes ``engram config NAME`` for ``engram config show NAME``."""
+    """A group that reads ``engram config NAME`` as ``engram config show NAME``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put ``show`` before anything that is no command."""
+        """Insert ``show`` before anything that is not a command."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["show", *args]
         return super().parse_args(ctx, args)
@@ -40,9 +40,10 @@ def config() -> None:
 @json_option
 @pass_workspace
 def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
-    """Show every setting, its value, and whether a flag, the environment, config.toml or the default set it.
+    """Show every setting, its value, and its source: a flag, the environment, config.toml or the default.
 
-    Change one with `engram config set NAME VALUE`, in a variable ENGRAM_<NAME>, or for one call with --set NAME=VALUE.
+    Change one with `engram config set NAME VALUE`, with a variable ENGRAM_<NAME>, or for one call with
+    --set NAME=VALUE.
 
     Example: engram config recall_limit
     """
@@ -69,9 +70,9 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> None:
-    """Write a setting into config.toml after checking it; a running worker or watcher takes it at its next start.
+    """Check a setting and write it to config.toml. A running worker or watcher uses it after its next start.
 
-    Lists are separated by commas. Comments and the rest of the file stay as they are.
+    Separate the items of a list by commas. Comments and the rest of the file are not changed.
 
     Example: engram config set llm_dollars_per_day 0.5
     """
@@ -89,7 +90,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
 @json_option
 @pass_workspace
 def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
-    """Take a setting out of config.toml; its default counts again.
+    """Remove a setting from config.toml, so that its default applies again.
 
     Example: engram config unset llm_dollars_per_day
     """
@@ -98,7 +99,7 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     if as_json:
         print_json({"setting": setting, "was_set": was_set})
     elif not was_set:
-        click.echo(f"{setting} does not stand in config.toml.")
+        click.echo(f"{setting} is not in config.toml.")
     _note_override(workspace, setting)
 
 
@@ -106,7 +107,7 @@ Result = TypeVar("Result")
 
 
 def _write(change: Callable[[], Result]) -> Result:
-    """Make the change; a file that can't be written is an expected failure."""
+    """Change the file; an error of the file system is an expected failure."""
     try:
         return change()
     except OSError as error:
@@ -114,14 +115,14 @@ def _write(change: Callable[[], Result]) -> Result:
 
 
 def _note_override(workspace: Workspace, setting: str) -> None:
-    """Say so where the file does not decide."""
+    """Warn if config.toml does not decide the setting."""
     source = _beside_file(workspace).sources.get(setting)
     if source in ("flag", "environment"):
-        click.echo(f"Note: the {source} sets {setting} too, and goes before config.toml.", err=True)
+        click.echo(f"Note: the {source} also sets {setting} and overrides config.toml.", err=True)
 
 
 def _beside_file(workspace: Workspace) -> Loaded:
-    """What flags and environment say: the file may hold a line that is to be mended."""
+    """The settings from flags and environment alone: config.toml may hold the line to be fixed."""
     return load(workspace.flags, with_file=False)
 
 

@@ -1,4 +1,4 @@
-"""Commands that change much: they say what changes, ask, and tell what changed."""
+"""Confirmation of commands that change much: show what will change, ask, and report."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import click
 from engram.cli.output import print_json, safe
 from engram.errors import BadRequest
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask (default: say what changes, and ask).")
+yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show what will change, and ask).")
 
 
 def confirm(yes: bool, as_json: bool, question: str) -> None:
-    """Go on where ``yes`` was given or the answer is yes.
+    """Return if ``yes`` was given or the user agrees.
 
     Raises:
         BadRequest: ``--json`` without ``--yes``.
-        Abort: the answer is no.
+        Abort: the user declined.
     """
     if yes:
         return
     if as_json:
-        raise BadRequest("--json asks nothing: add --yes")
+        raise BadRequest("--json can't ask: add --yes")
     click.confirm(safe(question), abort=True)
 
 

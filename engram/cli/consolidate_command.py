@@ -1,4 +1,4 @@
-"""``engram consolidate``: tidy up now, see what that would do, or take a run back."""
+"""``engram consolidate``: tidy the memories now, preview that, or undo a run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ from engram.models.store import Store
 
 
 @click.command("consolidate")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done (default: do it).")
-@click.option("--undo", "undo_id", type=click.IntRange(1), default=None, metavar="RUN",
-              help="Take back what a run changed (default: consolidate).")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what would change (default: change it).")
+@click.option(
+    "--undo",
+    "undo_id",
+    type=click.IntRange(1),
+    default=None,
+    metavar="RUN",
+    help="Undo the changes of a run (default: consolidate).",
+)
 @click.option(
     "--list",
     "only_list",
@@ -29,7 +35,7 @@ from engram.models.store import Store
 @json_option
 @pass_workspace
 def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_list: bool, as_json: bool) -> None:
-    """Archive duplicates, merge what says the same, replace the outdated, let the unused fade, graduate what proved itself.
+    """Archive duplicates, merge similar memories, replace outdated ones, fade unused ones, and graduate proven ones.
 
     The worker does this every four hours. Nothing is deleted; every change is logged and can be undone.
 
@@ -53,11 +59,11 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
 
 
 def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
-    from engram.cli.asking import load_model
-    from engram.search.pairs import similar_pairs
+    from engram.search.vectors.pairs import similar_pairs
     from engram.tasks.runtime import find_model_steps
+    from engram.worker.recall_client import load_model
 
-    embedder, _ = load_model(workspace)
+    embedder, _ = load_model(workspace.settings)
     rewording, reconciling = find_model_steps(workspace.settings, store)
     report = run_consolidation(
         store,
@@ -80,30 +86,30 @@ def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str,
 
 def _sentence(facts: dict[str, object]) -> str:
     if facts.get("undone"):
-        return f"Run {facts['run']} is undone."
+        return f"Run {facts['run']} was undone."
     if not facts["has_run"]:
-        return "Another process is consolidating now; nothing was done."
+        return "Another process is consolidating. Nothing was done; try again later."
     if facts["dry"]:
         return "Nothing was changed." if facts["lines"] else "There is nothing to do."
-    return f"Done; `engram consolidate --undo {facts['run']}` takes it back."
+    return f"Done. To undo it, run: engram consolidate --undo {facts['run']}"
 
 
 def _list(store: Store, as_json: bool) -> None:
-    found = [
+    rows = [
         {
-            "run": one.id,
-            "kind": one.kind,
-            "state": one.state,
-            "started_at": iso(one.started_at_ms),
-            "changes": len(one.report.get("lines", [])),
+            "run": run.id,
+            "kind": run.kind,
+            "state": run.state,
+            "started_at": iso(run.started_at_ms),
+            "changes": len(run.report.get("lines", [])),
         }
-        for one in list_runs(store)
+        for run in list_runs(store)
     ]
     if as_json:
-        print_json({"runs": found})
+        print_json({"runs": rows})
     else:
         print_table(
             ["run#", "kind", "started", "state", "changes#"],
-            [(one["run"], one["kind"], one["started_at"], one["state"], one["changes"]) for one in found],
-            empty="No run has changed anything yet.",
+            [(row["run"], row["kind"], row["started_at"], row["state"], row["changes"]) for row in rows],
+            empty="No runs yet.",
         )

@@ -1,4 +1,4 @@
-"""``engram contradictions``: memories that cannot both hold, and the decision which of them does."""
+"""``engram contradictions``: memories that contradict each other, and the decision between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.extraction.correcting import keep_both, keep_one
+from engram.memories.correct import keep_both, keep_one
 from engram.models import episodes
 from engram.models.contradictions import Contradiction, open_contradictions
 from engram.models.store import Store
@@ -22,8 +22,8 @@ from engram.models.store import Store
 def contradictions(context: click.Context, workspace: Workspace, as_json: bool) -> None:
     """List memories that contradict each other, or decide between them.
 
-    What you pinned or saved is replaced by nobody but you: where a later memory, or Claude's correction, says otherwise,
-    both stay in force and wait here for your decision.
+    Nobody but you replaces what you pinned or saved. If a later memory or a correction by Claude disagrees with it,
+    both stay in force until you decide here.
 
     Example: engram contradictions
     """
@@ -35,7 +35,7 @@ def contradictions(context: click.Context, workspace: Workspace, as_json: bool) 
 @json_option
 @pass_workspace
 def list_command(workspace: Workspace, as_json: bool) -> None:
-    """List what waits for a decision.
+    """List the contradictions that need a decision.
 
     Example: engram contradictions list --json
     """
@@ -47,7 +47,7 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
-    """Keep the memory ID; it replaces those that contradict it. `engram consolidate --undo RUN` takes that back.
+    """Keep the memory ID, which replaces those that contradict it. `engram consolidate --undo RUN` reverts this.
 
     Example: engram contradictions keep ep_0123456789ab
     """
@@ -61,7 +61,7 @@ def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def both(workspace: Workspace, which: str, as_json: bool) -> None:
-    """Keep both memories of contradiction NUMBER, or of all that the memory ID is part of; it is not asked again.
+    """Keep both memories of contradiction NUMBER, or of all contradictions of the memory ID. You are not asked again.
 
     Example: engram contradictions both 3
     """
@@ -72,28 +72,30 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
 
 def _list(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
-        waiting = [_facts(store, one) for one in open_contradictions(store)]
+        waiting = [_facts(store, contradiction) for contradiction in open_contradictions(store)]
     if as_json:
         print_json({"contradictions": waiting})
         return
-    for one in waiting:
-        click.echo(f"{one['number']}: {safe(one['reason'])}")
+    for facts in waiting:
+        click.echo(f"{facts['number']}: {safe(facts['reason'])}")
         for side in ("older", "newer"):
-            pinned = ", pinned" if one[side]["pinned"] else ""
-            click.echo(f"   {one[side]['id']}  {one_line(one[side]['summary'])} ({one[side]['voice']}{pinned})")
+            pinned = ", pinned" if facts[side]["pinned"] else ""
+            click.echo(f"   {facts[side]['id']}  {one_line(facts[side]['summary'])} ({facts[side]['voice']}{pinned})")
     if waiting:
-        click.echo("`engram contradictions keep ID` keeps one of two, `engram contradictions both NUMBER` both.")
+        click.echo(
+            "`engram contradictions keep ID` keeps one of the two, `engram contradictions both NUMBER` keeps both."
+        )
     else:
         click.echo("No memories contradict each other.")
 
 
-def _facts(store: Store, one: Contradiction) -> dict[str, Any]:
+def _facts(store: Store, contradiction: Contradiction) -> dict[str, Any]:
     return {
-        "number": one.id,
-        "reason": one.reason,
-        "made_at": iso(one.made_at_ms),
-        "older": _side(store, one.older_id),
-        "newer": _side(store, one.newer_id),
+        "number": contradiction.id,
+        "reason": contradiction.reason,
+        "made_at": iso(contradiction.made_at_ms),
+        "older": _side(store, contradiction.older_id),
+        "newer": _side(store, contradiction.newer_id),
     }
 
 

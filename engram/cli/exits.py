@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-#: All went well.
+#: Success.
 OK = 0
-#: An expected failure; one line on stderr says which.
+#: An expected failure; one line on stderr explains it.
 FAILED = 1
-#: The command line itself cannot be understood.
+#: The command line is wrong.
 USAGE = 2
-#: A fault in Engram; the log has the traceback.
+#: A bug in Engram; the log has the traceback.
 BROKEN = 70
-#: The worker asks to be started again (its memory passed the limit).
+#: The worker asks to be restarted: its memory passed the limit.
 RESTART = 75
-#: Ended by Ctrl-C.
+#: Interrupted by Ctrl-C.
 INTERRUPTED = 130

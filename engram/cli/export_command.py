@@ -1,4 +1,4 @@
-"""``engram export`` and ``engram import``: memories as JSON lines, there and back without loss."""
+"""``engram export`` and ``engram import``: memories as JSON lines, without loss in both directions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 import click
 
 from engram.atomic import write_atomic
-from engram.cli.episode_json import episode_from_json, episode_to_json
 from engram.cli.options import json_option, project_option
 from engram.cli.output import print_json, say, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
@@ -19,6 +18,7 @@ from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
 from engram.models.tombstone_transfer import is_named_by_tombstone
+from engram.reports.episode_json import episode_from_json, episode_to_json
 from engram.transcripts.agent import CLAUDE_CODE
 
 #: Longest line that import reads, in bytes.
@@ -28,24 +28,29 @@ _LINE_LIMIT_BYTES = 16_000_000
 @click.command("export")
 @project_option
 @click.option(
-    "--current", "only_current", is_flag=True, help="Leave out archived and superseded memories (default: all)."
+    "--current",
+    "only_current",
+    is_flag=True,
+    help="Leave out archived and superseded memories (default: all memories).",
 )
 @click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), default=None,
-    help="The file to write, mode 0600 (default: the standard output).",
-)  # fmt: skip
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="The file to write, mode 0600 (default: standard output).",
+)
 @pass_workspace
 def export(workspace: Workspace, project: str | None, only_current: bool, output: Path | None) -> None:
-    """Print every memory as one JSON object on a line of its own.
+    """Write every memory as one JSON object a line.
 
     Example: engram export --output memories.jsonl
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         lines = []
-        for one in episodes.all_episodes(store):
-            if (place is None or one.project_id == place.id) and (not only_current or one.is_in_force):
-                lines.append(to_json(episode_to_json(store, one) | _identity(store, one)))
+        for episode in episodes.all_episodes(store):
+            if (place is None or episode.project_id == place.id) and (not only_current or episode.is_current):
+                lines.append(to_json(episode_to_json(store, episode) | _identity(store, episode)))
     if output is None:
         for line in lines:
             click.echo(line)
@@ -55,8 +60,8 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
 
 
 def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
-    found = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
-    return {} if found is None else {"project_identity": found.identity, "project_root": found.root}
+    project = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
+    return {} if project is None else {"project_identity": project.identity, "project_root": project.root}
 
 
 @click.command("import")
@@ -64,10 +69,10 @@ def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
 @json_option
 @pass_workspace
 def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None:
-    """Read memories as `engram export` wrote them; - reads the standard input.
+    """Read memories that `engram export` wrote; - reads standard input.
 
-    A memory that is there already stays as it is, and one that you forgot does not come back. What was replaced by
-    a memory that is neither there nor imported is in force again. Secrets are masked.
+    Existing memories are not changed, and memories that you forgot do not come back. A memory whose replacement is
+    neither here nor imported is in force again. Secrets are masked.
 
     Example: engram import memories.jsonl
     """
@@ -79,15 +84,15 @@ def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None
             except BadRequest as error:
                 counted["bad"] += 1
                 say(f"line {number}: {error}", err=True)
-        with store.writing():
-            episode_changes.restore_orphans(store)
+        with store.transaction() as tx:
+            episode_changes.restore_orphans(tx)
     wake_worker(workspace)
     if as_json:
         print_json(counted)
     else:
         click.echo(
-            f"Added {counted['added']} memories; {counted['known']} were there, {counted['forgotten']} are forgotten, "
-            f"{counted['bad']} lines could not be used."
+            f"Added {counted['added']} memories. Skipped: {counted['known']} existing, {counted['forgotten']} forgotten, "
+            f"{counted['bad']} unusable lines."
         )
 
 
@@ -96,19 +101,19 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
     while data := file.readline(_LINE_LIMIT_BYTES + 1):
         number += 1
         if len(data) > _LINE_LIMIT_BYTES:
-            raise BadRequest(f"line {number} is longer than {_LINE_LIMIT_BYTES} bytes: this is no export of Engram")
+            raise BadRequest(f"line {number} is longer than {_LINE_LIMIT_BYTES} bytes: this is not an export of Engram")
         try:
             text = data.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise BadRequest(f"line {number} is no text in UTF-8: this is no export of Engram") from error
+            raise BadRequest(f"line {number} is not UTF-8 text: this is not an export of Engram") from error
         if not text.strip():
             continue
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(f"line {number} is no JSON: {error}") from error
+            raise BadRequest(f"line {number} is not JSON: {error}") from error
         if not isinstance(line, dict):
-            raise BadRequest(f"line {number} is no JSON object")
+            raise BadRequest(f"line {number} is not a JSON object")
         yield number, line
 
 
@@ -117,29 +122,34 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
     redact = workspace.redactor()
     if episodes.find_episode(store, episode.episode_id) is not None:
         return "known"
-    uuids = [one.uuid for one in evidence]
+    uuids = [entry.uuid for entry in evidence]
     if is_named_by_tombstone(store, episode.episode_id, episode.slot, uuids, episode.source, with_purged=False):
         return "forgotten"
     episode = dataclasses.replace(
         episode,
         summary=redact(episode.summary),
         content=redact(episode.content),
-        facts=tuple(redact(one) for one in episode.facts),
-        entities=tuple(redact(one) for one in episode.entities),
+        facts=tuple(redact(fact) for fact in episode.facts),
+        entities=tuple(redact(entity) for entity in episode.entities),
     )
     identity = str(line.get("project_identity") or "")
-    with store.writing():
+    with store.transaction() as tx:
         if episode.slot and episodes.episode_by_slot(store, episode.slot) is not None:
             return "known"
         if episode.project:
             place = sessions.find_project(store, identity or episode.project) or sessions.ensure_project(
-                store, identity or f"name:{episode.project}", episode.project, str(line.get("project_root") or "")
+                tx, identity or f"name:{episode.project}", episode.project, str(line.get("project_root") or "")
             )
             episode = dataclasses.replace(episode, project_id=place.id)
         if episode.session_id:
             sessions.ensure_session(
-                store, episode.session_id, agent=CLAUDE_CODE.name, project_id=episode.project_id,
-                is_global=False, cwd="", at_ms=episode.created_at_ms,
-            )  # fmt: skip
-        episode_changes.add_episode(store, episode, evidence, action="import")
+                tx,
+                episode.session_id,
+                agent=CLAUDE_CODE.name,
+                project_id=episode.project_id,
+                is_global=False,
+                cwd="",
+                at_ms=episode.created_at_ms,
+            )
+        episode_changes.add_episode(tx, episode, evidence, action="import")
     return "added"

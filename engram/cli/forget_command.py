@@ -1,4 +1,4 @@
-"""``engram forget``: delete a memory and the words that it alone rests on, everywhere."""
+"""``engram forget``: delete a memory, and the words that only it rests on, everywhere."""
 
 from __future__ import annotations
 
@@ -7,34 +7,38 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import one_line, print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.consolidation.forget import ForgetReport, forget_episode
-from engram.consolidation.forget_plan import ForgetPlan, plan_forget
 from engram.errors import BadRequest
+from engram.memories.forget import ForgetReport, forget_episode
+from engram.memories.forget_plan import ForgetPlan, plan_forget
 from engram.models.store import Store
 
 
 @click.command("forget")
 @click.argument("episode_id", metavar="ID")
-@click.option("--also-source/--only-memory", "also_source", default=None,
-              help="Delete the turns that it rests on whole, with every memory that rests on them; or this memory and "
-              "the words that it alone rests on (default: ask; with --yes the memory only).")  # fmt: skip
-@click.option("--yes", is_flag=True, help="Do not ask (default: show what goes, and ask).")
+@click.option(
+    "--also-source/--only-memory",
+    "also_source",
+    default=None,
+    help="Delete the whole turns that it rests on, with every memory that rests on them; or this memory and the "
+    "words that only it rests on (default: ask; with --yes, the memory only).",
+)
+@click.option("--yes", is_flag=True, help="Don't ask (default: show what will be deleted, and ask).")
 @json_option
 @pass_workspace
 def forget(workspace: Workspace, episode_id: str, also_source: bool | None, yes: bool, as_json: bool) -> None:
-    """Delete a memory for good, and the words of the transcript that no other memory rests on.
+    """Delete a memory for good, with the words of the transcript that no other memory rests on.
 
-    They go from the database, the text index, the vectors, the history, the notes, the recollections, and the exports
-    and backups in the memory folder. No reading, extraction, import or restore brings them back, and no memory is made
-    of those words again. What stays because another memory needs it is named. The transcript itself belongs to Claude
-    Code and stays.
+    They are deleted from the database, the text index, the vectors, the history, the notes, the recollections, and
+    from exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them
+    back. What another memory still needs stays, and is listed. The transcript belongs to Claude Code and is not
+    changed.
 
     Example: engram forget ep_0123456789ab --only-memory
     """
     with workspace.store() as store:
         if not yes:
             if as_json:
-                raise BadRequest("--json asks nothing: add --yes to forget")
+                raise BadRequest("--json can't ask: add --yes")
             also_source = _confirm(store, episode_id, also_source)
         report = forget_episode(store, workspace.places, episode_id, also_source=bool(also_source))
     wake_worker(workspace)
@@ -45,7 +49,7 @@ def forget(workspace: Workspace, episode_id: str, also_source: bool | None, yes:
 
 
 def _confirm(store: Store, episode_id: str, also_source: bool | None) -> bool:
-    """Show what would go, and ask; returns whether the turns go whole."""
+    """Show what would be deleted, and ask. Returns whether whole turns are deleted."""
     memory_only = plan_forget(store, episode_id)
     if also_source is None:
         with_source = plan_forget(store, episode_id, also_source=True)
@@ -54,14 +58,17 @@ def _confirm(store: Store, episode_id: str, also_source: bool | None) -> bool:
             click.echo(
                 f"With the source: {len(with_source.memories)} memories and {len(with_source.turn_ids)} whole turns."
             )
-            choice = click.prompt("Forget only this memory, or also the source?", default="nothing",
-                                  type=click.Choice(["memory", "source", "nothing"]))  # fmt: skip
+            choice = click.prompt(
+                "Forget only this memory, or also the source?",
+                default="nothing",
+                type=click.Choice(["memory", "source", "nothing"]),
+            )
             if choice == "nothing":
                 raise click.Abort
             return bool(choice == "source")
     else:
         _show(plan_forget(store, episode_id, also_source=True) if also_source else memory_only)
-    click.confirm("Forget this for good?", abort=True)
+    click.confirm("Delete this for good?", abort=True)
     return bool(also_source)
 
 
@@ -74,7 +81,7 @@ def _show(plan: ForgetPlan) -> None:
         click.echo(f"and the words of {len(plan.erased)} entries that nothing else rests on")
     for needed in plan.needed:
         needers = ", ".join(episode.episode_id for episode in needed.needed_by)
-        click.echo(f"stays: entry {needed.entry}, needed by {needers}")
+        click.echo(f"kept: entry {needed.entry}, needed by {needers}")
 
 
 def _facts(report: ForgetReport) -> dict[str, object]:
@@ -84,7 +91,7 @@ def _facts(report: ForgetReport) -> dict[str, object]:
         "turns": report.turns,
         "entries": report.entries,
         "needed": [
-            {"entry": one.entry, "by": [episode.episode_id for episode in one.needed_by]} for one in report.needed
+            {"entry": entry.entry, "by": [episode.episode_id for episode in entry.needed_by]} for entry in report.needed
         ],
         "restored": list(report.restored),
         "files": list(report.files),

@@ -10,8 +10,8 @@ from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.options import json_option
 from engram.cli.output import one_line
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
-from engram.consolidation.forget_project import ForgottenProject, forget_project
 from engram.ingest.folder import named_project
+from engram.memories.forget_project import ForgottenProject, forget_project
 from engram.models.project_erasing import contents_of_project
 
 
@@ -21,11 +21,11 @@ from engram.models.project_erasing import contents_of_project
 @json_option
 @pass_workspace
 def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
-    """Delete everything of the project NAME for good: turns, memories, notes, and the same in backups.
+    """Delete everything of the project NAME for good: turns, memories and notes, also in backups.
 
-    Nothing that was said in it until now is read again. The folder stays known: what is said there from now on is read
-    as before, unless the setting `exclude` names it. Global memories that came from it stay without what
-    they rested on, and are listed. The transcripts belong to Claude Code and stay.
+    What was said in it until now is never read again. The folder stays known: new sessions in it are read as before,
+    unless the setting `exclude` names it. Global memories that came from the project stay, without their evidence, and
+    are listed. The transcripts belong to Claude Code and are not changed.
 
     Example: engram projects forget harbor-2
     """
@@ -37,9 +37,10 @@ def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         confirm(
             yes,
             as_json,
-            f"{len(contents.session_ids)} sessions with {len(contents.turn_ids)} turns, and {len(contents.memories)} "
-            f"memories of {place.name} ({place.root}), with its notes, are deleted for good, in backups too. "
-            "This can't be undone. Go on?",
+            f"This deletes {len(contents.session_ids)} sessions with {len(contents.turn_ids)} turns, "
+            f"{len(contents.memories)} "
+            f"memories and the notes of {place.name} ({place.root}) for good, also in backups. "
+            "It can't be undone. Continue?",
         )
         report = forget_project(store, workspace.places, place)
     wake_worker(workspace)
@@ -53,7 +54,7 @@ def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
         "sessions": report.sessions,
         "turns": report.turns,
         "memories": report.memories,
-        "kept_global": [{"id": one.episode_id, "summary": one.summary} for one in report.kept_global],
+        "kept_global": [{"id": memory.episode_id, "summary": memory.summary} for memory in report.kept_global],
         "files": list(report.files),
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,
@@ -66,7 +67,8 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
         report.kept_global
     )
     return (
-        f"Forgotten: {report.turns} turns and {report.memories} memories of {report.name}; {len(report.files)} files "
-        f"changed, {report.backups + report.dropped_backups} backups cleaned.{stays} What was said there is never read "
-        f"again. New sessions in {report.folder} are read as before; exclude the folder if you want none."
+        f"Deleted {report.turns} turns and {report.memories} memories of {report.name}; changed "
+        f"{len(report.files)} files "
+        f"and cleaned {report.backups + report.dropped_backups} backups.{stays} What was said there is never read "
+        f"again. New sessions in {report.folder} are read as before; exclude the folder if you don't want that."
     )

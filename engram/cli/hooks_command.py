@@ -1,4 +1,4 @@
-"""``engram hooks``: the hooks and the MCP server as a block for Claude Code's settings."""
+"""``engram hooks``: print the hooks and the MCP server for Claude Code's settings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from engram_hooks.block import link_interpreter, settings_block
 @json_option
 @pass_workspace
 def hooks(workspace: Workspace, as_json: bool) -> None:
-    """Print the hooks and the MCP server as a block for Claude Code's settings, with absolute paths.
+    """Print the hooks and the MCP server for Claude Code's settings, with absolute paths.
 
-    "hooks" belongs into settings.json in Claude Code's configuration folder, "mcpServers" into the user's
-    .claude.json (or a project's .mcp.json). Nothing is changed there. In the memory folder this makes the link
-    `python`, by which the hooks start.
+    "hooks" belongs in settings.json in Claude Code's configuration folder, "mcpServers" in the user's .claude.json (or a
+    project's .mcp.json). These files are not changed. The command creates the link `python` in the memory folder, which
+    the hooks use.
 
     Example: engram hooks --json
     """

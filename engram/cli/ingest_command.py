@@ -1,4 +1,4 @@
-"""``engram ingest``: read transcripts now, to the end, with no service running."""
+"""``engram ingest``: read transcripts now, to their end, without a running service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engram.ingest.service import IngestResult, ingest_all
 from engram.models import counts
 from engram.models.store import Store
 from engram.redaction import redact
-from engram.transcripts.discover import TranscriptFile, find_transcripts, transcripts_below
+from engram.transcripts.claude_code.discover import TranscriptFile, find_transcripts, transcripts_below
 
 
 @click.command("ingest")
@@ -26,10 +26,10 @@ from engram.transcripts.discover import TranscriptFile, find_transcripts, transc
 @json_option
 @pass_workspace
 def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None:
-    """Read transcripts now, to their end; what was read before is not read again.
+    """Read transcripts now, to their end. Lines that were read before are not read again.
 
-    PATH is a transcript, a folder of them, or a Claude configuration folder (default: all transcripts of Claude Code).
-    Memories are made of what was read by the worker (`engram up`), or at once by `engram up --once`.
+    PATH is a transcript, a folder of transcripts, or a Claude configuration folder (default: all transcripts of Claude
+    Code). The worker makes memories of what was read (`engram up`); `engram up --once` does both at once.
 
     Example: engram ingest ~/.claude
     """
@@ -42,27 +42,31 @@ def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None
                 bar.update(task, completed=done, total=total, description=result.path.stem[:8])
 
             results = ingest_all(
-                store, workspace.settings.claude_folder, settings=workspace.settings, redact=redact, progress=step,
+                store,
+                workspace.settings.claude_folder,
+                settings=workspace.settings,
+                redact=redact,
+                progress=step,
                 paths=todo,
-            )  # fmt: skip
+            )
         report = ingest_report(store, results)
     if as_json:
         print_json(report)
         return
     click.echo(f"Read {report['files']} files: {report['new_turns']} new turns, {report['turns']} in all.")
     if report["bad_lines"]:
-        click.echo(f"{report['bad_lines']} lines could not be read; `engram doctor` lists them.")
+        click.echo(f"{report['bad_lines']} lines can't be read. `engram doctor` lists them.")
     for reason, number in report["skipped"].items():
-        say(f"{number} files passed over: {reason}")
+        say(f"{number} files skipped: {reason}")
     print_table(
         ["project", "sessions#", "turns#"],
-        [(name or "(no project)", one["sessions"], one["turns"]) for name, one in report["projects"].items()],
-        empty=f"There are no transcripts below {workspace.settings.projects_folder}.",
+        [(name or "(no project)", totals["sessions"], totals["turns"]) for name, totals in report["projects"].items()],
+        empty=f"There are no transcripts in {workspace.settings.projects_folder}.",
     )
 
 
 def find_paths(workspace: Workspace, paths: Sequence[Path]) -> list[Path]:
-    """The transcripts that are meant, the oldest change first.
+    """The transcripts to read, oldest change first.
 
     Raises:
         NotFound: a path does not exist.
@@ -74,7 +78,7 @@ def find_paths(workspace: Workspace, paths: Sequence[Path]) -> list[Path]:
     named: list[Path] = []
     for path in (path.expanduser().absolute() for path in paths):
         if not path.exists():
-            raise NotFound(f"there is no {path}")
+            raise NotFound(f"{path} does not exist")
         if path.is_dir():
             files += transcripts_below(path, settings.projects_folder, with_subagents=settings.subagents)
         else:
@@ -84,28 +88,37 @@ def find_paths(workspace: Workspace, paths: Sequence[Path]) -> list[Path]:
 
 
 def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:
-    """What ``engram ingest --json`` prints: this reading's files and new turns, everything else in all."""
+    """The JSON of ``engram ingest``: files and new turns of this run, all other figures in total."""
     totals = counts.count_totals(store)
     skipped: dict[str, int] = {}
-    for one in results:
-        if one.skipped:
-            skipped[one.skipped] = skipped.get(one.skipped, 0) + 1
+    for result in results:
+        if result.skipped:
+            skipped[result.skipped] = skipped.get(result.skipped, 0) + 1
     return {
         "files": len(results) - sum(skipped.values()),
         "turns": totals.turns,
-        "new_turns": sum(one.new_turns for one in results),
+        "new_turns": sum(result.new_turns for result in results),
         "episodes": totals.episodes,
         "bad_lines": totals.bad_lines,
         "skipped": skipped,
         "projects": {
-            one.name: {"sessions": one.sessions, "turns": one.turns, "prompts": one.prompts, "episodes": one.episodes}
-            for one in counts.count_projects(store)
+            project.name: {
+                "sessions": project.sessions,
+                "turns": project.turns,
+                "prompts": project.prompts,
+                "episodes": project.episodes,
+            }
+            for project in counts.count_projects(store)
         },
     }
 
 
 def _progress(as_json: bool) -> Progress:
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        console=Console(stderr=True), transient=True, disable=as_json,
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=as_json,
+    )

@@ -1,4 +1,4 @@
-"""The entry point ``engram``: global flags, commands loaded when they are asked for, errors as one line."""
+"""The entry point ``engram``: global flags, commands that are loaded on demand, errors as one line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from engram.errors import EngramError
 from engram.paths import Home, default_home
 from engram.redaction.display import visible
 
-#: Command → module that holds it, in the order of the help.
+#: Command → module that defines it, in the order of the help.
 COMMANDS = {
     "up": "engram.cli.up_command",
-    "watch": "engram.cli.service_commands",
-    "work": "engram.cli.service_commands",
+    "watch": "engram.cli.run_commands",
+    "work": "engram.cli.run_commands",
     "ingest": "engram.cli.ingest_command",
     "recall": "engram.cli.recall_commands",
     "search": "engram.cli.recall_commands",
@@ -61,32 +61,45 @@ COMMANDS = {
 }
 
 
-#: What the system says where a file cannot be written or read, whatever the program does.
+#: System errors about a file, which the user can fix: the program is not at fault.
 _REFUSALS = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE,
-     errno.EFBIG, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOENT}
-)  # fmt: skip
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EFBIG,
+        errno.ENAMETOOLONG,
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.ENOENT,
+    }
+)
 
 
 class CommandGroup(click.Group):
-    """Imports a command's module only when the command is asked for: the start of every command stays short."""
+    """A group that imports a command's module only when the command is used, so that every start is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command that this version has, in the order of the help."""
+        """The names of all commands of this version, in the order of the help."""
         return [name for name, module in COMMANDS.items() if importlib.util.find_spec(module) is not None]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name; None where there is none."""
+        """The command of that name, or None."""
         if cmd_name not in self.list_commands(ctx):
             return None
         module = importlib.import_module(COMMANDS[cmd_name])
-        for one in vars(module).values():
-            if isinstance(one, click.Command) and one.name == cmd_name:
-                return one
-        raise click.ClickException(f"{module.__name__} holds no command {cmd_name}")
+        for value in vars(module).values():
+            if isinstance(value, click.Command) and value.name == cmd_name:
+                return value
+        raise click.ClickException(f"{module.__name__} defines no command {cmd_name}")
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; an expected failure becomes one line and exit code 1, and so does one whose cause is outside."""
+        """Run a command. Expected failures, and those with an external cause, become one line and exit code 1."""
         try:
             return super().invoke(ctx)
         except EngramError as error:
@@ -99,12 +112,12 @@ class CommandGroup(click.Group):
             raise
 
 
-#: What reading a damaged memory.db may raise.
+#: Exceptions that reading a damaged memory.db can raise.
 _DAMAGE_SIGNS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 
 def _find_cause(ctx: click.Context, error: Exception) -> str:
-    """What outside of Engram an unexpected failure comes from: the disk, or a damaged memory.db; "" for none."""
+    """The external cause of an unexpected failure (the disk, or a damaged memory.db); "" if there is none."""
     if isinstance(error, OSError):
         from engram.causes import explain_error
 
@@ -121,13 +134,14 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
         return str(worse)
     except _DAMAGE_SIGNS:
         return ""
-    return f"memory.db is damaged: {damage}; engram doctor says what to do" if damage else ""
+    return f"memory.db is damaged: {damage}. Run `engram doctor` to see what to do." if damage else ""
 
 
 @click.group(
     cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Every setting has a flag (--set), a variable (ENGRAM_<NAME>) and a line in config.toml; see `engram config`.",
+    epilog="Every setting has a flag (--set), a variable (ENGRAM_<NAME>) and a key in config.toml. "
+    "See `engram config`.",
 )
 @click.option(
     "--home", metavar="DIR", default=None, help="The memory folder (default: ENGRAM_HOME or ~/.claude-memory)."
@@ -143,12 +157,12 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
     "assignments",
     metavar="NAME=VALUE",
     multiple=True,
-    help="Any setting for this one call, such as --set recall_limit=10; may be given several times (default: none).",
+    help="Any setting for this call only, such as --set recall_limit=10. Can be given several times (default: none).",
 )
 @click.version_option(package_name="engram-recall", prog_name="engram")
 @click.pass_context
 def engram(ctx: click.Context, home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> None:
-    """Long-term memory for Claude Code: local, quiet, yours to see, explain, edit and forget.
+    """Long-term memory for Claude Code. It stays on this machine; you can see, explain, edit and forget everything.
 
     Example: engram up
     """
@@ -160,11 +174,11 @@ def engram(ctx: click.Context, home: str | None, claude_folder: str | None, assi
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit; a fault in Engram goes to the log with its traceback, and says so in one line."""
+    """Run the command line and exit. A bug in Engram is logged with its traceback and reported in one line."""
     os.umask(0o077)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot write a letter shows another one; it is no reason to fail.
+            # A terminal that can't display a character shows a substitute: that is no reason to fail.
             stream.reconfigure(errors="replace")
     workspace = Workspace({})
     try:
@@ -185,14 +199,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _leave_pipe()
         sys.exit(exits.OK)
-    except Exception as error:  # noqa: BLE001 - the edge of the command line
+    except Exception as error:  # noqa: BLE001 - the outermost handler of the command line
         _report_fault(error, workspace)
         sys.exit(exits.BROKEN)
     sys.exit(code if isinstance(code, int) else exits.OK)
 
 
 def _leave_pipe() -> None:
-    """The reader of our output is gone: keep Python from complaining about it at exit."""
+    """The reader of the output is gone: keep Python from reporting that at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -206,11 +220,11 @@ def _report_fault(error: Exception, workspace: Workspace) -> None:
         make_private_folder(logs)
     start_logging(logs, "cli", "info", redact)
     logging.getLogger(__name__).error("action=command fault=%s", type(error).__name__, exc_info=error)
-    click.echo(f"Error: a fault in Engram ({type(error).__name__}); {logs / 'cli.log'} has the details", err=True)
+    click.echo(f"Error: a bug in Engram ({type(error).__name__}). Details: {logs / 'cli.log'}", err=True)
 
 
 def _logs_of(workspace: Workspace) -> Path:
-    """The logs of the memory folder that the command was to work on; of the default one where that cannot be told."""
+    """The log folder of the memory that the command works on, or the default one if the settings can't be read."""
     try:
         return workspace.places.logs
     except (EngramError, OSError):

@@ -1,4 +1,4 @@
-"""Everything once: read, extract, embed and index, then stop; needs no service and leaves none running."""
+"""``engram up --once``: read, extract, embed and index everything in this process, then stop."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from engram.settings import Settings
 from engram.tasks.drain import drain
 from engram.tasks.runtime import make_runtime
 
-#: Threads for the model at most, where nothing else runs.
+#: Threads of the model at most, when nothing else runs.
 MOST_THREADS = 4
 
 
 def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
-    """Do everything that there is to do, in this process; returns the counts.
+    """Do all pending work in this process and return the counts.
 
     Args:
         is_quiet: print nothing but warnings.
@@ -56,7 +56,7 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
 
         drained = drain(runtime, with_waiting=True, with_consolidation=True, progress=step)
         if drained.has_consolidated:
-            # A consolidation writes notes, which are indexed and embedded too.
+            # Consolidation writes notes, which are indexed and embedded too.
             drain(runtime, progress=step)
         report |= {
             "episodes": counts.count_totals(store).episodes,
@@ -73,7 +73,7 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
 
 
 def _in_a_hurry(settings: Settings) -> Settings:
-    """The settings with more threads for the model: somebody waits, and no recall does."""
+    """The settings with more threads for the model: somebody is waiting, and no recall runs beside it."""
     return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MOST_THREADS)))
 
 
@@ -107,28 +107,33 @@ def _compile(workspace: Workspace, bars: Progress) -> None:
         try:
             ensure_compiled(model, workspace.places.models)
         except EmbeddingError as error:
-            click.echo(
-                f"The model could not be compiled ({error}); it runs uncompiled and takes more memory.", err=True
-            )
+            click.echo(f"Can't compile the model ({error}). It runs uncompiled, which takes more memory.", err=True)
         bars.remove_task(task)
 
 
 @contextlib.contextmanager
 def _bars(is_quiet: bool) -> Iterator[Progress]:
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        console=Console(stderr=True), transient=True, disable=is_quiet,
-    ) as bars:  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=is_quiet,
+    ) as bars:
         yield bars
 
 
 def _print(report: dict[str, Any]) -> None:
-    sessions = sum(one["sessions"] for one in report["projects"].values())
-    click.echo(f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns "
-               f"({report['new_turns']} new)")  # fmt: skip
+    sessions = sum(project["sessions"] for project in report["projects"].values())
+    click.echo(
+        f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns ({report['new_turns']} new)"
+    )
     click.echo(f"Kept       {report['episodes']} memories")
     click.echo(f"Embedded   {report['embedded']} texts, {report['missing_vectors']} left")
     for problem in ("bad_lines", "failed"):
         if report[problem]:
-            click.echo(f"Problems   {report[problem]} {problem.replace('_', ' ')}; `engram doctor` says what to do")
-    click.echo(f'Done in {report["seconds"]} s. Ask it something: engram recall "…"')
+            click.echo(
+                f"Problems   {report[problem]} {problem.replace('_', ' ')}. Run `engram doctor` to see what to do."
+            )
+    click.echo(f'Done in {report["seconds"]} s. Try it: engram recall "…"')

@@ -1,4 +1,4 @@
-"""Options that several commands share, and values that people write: numbers with a unit of time."""
+"""Options that several commands share, and durations as people write them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+#: The end of an unlimited pause: the year 9999, in milliseconds since 1970.
+FOREVER_MS = 253_370_764_800_000
+
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def json_option(command: Command) -> Command:
     """``--json``: for scripts."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts (default: for people).")(
-        command
-    )
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts (default: text).")(command)
 
 
 def project_option(command: Command) -> Command:
@@ -29,27 +30,27 @@ def project_option(command: Command) -> Command:
 
 
 def limit_option(default: int, what: str) -> Callable[[Command], Command]:
-    """``--limit``: how many at most."""
+    """``--limit``: the maximum number of results."""
     return click.option(
         "--limit",
         type=click.IntRange(1, 100_000),
         default=default,
         show_default=True,
         metavar="N",
-        help=f"Most {what} to print.",
+        help=f"Maximum number of {what} to print.",
     )
 
 
 class TimeSpan(click.ParamType[float]):
-    """A length of time such as 90s, 30m, 1h, 7d, in seconds."""
+    """A duration such as 90s, 30m, 1h or 7d, as seconds."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds of the text."""
+        """The duration in seconds."""
         if isinstance(value, int | float):
             return float(value)
-        found = _SPAN.fullmatch(str(value).strip().lower())
-        if found is None:
-            self.fail(f"{value!r} is no length of time such as 90s, 30m, 1h or 7d", param, ctx)
-        return float(found[1]) * _SECONDS[found[2] or "s"]
+        match = _SPAN.fullmatch(str(value).strip().lower())
+        if match is None:
+            self.fail(f"{value!r} is not a duration. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
+        return float(match[1]) * _SECONDS[match[2] or "s"]

@@ -1,4 +1,4 @@
-"""What is printed: JSON for scripts, tables for people, and no control character of a memory on the terminal."""
+"""Printing: JSON for scripts, tables for people, and no control characters from stored text on the terminal."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rich.text import Text
 from engram.clock import iso_time
 from engram.redaction.display import escape_hidden, visible
 
-#: Columns of a table that is written to a file or a pipe.
+#: Width of a table that is written to a file or a pipe, in characters.
 _FILE_WIDTH = 200
-#: Columns whose values are typed again by people, so that they are never broken.
+#: Columns whose values people type again: they are never wrapped.
 _WHOLE = ("session", "memory", "id")
 
 
 def safe(text: str) -> str:
-    """A stored text as it may be shown on a terminal, with its lines."""
+    """A stored text, with its lines, that is safe to print on a terminal."""
     return visible(text.replace("\t", "    "), keep_lines=True)
 
 
 def say(text: str, *, err: bool = False, **style: Any) -> None:
-    """Print a text that holds something stored or named by others; ``style`` as in ``click.style``."""
+    """Print a text that contains stored or foreign parts; ``style`` as in ``click.style``."""
     click.secho(safe(text), err=err, **style)
 
 
@@ -39,12 +39,12 @@ def one_line(text: str, limit: int = 120) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value, on indented lines."""
+    """Print one JSON value, indented."""
     click.echo(to_json(value, indent=2))
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """JSON that the standard output can take: with its own letters; escaped are those it cannot write, and hidden ones."""
+    """JSON that standard output can encode. Hidden characters, and those it can't encode, are escaped."""
     text = escape_hidden(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -54,13 +54,13 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def console() -> Console:
-    """The terminal; wide plain text where the output goes to a file or a pipe."""
+    """The terminal, or wide plain text if the output goes to a file or a pipe."""
     width = None if sys.stdout.isatty() else _FILE_WIDTH
     return Console(highlight=False, soft_wrap=False, emoji=False, markup=False, width=width)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """A table for a person; the sentence ``empty`` where there are no rows."""
+    """Print a table, or the sentence ``empty`` if there are no rows. A heading with ``#`` is a column of numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         is_number = heading.endswith("#")
@@ -77,7 +77,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """Names and values, one a line."""
+    """Print names and values, one pair a line; empty values are left out."""
     known = [(name, visible(str(value))) for name, value in facts if value not in ("", None)]
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
@@ -85,17 +85,17 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
 
 
 def when(at_ms: int | None) -> str:
-    """A time for a person, in the local zone, to the minute; "–" for none."""
+    """A time for people: local, to the minute; "–" for none."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_ms / 1000)) if at_ms else "–"
 
 
 def iso(at_ms: int | None) -> str | None:
-    """A time for a script, in UTC; None for none."""
+    """A time for scripts: UTC; None for none."""
     return iso_time(at_ms) if at_ms else None
 
 
 def span(seconds: float | None) -> str:
-    """A length of time for a person: 8 s, 3 min, 2 h, 5 days; "–" for none."""
+    """A duration for people: 8 s, 3 min, 2 h, 5 days; "–" for none."""
     if seconds is None:
         return "–"
     for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):

@@ -1,4 +1,4 @@
-"""``engram projects``: what is known by which folder, and what to do where a folder was renamed or moved."""
+"""``engram projects``: the known projects and their folders, and what to do when a folder was renamed or moved."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from engram.cli.workspace import Workspace, pass_workspace, wake_worker
 from engram.errors import BadRequest
 from engram.ingest.folder import named_project
 from engram.ingest.moves import Move, find_moves
+from engram.ingest.scope import identify_folder
 from engram.models.project_folders import (
     ProjectCounts,
     ProjectHints,
@@ -26,16 +27,15 @@ from engram.models.project_folders import (
     rename_project,
 )
 from engram.models.sessions import find_project_of_identity
-from engram.transcripts.project import identify_project
 
 
 @click.group("projects", invoke_without_command=True)
 @click.pass_context
 def projects(ctx: click.Context) -> None:
-    """See the projects and their folders; join what was renamed or moved (default: list).
+    """List the projects and their folders, and join those that were renamed or moved (default: list).
 
-    A project is known by its folder. Where that is gone and a new folder has the same remote and the same first commit,
-    the worker joins them by itself; `engram projects` proposes what is less certain.
+    A project is identified by its folder. If that is gone and a new folder has the same remote and the same first
+    commit, the worker joins the two. `engram projects` suggests less certain matches.
 
     Example: engram projects merge harbor-2 harbor
     """
@@ -50,26 +50,30 @@ projects.add_command(forget)
 @json_option
 @pass_workspace
 def list_projects(workspace: Workspace, as_json: bool) -> None:
-    """List every project with its folder, sessions and memories, and what may have moved.
+    """List every project with its folder, sessions and memories, and those that may have moved.
 
     Example: engram projects list --json
     """
     with workspace.store() as store:
         counts = count_projects(store)
-        known = [_as_json(one, counts) for one in list_hints(store)]
-        moves = [_move_as_json(one) for one in find_moves(store)]
+        known = [_as_json(hints, counts) for hints in list_hints(store)]
+        moves = [_move_as_json(move) for move in find_moves(store)]
     if as_json:
         print_json({"projects": known, "moves": moves})
         return
     rows = [
-        (one["name"], one["folder"] + ("" if one["folder_exists"] else " (gone)"), one["sessions"], one["memories"])
-        for one in known
-    ]
-    print_table(("project", "folder", "sessions", "memories"), rows, empty="No project is known yet.")
-    for one in moves:
-        click.echo(
-            safe(f"{one['former']} may be {one['present']} now: engram projects merge {one['present']} {one['former']}")
+        (
+            project["name"],
+            project["folder"] + ("" if project["folder_exists"] else " (gone)"),
+            project["sessions"],
+            project["memories"],
         )
+        for project in known
+    ]
+    print_table(("project", "folder", "sessions", "memories"), rows, empty="No projects yet.")
+    for move in moves:
+        command = f"engram projects merge {move['present']} {move['former']}"
+        click.echo(safe(f"{move['former']} may be {move['present']} now. If it is, run: {command}"))
 
 
 @projects.command("show")
@@ -77,14 +81,14 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def show(workspace: Workspace, name: str, as_json: bool) -> None:
-    """Show one project: its folders, its remote and first commit, and what belongs to it.
+    """Show one project: its folders, its remote and first commit, and its sessions and memories.
 
     Example: engram projects show harbor
     """
     with workspace.store() as store:
         place = named_project(store, name)
         counts = count_projects(store)
-        facts = next(_as_json(one, counts) for one in list_hints(store) if one.project.id == place.id)
+        facts = next(_as_json(hints, counts) for hints in list_hints(store) if hints.project.id == place.id)
     if as_json:
         print_json(facts)
     else:
@@ -98,26 +102,29 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool) -> None:
-    """Let a folder that is no project yet mean the project NAME from now on.
+    """Make a folder that is no project yet part of the project NAME.
 
     Example: engram projects link ~/src/harbor-next harbor
     """
     with workspace.store() as store:
         place = named_project(store, name)
-        found = identify_project(str(folder.expanduser().absolute()), root_folders=workspace.settings.project_roots)
-        if found.is_global or not found.identity:
-            raise BadRequest(f"{folder} is a root folder of projects, so it can't be one")
-        known = find_project_of_identity(store, found.identity)
+        scope = identify_folder(str(folder.expanduser().absolute()), workspace.settings)
+        if scope.is_global or not scope.identity:
+            raise BadRequest(f"{folder} is a folder of projects (project_roots), so it can't be part of one")
+        known = find_project_of_identity(store, scope.identity)
         if known is not None and known.id == place.id:
             raise BadRequest(f"{folder} means {place.name} already")
         if known is not None:
-            raise BadRequest(f"{folder} is the project {known.name}: engram projects merge {known.name} {place.name}")
+            command = f"engram projects merge {known.name} {place.name}"
+            raise BadRequest(f"{folder} is the project {known.name}. To join them, run: {command}")
         confirm(
-            yes, as_json, f"Sessions in {found.root} see and add to the memories of {place.name} from now on. Go on?"
+            yes,
+            as_json,
+            f"From now on, sessions in {scope.root} will see and add to the memories of {place.name}. Continue?",
         )
-        with store.writing():
-            link_folder(store, place, found.identity, found.root, "by hand")
-    tell(as_json, {"project": place.name, "folder": found.root}, f"{found.root} means {place.name} now.")
+        with store.transaction() as tx:
+            link_folder(tx, place, scope.identity, scope.root, "by hand")
+    tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} means {place.name} now.")
 
 
 @projects.command("merge")
@@ -127,10 +134,10 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
 @json_option
 @pass_workspace
 def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool) -> None:
-    """Give everything of the project SOURCE to the project INTO; its folder means INTO from then on.
+    """Move everything of the project SOURCE to the project INTO; SOURCE's folder belongs to INTO from then on.
 
-    There is no undo: nothing tells afterwards which sessions and memories were SOURCE's. The only way back is a backup
-    from before (`engram restore`).
+    This can't be undone: nothing records which sessions and memories were SOURCE's. The only way back is a backup from
+    before (`engram restore`).
 
     Example: engram projects merge harbor-2 harbor
     """
@@ -140,12 +147,12 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
         confirm(
             yes,
             as_json,
-            f"{counts.sessions} sessions and {counts.memories} memories of {other.name} ({other.root}) become "
-            f"{place.name}'s ({place.root}). There is no undo: this can't be taken apart again. Go on?",
+            f"This moves {counts.sessions} sessions and {counts.memories} memories of {other.name} ({other.root}) to "
+            f"{place.name} ({place.root}). There is no undo. Continue?",
         )
         moved = merge_projects(store, place, other, "by hand")
     wake_worker(workspace)
-    sentence = f"{moved} sessions moved; {other.root} means {place.name} now."
+    sentence = f"Moved {moved} sessions. {other.root} belongs to {place.name} now."
     tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
 
 
@@ -155,36 +162,36 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
 @json_option
 @pass_workspace
 def rename(workspace: Workspace, name: str, new_name: str, as_json: bool) -> None:
-    """Give a project another name for display; its folder stays what it is known by.
+    """Change the display name of a project. Its folder still identifies it.
 
     Example: engram projects rename harbor-2 harbor-old
     """
     with workspace.store() as store:
         renamed = rename_project(store, named_project(store, name), new_name)
-    tell(as_json, {"project": renamed}, f"{name} is named {renamed} now.")
+    tell(as_json, {"project": renamed}, f"{name} is now called {renamed}.")
 
 
-def _as_json(one: ProjectHints, counts: dict[int, ProjectCounts]) -> dict[str, Any]:
-    found = counts.get(one.project.id, ProjectCounts())
+def _as_json(hints: ProjectHints, counts: dict[int, ProjectCounts]) -> dict[str, Any]:
+    totals = counts.get(hints.project.id, ProjectCounts())
     return {
-        "name": one.project.name,
-        "folder": one.project.root or one.project.identity,
-        "folder_exists": os.path.isdir(one.project.root) if one.project.root else False,
-        "joined_folders": list(one.folders),
-        "remote": one.remote,
-        "first_commit": one.first_commit,
-        "sessions": found.sessions,
-        "memories": found.memories,
+        "name": hints.project.name,
+        "folder": hints.project.root or hints.project.identity,
+        "folder_exists": os.path.isdir(hints.project.root) if hints.project.root else False,
+        "joined_folders": list(hints.folders),
+        "remote": hints.remote,
+        "first_commit": hints.first_commit,
+        "sessions": totals.sessions,
+        "memories": totals.memories,
     }
 
 
-def _move_as_json(one: Move) -> dict[str, Any]:
+def _move_as_json(move: Move) -> dict[str, Any]:
     return {
-        "former": one.former.project.name,
-        "former_folder": one.former.project.root,
-        "present": one.present.project.name,
-        "present_folder": one.present.project.root,
-        "certain": one.is_certain,
+        "former": move.former.project.name,
+        "former_folder": move.former.project.root,
+        "present": move.present.project.name,
+        "present_folder": move.present.project.root,
+        "certain": move.is_certain,
     }
 
 

@@ -7,37 +7,55 @@ import click
 from engram.cli.options import json_option, project_option
 from engram.cli.output import iso, one_line, print_json, print_table
 from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
-from engram.consolidation.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge
-from engram.consolidation.purge import purge as run_purge
 from engram.errors import BadRequest
+from engram.memories.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge
+from engram.memories.purge import purge as run_purge
 from engram.models.store import Store
 
-#: Memories that are listed at most; the rest is counted.
+#: Memories that are listed at most; the others are counted.
 _LISTED = 50
 
 
 @click.command("purge")
 @click.argument("episode_ids", metavar="[ID]...", nargs=-1)
-@click.option("--archived", "archived_days", type=click.IntRange(0), default=None, metavar="DAYS",
-              help=f"Archived memories that nobody changed or used for so many days (default: {ARCHIVED_DAYS}, where "
-              "neither --superseded nor an ID is given).")  # fmt: skip
-@click.option("--superseded", "superseded_days", type=click.IntRange(0), default=None, metavar="DAYS",
-              help="Superseded memories that nobody changed or used for so many days (default: none).")  # fmt: skip
+@click.option(
+    "--archived",
+    "archived_days",
+    type=click.IntRange(0),
+    default=None,
+    metavar="DAYS",
+    help=f"Archived memories that were not changed or used for this many days (default: {ARCHIVED_DAYS}, if "
+    "neither --superseded nor an ID is given).",
+)
+@click.option(
+    "--superseded",
+    "superseded_days",
+    type=click.IntRange(0),
+    default=None,
+    metavar="DAYS",
+    help="Superseded memories that were not changed or used for this many days (default: none).",
+)
 @project_option
-@click.option("--yes", is_flag=True, help="Delete them; this cannot be undone (default: only show what would go).")
+@click.option(
+    "--yes", is_flag=True, help="Delete them; this can't be undone (default: only show what would be deleted)."
+)
 @json_option
 @pass_workspace
 def purge(
-    workspace: Workspace, episode_ids: tuple[str, ...], archived_days: int | None, superseded_days: int | None,
-    project: str | None, yes: bool, as_json: bool,
-) -> None:  # fmt: skip
+    workspace: Workspace,
+    episode_ids: tuple[str, ...],
+    archived_days: int | None,
+    superseded_days: int | None,
+    project: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Delete archived and superseded memories for good: their words, vectors and history.
 
-    Consolidation only archives; this is for those who want the room back. Without --yes it only shows what would go.
-    Pinned memories never go, highly important ones only when they are named. The turns that they rest on stay and can
-    be searched, and the same memories are not made of them again. This cannot be undone, and consolidations that
-    had changed a purged memory can no longer be undone either. Backups made before still hold what went; to delete
-    something everywhere, turns and backups included, use `engram forget`.
+    Consolidation only archives; purging frees the space. Without --yes this only shows what would be deleted. Pinned
+    memories are never purged, important ones only if you name them. The turns that they rest on stay searchable, and
+    the same memories are not made again. A purge can't be undone, and neither can consolidations that had changed a
+    purged memory. Older backups still contain what was purged; to delete something everywhere, use `engram forget`.
 
     Example: engram purge --archived 365 --yes
     """
@@ -53,18 +71,24 @@ def purge(
 
 
 def _plan(
-    workspace: Workspace, store: Store, ids: tuple[str, ...], archived: int | None, superseded: int | None,
+    workspace: Workspace,
+    store: Store,
+    ids: tuple[str, ...],
+    archived: int | None,
+    superseded: int | None,
     project: str | None,
-) -> PurgePlan:  # fmt: skip
+) -> PurgePlan:
     if ids:
         if project is not None or archived is not None or superseded is not None:
-            raise BadRequest("name memories or say which, not both")
+            raise BadRequest("give IDs or --archived/--superseded, not both")
         return plan_named(store, ids)
     place = find_project(store, workspace.settings, project)
     return plan_purge(
-        store, archived_days=ARCHIVED_DAYS if archived is None and superseded is None else archived,
-        superseded_days=superseded, project_id=None if place is None else place.id,
-    )  # fmt: skip
+        store,
+        archived_days=ARCHIVED_DAYS if archived is None and superseded is None else archived,
+        superseded_days=superseded,
+        project_id=None if place is None else place.id,
+    )
 
 
 def _facts(plan: PurgePlan, report: PurgeReport | None) -> dict[str, object]:
@@ -77,15 +101,15 @@ def _facts(plan: PurgePlan, report: PurgeReport | None) -> dict[str, object]:
         "kept": 0 if report is None else report.kept,
         "memories": [
             {
-                "id": one.episode_id,
-                "status": one.status,
-                "kind": one.kind,
-                "importance": one.importance,
-                "project": one.project,
-                "summary": one.summary,
-                "created_at": iso(one.created_at_ms),
+                "id": memory.episode_id,
+                "status": memory.status,
+                "kind": memory.kind,
+                "importance": memory.importance,
+                "project": memory.project,
+                "summary": memory.summary,
+                "created_at": iso(memory.created_at_ms),
             }
-            for one in plan.memories
+            for memory in plan.memories
         ],
     }
 
@@ -94,20 +118,30 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
     if report is None:
         print_table(
             ["id", "status", "kind", "summary"],
-            [(one.episode_id, one.status, one.kind, one_line(one.summary, 90)) for one in plan.memories[:_LISTED]],
+            [
+                (memory.episode_id, memory.status, memory.kind, one_line(memory.summary, 90))
+                for memory in plan.memories[:_LISTED]
+            ],
             empty="There is nothing to purge.",
         )
         if len(plan.memories) > _LISTED:
             click.echo(f"… and {len(plan.memories) - _LISTED} more")
     if plan.spared:
-        click.echo(f"{plan.spared} more stay, since they are pinned or highly important; name those to be purged.")
+        click.echo(
+            f"{plan.spared} more are kept, since they are pinned or important. Name those that you want to purge."
+        )
     if report is not None:
-        kept = f"; {report.kept} stay, since they changed meanwhile" if report.kept else ""
-        click.echo(f"Purged {_memories(len(report.episode_ids))} for good{kept}." if report.episode_ids or report.kept
-                   else "There is nothing to purge.")  # fmt: skip
+        kept = f"; kept {report.kept} that changed meanwhile" if report.kept else ""
+        click.echo(
+            f"Purged {_memories(len(report.episode_ids))} for good{kept}."
+            if report.episode_ids or report.kept
+            else "There is nothing to purge."
+        )
     elif plan.memories:
-        click.echo(f"{_memories(len(plan.memories))}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted; with --yes "
-                   "they are, and that cannot be undone.")  # fmt: skip
+        click.echo(
+            f"{_memories(len(plan.memories))}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted. --yes deletes "
+            "them, and that can't be undone."
+        )
 
 
 def _memories(number: int) -> str:

@@ -1,32 +1,34 @@
-"""``engram recall`` and ``engram search``: ranked memories, and turns and notes word for word."""
+"""``engram recall`` and ``engram search``: ranked memories, and verbatim turns and notes."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from engram.cli.options import Command, json_option, project_option
-from engram.cli.output import one_line, print_json, safe, say
+from engram.cli.output import iso, one_line, print_json, safe, say
 from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.enums import Scope
 from engram.errors import BadRequest
-from engram.search.standing import standing_of
+from engram.search.hits import PublicHit
+from engram.search.question.query import MAX_HITS
+from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 
-if TYPE_CHECKING:
-    from engram.cli.asking import Answer
-
-#: Characters of a hit that a person is shown.
+#: Longest text of a hit that is printed, in characters.
 _SHOWN_CHARACTERS = 600
-#: Characters of what is said about a hit that no longer stands.
-_STANDING_CHARACTERS = 160
+#: Longest caveat of a hit that is printed, in characters.
+_CAVEATS_CHARACTERS = 160
 
 
 def _options(command: Command) -> Command:
-    """The options that both share."""
+    """The options that both commands have."""
     limit = click.option(
-        "--limit", type=click.IntRange(1, 1000), default=None, metavar="N", help="Most hits (default: recall_limit, 5)."
+        "--limit",
+        type=click.IntRange(1, MAX_HITS),
+        default=None,
+        metavar="N",
+        help="Maximum number of hits (default: recall_limit, 5).",
     )
-    explain = click.option("--explain", is_flag=True, help="Show the parts of every score (default: the score alone).")
+    explain = click.option("--explain", is_flag=True, help="Show the parts of every score (default: the score only).")
     return limit(explain(project_option(json_option(command))))
 
 
@@ -37,13 +39,13 @@ def _options(command: Command) -> Command:
 def recall(
     workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
 ) -> None:
-    """Find memories for a question, the best first, with the entries of the transcripts that they rest on.
+    """Find memories that answer a question, best first, with their evidence in the transcripts.
 
-    Asks the running worker; without one it loads the compiled model, and without that it searches by text alone.
+    Asks the running worker. Without a worker the compiled model is loaded, and without that only text is searched.
 
     Example: engram recall "why did we leave SQLite" --project harbor --explain
     """
-    _run(workspace, "recall", query, project, limit, explain, as_json)
+    _run(workspace, Operation.RECALL, query, project, limit, explain, as_json)
 
 
 @click.command("search")
@@ -53,54 +55,69 @@ def recall(
 def search(
     workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
 ) -> None:
-    """Find what was said, word for word, in turns and notes, the best first.
+    """Search turns and notes, word for word, best first.
 
     Example: engram search "INSERT OR IGNORE" --limit 3
     """
-    _run(workspace, "search", query, project, limit, explain, as_json)
+    _run(workspace, Operation.SEARCH, query, project, limit, explain, as_json)
 
 
 def _run(
-    workspace: Workspace, operation: str, query: str, project: str | None, limit: int | None, explain: bool,
+    workspace: Workspace,
+    operation: Operation,
+    query: str,
+    project: str | None,
+    limit: int | None,
+    explain: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     if not query.strip():
-        raise BadRequest("the question is empty: say what to look for in a few words")
-    # Not above: it loads the search, which the help of other commands does not need.
-    from engram.cli.asking import ask
+        raise BadRequest("the query is empty: describe in a few words what to look for")
 
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
-        answer = ask(workspace, store, operation, query, place, limit or workspace.settings.recall_limit)
+        request = RecallRequest(
+            operation=operation,
+            text=query,
+            limit=limit or workspace.settings.recall_limit,
+            project_id=None if place is None else place.id,
+        )
+        # The worker uses the settings of its start; flags of this call need a search in this process.
+        with_worker = not set(workspace.flags) - {"home", "claude_folder"}
+        answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
     if as_json:
-        print_json({"hits": answer.hits, "by": answer.by, "note": answer.note or None})
+        print_json(
+            {"hits": [hit.to_json() for hit in answer.hits], "by": answer.answered_by, "note": answer.note or None}
+        )
         return
     _print(answer, explain)
 
 
-def _print(answer: Answer, explain: bool) -> None:
-    if answer.hits and all(hit.get("doubtful") for hit in answer.hits):
-        click.echo("Nothing comes near to this question; the nearest:")
+def _print(answer: RecallResponse, explain: bool) -> None:
+    if answer.hits and all(hit.is_doubtful for hit in answer.hits):
+        click.echo("No close match. Closest results:")
     for number, hit in enumerate(answer.hits, 1):
         _print_hit(number, hit, explain)
     if not answer.hits:
-        click.echo("Nothing was found.")
+        click.echo("Nothing found.")
     if answer.note:
         say(f"({answer.note})", err=True)
 
 
-def _print_hit(number: int, hit: dict[str, Any], explain: bool) -> None:
-    scope = "global" if hit.get("scope") == "global" else ""
-    named = (hit.get("kind"), hit.get("project") or "no project", scope, hit.get("created_at"))
-    about = ", ".join(one_line(str(one), 200) for one in named if one)
-    say(f"[{number}] {one_line(str(hit['id']), 300)}  ({about})  {hit['score']:.3f}", bold=True)
-    if standing := standing_of(hit):
-        say(f"    ! {one_line(standing, _STANDING_CHARACTERS)}", fg="yellow")
-    text = str(hit.get("summary") or hit.get("text") or "")
-    shown = one_line(text, _SHOWN_CHARACTERS) if "summary" in hit else safe(text[:_SHOWN_CHARACTERS])
-    click.echo("    " + shown.replace("\n", "\n    "))
+def _print_hit(number: int, hit: PublicHit, explain: bool) -> None:
+    scope = "global" if hit.memory is not None and hit.memory.scope == Scope.GLOBAL else ""
+    created_at = iso(hit.created_at_ms) or ""
+    about = ", ".join(
+        one_line(part, 200) for part in (hit.kind, hit.project or "no project", scope, created_at) if part
+    )
+    say(f"[{number}] {one_line(hit.id, 300)}  ({about})  {hit.score:.3f}", bold=True)
+    if hit.caveats:
+        say(f"    ! {one_line(hit.caveats, _CAVEATS_CHARACTERS)}", fg="yellow")
+    is_memory = hit.memory is not None
+    text = one_line(hit.text, _SHOWN_CHARACTERS) if is_memory else safe(hit.text[:_SHOWN_CHARACTERS])
+    click.echo("    " + text.replace("\n", "\n    "))
     if explain:
-        click.echo("    = " + " + ".join(f"{name} {value:.3f}" for name, value in hit["parts"].items()))
-    for place in hit["evidence"][:3]:
-        if place["path"]:
-            say(f"    {one_line(place['path'], 4096)}:{place['line']}  {place['uuid']}")
+        click.echo("    = " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()))
+    for place in hit.evidence[:3]:
+        if place.path:
+            say(f"    {one_line(place.path, 4096)}:{place.line}  {place.uuid}")

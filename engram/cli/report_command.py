@@ -1,4 +1,4 @@
-"""``engram report``: what memory did lately."""
+"""``engram report``: what memory did in the last days."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from engram.reports.usage import REPORT_DAYS, report_of_days
 
 @click.command("report")
 @click.option(
-    "--days", type=click.IntRange(1, 3650), default=REPORT_DAYS, metavar="N", help="How far back (default: 7)."
+    "--days", type=click.IntRange(1, 3650), default=REPORT_DAYS, metavar="N", help="The number of days (default: 7)."
 )
 @json_option
 @pass_workspace
 def report(workspace: Workspace, days: int, as_json: bool) -> None:
-    """Show what memory did in the last days: what was read, kept, shown and opened, and the memory that was used most.
+    """Show what memory did in the last days: what was read, kept, shown and opened, and the most used memory.
 
     Example: engram report --days 30
     """

@@ -1,4 +1,4 @@
-"""``engram restore``: a backup in the place of memory.db."""
+"""``engram restore``: replace memory.db by a backup."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import AlreadyRunning, NotFound
 from engram.models.backup import Backup, list_backups
 from engram.models.recovery import restore_backup
-from engram.tasks.lock import ProcessLock
+from engram.process_lock import ProcessLock
 
 
 @click.command("restore")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--list", "only_list", is_flag=True, help="Show the backups there are and stop (default: restore).")
-@click.option("--yes", is_flag=True, help="Do not ask (default: ask).")
+@click.option("--list", "only_list", is_flag=True, help="List the backups and stop (default: restore).")
+@click.option("--yes", is_flag=True, help="Don't ask (default: ask).")
 @json_option
 @pass_workspace
 def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool, as_json: bool) -> None:
-    """Put a backup in the place of memory.db: the newest one, or FILE (a name that --list prints, or a path).
+    """Replace memory.db by a backup: the newest one, or FILE (a name from --list, or a path).
 
-    The worker makes one backup a day and keeps two. The memory of before is set aside as memory.replaced.db, what you
-    saved, pinned, edited or forgot since is carried over, and the transcripts are read on from where the backup
-    stood. Stop Engram first.
+    The worker makes a backup every day and keeps two. The current memory is kept as memory.replaced.db. What you saved,
+    pinned, edited or forgot since the backup is carried over, and the transcripts are read again from where the backup
+    ends. Stop Engram first.
 
     Example: engram restore --list
     """
@@ -37,7 +37,7 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
         return
     chosen = _choose(backups, places.backups, file)
     if not yes and not as_json:
-        click.confirm(f"Put {safe(chosen.name)} in the place of {places.memory_db}?", abort=True)
+        click.confirm(f"Replace {places.memory_db} by {safe(chosen.name)}?", abort=True)
     locks = _take_locks(places.watcher_lock, places.worker_lock)
     try:
         done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver)
@@ -46,43 +46,55 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
             lock.release()
     if as_json:
         print_json(
-            {"restored": str(done.source), "set_aside": str(done.aside) if done.aside else None, "episodes": done.memories,
-             "turns": done.turns, "carried_over": done.carried.memories}
-        )  # fmt: skip
+            {
+                "restored": str(done.source),
+                "set_aside": str(done.aside) if done.aside else None,
+                "episodes": done.memories,
+                "turns": done.turns,
+                "carried_over": done.carried.memories,
+            }
+        )
         return
     say(f"memory.db is now {chosen.name}: {done.memories} memories, {done.turns} turns.")
     if done.aside is not None:
-        say(f"The one of before is {done.aside}; {done.carried.memories} memories of it were carried over.")
+        say(
+            f"The previous database was kept as {done.aside}; {done.carried.memories} of its memories were carried over."
+        )
     click.echo("Start Engram again: engram up")
 
 
 def _print_list(backups: list[Backup], as_json: bool) -> None:
     if as_json:
         print_json(
-            {"backups": [{"path": str(one.path), "made_at": iso(one.made_at_ms), "bytes": one.size} for one in backups]}
+            {
+                "backups": [
+                    {"path": str(backup.path), "made_at": iso(backup.made_at_ms), "bytes": backup.size}
+                    for backup in backups
+                ]
+            }
         )
         return
     print_table(
         ["backup", "made", "MB#"],
-        [(one.path.name, when(one.made_at_ms), f"{one.size / 1e6:.1f}") for one in backups],
-        empty="There are no backups yet; the worker makes one a day.",
+        [(backup.path.name, when(backup.made_at_ms), f"{backup.size / 1e6:.1f}") for backup in backups],
+        empty="There are no backups yet. The worker makes one every day.",
     )
 
 
 def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
-    """The backup that is meant. Raises NotFound."""
+    """The backup to restore. Raises NotFound."""
     if file is None:
         if not backups:
-            raise NotFound("there is no backup; a damaged memory.db is read anew from the transcripts: engram up")
+            raise NotFound("there is no backup. If memory.db is damaged, `engram up` reads the transcripts again")
         return backups[0].path
     for path in (folder / file.name, file.absolute()):
         if path.is_file():
             return path
-    raise NotFound(f"there is no backup {file}; engram restore --list shows those there are")
+    raise NotFound(f"there is no backup {file}. `engram restore --list` lists the backups")
 
 
 def _take_locks(*paths: Path) -> list[ProcessLock]:
-    """The locks of watcher and worker, so that neither runs meanwhile. Raises AlreadyRunning."""
+    """Hold the locks of watcher and worker, so that neither runs meanwhile. Raises AlreadyRunning."""
     locks: list[ProcessLock] = []
     try:
         for path in paths:
@@ -90,5 +102,7 @@ def _take_locks(*paths: Path) -> list[ProcessLock]:
     except AlreadyRunning as error:
         for lock in locks:
             lock.release()
-        raise AlreadyRunning("Engram is running: stop it first (Ctrl-C in engram up, or its service)") from error
+        raise AlreadyRunning(
+            "Engram is running. Stop it first: press Ctrl-C in `engram up`, or stop its service."
+        ) from error
     return locks

@@ -14,19 +14,21 @@ from engram.cli.workspace import Workspace, pass_workspace
 
 @click.command("service")
 @click.option(
-    "--print", "is_printed", is_flag=True, required=True, help="Print the files; nothing is written or registered."
+    "--print", "is_printed", is_flag=True, required=True, help="Print the files. Nothing is written or registered."
 )
 @click.option(
-    "--system", type=click.Choice(["launchd", "systemd"]), default=None,
-    help="For which system (default: launchd on macOS, else systemd).",
-)  # fmt: skip
+    "--system",
+    type=click.Choice(["launchd", "systemd"]),
+    default=None,
+    help="The target system (default: launchd on macOS, else systemd).",
+)
 @json_option
 @pass_workspace
 def service(workspace: Workspace, is_printed: bool, system: str | None, as_json: bool) -> None:
-    """Print the service files that start watcher and worker at login: one each, with absolute paths and no secrets.
+    """Print the service files that start watcher and worker at login, with absolute paths and without secrets.
 
-    launchd: write them to ~/Library/LaunchAgents, then `launchctl bootstrap gui/$UID FILE`.
-    systemd: write them to ~/.config/systemd/user, then `systemctl --user enable --now engram-work engram-watch`.
+    launchd: write them to ~/Library/LaunchAgents, then run `launchctl bootstrap gui/$UID FILE`.
+    systemd: write them to ~/.config/systemd/user, then run `systemctl --user enable --now engram-work engram-watch`.
 
     Example: engram service --print --system systemd
     """
@@ -36,10 +38,12 @@ def service(workspace: Workspace, is_printed: bool, system: str | None, as_json:
     files = render(workspace.settings)
     if as_json:
         print_json(
-            {"system": system,
-             "files": [{"path": str(one.folder / one.name), "text": one.data.decode()} for one in files]}
-        )  # fmt: skip
+            {
+                "system": system,
+                "files": [{"path": str(file.folder / file.name), "text": file.data.decode()} for file in files],
+            }
+        )
         return
-    for one in files:
-        click.echo(f"# {one.folder / one.name}")
-        click.echo(one.data.decode())
+    for file in files:
+        click.echo(f"# {file.folder / file.name}")
+        click.echo(file.data.decode())

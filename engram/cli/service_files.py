@@ -1,4 +1,4 @@
-"""Service files: the two processes under launchd (macOS) or systemd (Linux), rendered, never registered here."""
+"""The service files for launchd (macOS) and systemd (Linux). They are rendered here, never installed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from engram.errors import BadRequest
 from engram.settings import Settings
 
-#: Least seconds between two starts.
+#: Shortest time between two starts, in seconds.
 THROTTLE_SECONDS = 5
-#: Seconds from SIGTERM to SIGKILL; longer than a worker drains (``drain_seconds``).
+#: Seconds from SIGTERM to SIGKILL; more than a worker needs to drain (``drain_seconds``).
 STOP_SECONDS = 20
 #: Files that one process may have open.
 OPEN_FILES = 1024
-#: Service → what it is for.
+#: Service → its description.
 SERVICES: Mapping[str, str] = {
     "work": "Engram's worker: makes memories and answers the hooks",
     "watch": "Engram's watcher: follows Claude Code's transcripts",
@@ -27,17 +27,17 @@ SERVICES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ServiceFile:
-    """One file as it is to be written."""
+    """One service file."""
 
-    #: Name of the file, such as ``recall.engram.work.plist``.
+    #: File name, such as ``recall.engram.work.plist``.
     name: str
-    #: Where the system looks for it.
+    #: Folder where the system looks for it.
     folder: Path
     data: bytes
 
 
 def launchd_files(settings: Settings, python: Path | None = None) -> list[ServiceFile]:
-    """One launchd agent for the worker, one for the watcher."""
+    """The launchd agents: one for the worker, one for the watcher."""
     folder = Path.home() / "Library" / "LaunchAgents"
     return [
         ServiceFile(f"{label(name)}.plist", folder, plistlib.dumps(agent(name, settings, python))) for name in SERVICES
@@ -45,15 +45,15 @@ def launchd_files(settings: Settings, python: Path | None = None) -> list[Servic
 
 
 def label(name: str) -> str:
-    """The agent's name for launchd."""
+    """The launchd label of a service."""
     return f"recall.engram.{name}"
 
 
 def agent(name: str, settings: Settings, python: Path | None = None) -> dict[str, object]:
-    """The content of one agent's plist.
+    """The content of an agent's plist.
 
-    ProcessType Standard: a background process is throttled, and a recall must answer in 250 ms. KeepAlive only after
-    a failure: a second instance ends with 0 and is not started again for ever.
+    ProcessType is Standard: launchd throttles background processes, and a recall must answer within 250 ms. KeepAlive
+    restarts after a failure only: a second instance exits with 0 and must not be restarted forever.
     """
     log = str(settings.places.logs / f"{name}.launchd.log")
     return {
@@ -74,13 +74,13 @@ def agent(name: str, settings: Settings, python: Path | None = None) -> dict[str
 
 
 def systemd_files(settings: Settings, python: Path | None = None) -> list[ServiceFile]:
-    """One systemd user unit for the worker, one for the watcher."""
+    """The systemd user units: one for the worker, one for the watcher."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
     return [ServiceFile(f"engram-{name}.service", folder, unit(name, settings, python).encode()) for name in SERVICES]
 
 
 def unit(name: str, settings: Settings, python: Path | None = None) -> str:
-    """The text of one systemd user unit, of the same meaning as the launchd agent."""
+    """The text of a systemd user unit; it means the same as the launchd agent."""
     environment = "\n".join(f"Environment={_quoted(f'{key}={value}')}" for key, value in _environment(settings).items())
     command = " ".join(_quoted(part).replace("$", "$$") for part in _command(name, python))
     return f"""\
@@ -106,12 +106,14 @@ WantedBy=default.target
 
 
 def example_files() -> dict[str, bytes]:
-    """Path in the repository → what stands there: the files as they look for a user called you."""
+    """Path in the repository → its content: example files for a user called "you"."""
     mac = Settings(home=Path("/Users/you/.claude-memory"), claude_folder=Path("/Users/you/.claude"))
     linux = Settings(home=Path("/home/you/.claude-memory"), claude_folder=Path("/home/you/.claude"))
     agents = launchd_files(mac, Path("/Users/you/engram/.venv/bin/python"))
     units = systemd_files(linux, Path("/home/you/engram/.venv/bin/python"))
-    return {f"launchd/{one.name}": one.data for one in agents} | {f"systemd/{one.name}": one.data for one in units}
+    return {f"launchd/{file.name}": file.data for file in agents} | {
+        f"systemd/{file.name}": file.data for file in units
+    }
 
 
 def _command(name: str, python: Path | None) -> list[str]:
@@ -119,15 +121,17 @@ def _command(name: str, python: Path | None) -> list[str]:
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """Where things are, and no more: keys stand in ``.env`` in the memory folder, never in a service file."""
-    found = {"ENGRAM_HOME": str(settings.home), "CLAUDE_CONFIG_DIR": str(settings.claude_folder)}
-    for name, value in found.items():
+    """The folders only. Keys belong in ``.env`` in the memory folder, never in a service file."""
+    environment = {"ENGRAM_HOME": str(settings.home), "CLAUDE_CONFIG_DIR": str(settings.claude_folder)}
+    for name, value in environment.items():
         if any(ord(letter) < 32 for letter in value):
-            raise BadRequest(f"{name} holds a control character, so that no service file can name it")
-    return found
+            raise BadRequest(
+                f"{name} contains a control character, which a service file can't hold. Choose another folder."
+            )
+    return environment
 
 
 def _quoted(text: str) -> str:
-    """A word of a systemd line: quoted, with ``%``, which means something everywhere, doubled."""
+    """A quoted word of a systemd line. ``%`` is doubled, since systemd expands it everywhere."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.model_checks import offer_claude
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import counts
 from engram.models.sessions import paused_scopes
-from engram.recollection.client import ask_worker
 from engram.reports.health import Health, home_bytes, take_health
+from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
 from engram.settings import Settings
+from engram.worker.client import ask_worker
 
 
 @click.command("status")
 @json_option
 @pass_workspace
 def status(workspace: Workspace, as_json: bool) -> None:
-    """Show what is running, how much was read and kept, and how far each stage is behind.
+    """Show what is running, how much was read and kept, and how far behind each stage is.
 
     Example: engram status --json
     """
@@ -29,25 +29,25 @@ def status(workspace: Workspace, as_json: bool) -> None:
         projects = counts.count_projects(store)
         paused = sorted(paused_scopes(store))
         offer = "" if as_json else offer_claude(store, workspace.settings)
-    told = ask_worker(workspace.places, {"op": "status"}, timeout_seconds=2.0) if health.worker.is_alive else None
+    worker = ask_worker(workspace.places, {"op": "status"}, timeout_seconds=2.0) if health.worker.is_alive else None
     if as_json:
-        found = status_json(health, projects, paused, workspace.settings)
-        print_json(found | {"worker": (told or {}) | health.worker.as_json()})
+        facts = status_json(health, projects, paused, workspace.settings)
+        print_json(facts | {"worker": (worker or {}) | health.worker.as_json()})
         return
     totals = health.totals
     print_facts(
         [
             ("worker", _process(health.worker)),
             ("watcher", _process(health.watcher)),
-            ("model", f"{told.get('model')} by {told.get('runtime')}" if told and told.get("model") else ""),
+            ("model", f"{worker.get('model')} by {worker.get('runtime')}" if worker and worker.get("model") else ""),
             ("extractor", _extractor(workspace.settings)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
             ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
             ("shown to Claude", f"{totals.injections} times"),
-            ("waiting", f"{health.waiting} pieces of work, {health.missing_vectors} texts without a vector"),
-            ("not readable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
+            ("waiting", f"{health.waiting} tasks, {health.missing_vectors} texts without a vector"),
+            ("unreadable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
             ("paused", ", ".join(scope or "everything" for scope in paused)),
         ]
     )
@@ -55,8 +55,15 @@ def status(workspace: Workspace, as_json: bool) -> None:
     print_table(
         ["stage", "seen#", "done#", "lag", "last success", "last error"],
         [
-            (name, one.seen, one.done, span(one.lag_seconds), when(one.last_success_ms), one.last_error or "–")
-            for name, one in health.stages.items()
+            (
+                name,
+                stage.seen,
+                stage.done,
+                span(stage.lag_seconds),
+                when(stage.last_success_ms),
+                stage.last_error or "–",
+            )
+            for name, stage in health.stages.items()
         ],
         empty="",
     )
@@ -67,14 +74,14 @@ def status(workspace: Workspace, as_json: bool) -> None:
 def status_json(
     health: Health, projects: list[counts.ProjectTotals], paused: list[str], settings: Settings
 ) -> dict[str, object]:
-    """What ``engram status --json`` prints."""
+    """The JSON of ``engram status``."""
     totals = health.totals
     return {
         "worker": health.worker.as_json(),
         "watcher": health.watcher.as_json(),
         "turns": totals.turns,
         "episodes": totals.episodes,
-        "stages": {name: one.as_json() for name, one in health.stages.items()},
+        "stages": {name: stage.as_json() for name, stage in health.stages.items()},
         "sessions": totals.sessions,
         "transcripts": totals.transcripts,
         "archived": totals.archived,
@@ -85,9 +92,10 @@ def status_json(
         "unread": {"files": health.unread.files, "bytes": health.unread.bytes},
         "missing_vectors": health.missing_vectors,
         "lag_seconds": round(health.lag_seconds, 1),
-        "work": {one.kind: {"waiting": one.waiting, "due": one.due, "dead": one.dead} for one in health.work},
+        "work": {work.kind: {"waiting": work.waiting, "due": work.due, "dead": work.dead} for work in health.work},
         "projects": {
-            one.name: {"sessions": one.sessions, "turns": one.turns, "episodes": one.episodes} for one in projects
+            project.name: {"sessions": project.sessions, "turns": project.turns, "episodes": project.episodes}
+            for project in projects
         },
         "paused": paused,
         "home": str(settings.home),

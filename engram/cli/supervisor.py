@@ -1,4 +1,4 @@
-"""Watcher and worker as child processes: started, started again, stopped together, never left behind."""
+"""Watcher and worker as child processes: start, restart and stop them together."""
 
 from __future__ import annotations
 
@@ -14,51 +14,54 @@ from typing import IO
 
 from engram.cli import exits
 
-#: Least time between two starts of a child that failed, in seconds.
+#: Shortest time between two starts of a child that failed, in seconds.
 THROTTLE_SECONDS = 5.0
-#: Failures in a row, each soon after its start, after which a child is given up.
+#: Failures in a row, each soon after a start, after which a child is given up.
 MOST_FAILURES = 5
-#: A child that ran this long has not failed at its start, in seconds.
+#: A child that ran for this long did not fail at its start, in seconds.
 STEADY_SECONDS = 60.0
-#: How long children have to stop cleanly before they are killed, in seconds.
+#: How long children may take to stop cleanly before they are killed, in seconds.
 STOP_SECONDS = 15.0
 
 
 @dataclass(slots=True)
 class Child:
-    """One child process and how it fares."""
+    """One child process and its state."""
 
     name: str
     command: Sequence[str]
     process: subprocess.Popen[bytes] | None = None
-    #: Our end of the pipe that tells the child that we live.
+    #: Our end of the pipe whose closing tells the child that this process has ended.
     lifeline: int | None = None
     errors: IO[bytes] | None = None
     started_seconds: float = 0.0
     starts: int = 0
     failures: int = 0
-    #: When it is started again, by the steady clock; None while it runs or is not.
+    #: When it is restarted, by the steady clock; None while it runs or if it will not be.
     again_seconds: float | None = None
-    #: Why it does not run any more; "" while it runs or will be started again.
+    #: Why it no longer runs; "" while it runs or will be restarted.
     ended: str = ""
-    #: True where it ended because it failed too often.
+    #: True if it was given up after too many failures.
     has_failed: bool = False
 
     @property
     def is_running(self) -> bool:
-        """True while the process lives."""
+        """True while the process is running."""
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Start the process in a group of its own, so that Ctrl-C reaches us alone and we stop it in good order."""
+        """Start the process in its own group: Ctrl-C then reaches only this process, which stops the child cleanly."""
         ours, theirs = os.pipe()[::-1]
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
         try:
             self.process = subprocess.Popen(
                 [*self.command, "--lifeline", str(theirs)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
-                pass_fds=(theirs,), process_group=0,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self.errors,
+                pass_fds=(theirs,),
+                process_group=0,
+            )
         finally:
             os.close(theirs)
         self.lifeline = ours
@@ -66,7 +69,7 @@ class Child:
         self.started_seconds = time.monotonic()
 
     def look(self) -> None:
-        """Start the process again where it ended and should run; note why where it should not."""
+        """Restart the process if it has ended and should run; otherwise record why it ended."""
         if self.ended or self.is_running:
             return
         if self.again_seconds is None:
@@ -76,7 +79,7 @@ class Child:
             self.start()
 
     def _note_end(self, code: int) -> None:
-        """Decide once what an ended process means: start it again now or later, or let it be."""
+        """Decide what an ended process means: restart it now, restart it later, or leave it."""
         self._let_go()
         ran_seconds = time.monotonic() - self.started_seconds
         if code == exits.OK:
@@ -104,12 +107,12 @@ class Child:
             self.lifeline = None
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM; the process finishes what it is at."""
+        """Send SIGTERM; the process finishes its current work."""
         if self.is_running and self.process is not None:
             self.process.send_signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end; kills the process (with its group) where that takes too long. False where it was killed."""
+        """Wait for the end, and kill the process with its group after too long. False if it was killed."""
         if self.process is None:
             return True
         try:
@@ -125,23 +128,23 @@ class Child:
 
 @dataclass(slots=True)
 class Supervisor:
-    """All children together."""
+    """All children."""
 
     children: list[Child] = field(default_factory=list)
 
     def start(self) -> None:
-        """Start them all."""
+        """Start all children."""
         for child in self.children:
             child.start()
 
     def look(self) -> bool:
-        """Look after each child once; False where none runs or will run again, or one has failed for good."""
+        """Check each child once. False if none runs or will run again, or if one was given up."""
         for child in self.children:
             child.look()
-        return not any(one.has_failed for one in self.children) and not all(one.ended for one in self.children)
+        return not any(child.has_failed for child in self.children) and not all(child.ended for child in self.children)
 
     def stop(self) -> bool:
-        """Stop all children at once and wait for them; False where one had to be killed."""
+        """Stop all children together and wait for them. False if one had to be killed."""
         until = time.monotonic() + STOP_SECONDS
         for child in self.children:
             child.ask_to_stop()
@@ -150,5 +153,5 @@ class Supervisor:
 
 
 def engram_command(arguments: Sequence[str], name: str) -> list[str]:
-    """The command line of ``engram NAME`` with the same global flags, by this very interpreter."""
+    """The command line of ``engram NAME`` with the same global flags and the same interpreter."""
     return [sys.executable, "-P", "-m", "engram.cli.main", *arguments, name]

@@ -6,20 +6,17 @@ from typing import Any
 
 import click
 
-from engram.cli.logs_command import read_records
-from engram.cli.options import TimeSpan, json_option
+from engram.cli.options import FOREVER_MS, TimeSpan, json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, when
 from engram.cli.workspace import Workspace, pass_workspace, wake_worker
 from engram.errors import EngramError, NotFound
+from engram.log import read_records
 from engram.models import work
 from engram.models.sessions import pause as pause_scope
 from engram.models.sessions import resume as resume_scope
 from engram.models.store import Store
 from engram.models.work import TASKS_SCOPE, Work, WorkState
-from engram.tasks.edge import failure_mark
-
-#: "Until I say otherwise": the year 9999, in milliseconds since 1970.
-_FOREVER_MS = 253_370_764_800_000
+from engram.tasks.boundary import failure_mark
 
 
 @click.group("tasks", invoke_without_command=True)
@@ -128,8 +125,14 @@ def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> No
 
 
 @tasks.command("pause")
-@click.option("--for", "seconds", type=TimeSpan(), default=None, metavar="TIME",
-              help="How long, such as 30m or 2h (default: until `engram tasks resume`).")  # fmt: skip
+@click.option(
+    "--for",
+    "seconds",
+    type=TimeSpan(),
+    default=None,
+    metavar="TIME",
+    help="How long, such as 30m or 2h (default: until `engram tasks resume`).",
+)
 @json_option
 @pass_workspace
 def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
@@ -138,7 +141,7 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
     Example: engram tasks pause --for 1h
     """
     with workspace.store() as store:
-        until_ms = _FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
+        until_ms = FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
         pause_scope(store, TASKS_SCOPE, until_ms)
     if as_json:
         print_json({"paused": True, "until": iso(until_ms) if seconds is not None else None})
@@ -163,11 +166,15 @@ def resume(workspace: Workspace, as_json: bool) -> None:
         click.echo("The worker goes on." if was_paused else "The work was not paused.")
 
 
-def _last_failure(workspace: Workspace, one: Work) -> str | None:
-    """The log's latest record of a failure of this work, with its traceback; None where there is none."""
-    mark = failure_mark(one.kind, one.key)
-    found = [text for _, _, text in read_records(workspace.places.logs / "worker.log", "worker") if mark in text]
-    return found[-1] if found else None
+def _last_failure(workspace: Workspace, task: Work) -> str | None:
+    """The latest log record of a failure of this work, with its traceback; None if there is none.
+
+    The worker runs tasks, and so does `engram up --once`, which logs as ``cli``.
+    """
+    mark = failure_mark(task.kind, task.key)
+    folder = workspace.places.logs
+    failures = [record for kind in ("worker", "cli") for record in read_records(folder, kind) if mark in record.text]
+    return max(failures).text if failures else None
 
 
 def _as_json(store: Store, one: Work) -> dict[str, Any]:
@@ -208,9 +215,15 @@ def _queued(workspace: Workspace) -> list[dict[str, Any]]:
             found.append({"id": "?", "name": "?", "args": [], "state": "queued", "attempts": 0, "error": str(error)})
             continue
         found.append(
-            {"id": message.id, "name": message.name, "args": list(message.args), "state": "queued", "attempts": 0,
-             "error": None}
-        )  # fmt: skip
+            {
+                "id": message.id,
+                "name": message.name,
+                "args": list(message.args),
+                "state": "queued",
+                "attempts": 0,
+                "error": None,
+            }
+        )
     return found
 
 
@@ -239,9 +252,16 @@ def _print(rows: list[dict[str, Any]], empty: str) -> None:
     print_table(
         ["id", "name", "about", "state", "due", "tries#", "last error"],
         [
-            (one["id"][:8], one["name"], one_line(", ".join(map(str, one["args"])), 14), one["state"], one.get("due_at") or "–",
-             one["attempts"], one_line(one["error"] or "", 80))
+            (
+                one["id"][:8],
+                one["name"],
+                one_line(", ".join(map(str, one["args"])), 14),
+                one["state"],
+                one.get("due_at") or "–",
+                one["attempts"],
+                one_line(one["error"] or "", 80),
+            )
             for one in rows
         ],
         empty=empty,
-    )  # fmt: skip
+    )

@@ -1,18 +1,19 @@
-"""``engram timeline``: memories in the order of time."""
+"""``engram timeline``: memories in chronological order."""
 
 from __future__ import annotations
 
 import click
 
-from engram.cli.episode_json import evidence_places, places_to_json
 from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import iso, one_line, print_json, print_table, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.clock import parse_time_ms
 from engram.errors import BadRequest
-from engram.extraction.saving import require_episode
+from engram.memories.save import require_episode
 from engram.models import episodes
 from engram.models.store import Store
+from engram.reports.memory import evidence_places
+from engram.search.hits import place_to_json
 
 
 @click.command("timeline")
@@ -22,31 +23,46 @@ from engram.models.store import Store
 @json_option
 @pass_workspace
 def timeline(workspace: Workspace, around: str | None, project: str | None, limit: int, as_json: bool) -> None:
-    """List memories in the order of time, the latest first; with a memory's ID or a time, those up to it.
+    """List memories by time, latest first; with a memory's ID or a time, those up to it.
 
     Example: engram timeline 2026-11-05 --project harbor
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
-        found = episodes.latest_episodes(
+        memories = episodes.latest_episodes(
             store, project_id=None if place is None else place.id, limit=limit, before_ms=_time_of(store, around)
         )
         rows = [
-            {"id": one.episode_id, "kind": one.kind, "summary": one.summary, "project": one.project, "scope": one.scope,
-             "importance": one.importance, "created_at": iso(one.created_at_ms), "pinned": one.is_pinned,
-             "session": one.session_id, "evidence": places_to_json(evidence_places(store, one))}
-            for one in found
-        ]  # fmt: skip
+            {
+                "id": episode.episode_id,
+                "kind": episode.kind,
+                "summary": episode.summary,
+                "project": episode.project,
+                "scope": episode.scope,
+                "importance": episode.importance,
+                "created_at": iso(episode.created_at_ms),
+                "pinned": episode.is_pinned,
+                "session": episode.session_id,
+                "evidence": [place_to_json(place) for place in evidence_places(store, episode)],
+            }
+            for episode in memories
+        ]
     if as_json:
         print_json({"episodes": rows})
     else:
         print_table(
             ["made", "memory", "kind", "project", "summary"],
             [
-                (when(one.created_at_ms), one.episode_id, one.kind, one.project or "global", one_line(one.summary))
-                for one in found
+                (
+                    when(episode.created_at_ms),
+                    episode.episode_id,
+                    episode.kind,
+                    episode.project or "global",
+                    one_line(episode.summary),
+                )
+                for episode in memories
             ],
-            empty="There are no memories yet; `engram up` makes them.",
+            empty="There are no memories yet. `engram up` makes them.",
         )
 
 
@@ -57,6 +73,6 @@ def _time_of(store: Store, around: str | None) -> int | None:
         return require_episode(store, around).created_at_ms
     at_ms = parse_time_ms(around)
     if at_ms is None:
-        raise BadRequest(f"{around!r} is neither the id of a memory nor a time such as 2026-11-05 or 2026-11-05T10:00")
-    # A day alone means all of that day.
+        raise BadRequest(f"{around!r} is neither a memory's id nor a time such as 2026-11-05 or 2026-11-05T10:00")
+    # A date means the whole day.
     return at_ms + 86_400_000 - 1 if len(around) == 10 else at_ms

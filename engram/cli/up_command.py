@@ -1,4 +1,4 @@
-"""``engram up``: watcher and worker in the foreground, with a live picture; or everything once."""
+"""``engram up``: run watcher and worker in the foreground with a dashboard, or do everything once."""
 
 from __future__ import annotations
 
@@ -15,36 +15,43 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from engram.cli.dashboard import draw, line
 from engram.cli.options import json_option
 from engram.cli.output import console, print_json, say
-from engram.cli.picture import draw, line
 from engram.cli.supervisor import Child, Supervisor, engram_command
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import EngramError, StoreError
 from engram.reports.health import Health, take_health
-from engram.transcripts.discover import find_transcripts
+from engram.transcripts.claude_code.discover import find_transcripts
 
-#: How often the picture is drawn and the children are looked after, in seconds.
+#: How often the children are checked, in seconds.
 _PICTURE_SECONDS = 1.0
-#: Looking may take one part in so many of the time.
+#: Refreshing the dashboard may take at most this fraction (1 in …) of the time.
 _LOOK_SHARE = 20
-#: How often a line is printed where there is no terminal, at least, in seconds.
+#: Shortest time between two lines if the output is no terminal, in seconds.
 _LINE_SECONDS = 10.0
-#: The transcripts that Engram ships, as a Claude configuration folder.
+#: The sample transcripts that ship with Engram, as a Claude configuration folder.
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 
 
 @click.command("up")
-@click.option("--once", is_flag=True, help="Read, extract, embed and index everything, then stop (default: go on).")
-@click.option("--samples-in", type=click.Path(path_type=Path), default=None, metavar="DIR",
-              help="Where the machine has no transcripts: read the sample sessions that Engram ships, with DIR as their "
-              "memory folder (default: wait for transcripts).")  # fmt: skip
+@click.option(
+    "--once", is_flag=True, help="Read, extract, embed and index everything once, then stop (default: keep running)."
+)
+@click.option(
+    "--samples-in",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="If there are no transcripts on this machine, read the sample sessions that ship with Engram, with DIR as "
+    "their memory folder (default: wait for transcripts).",
+)
 @json_option
 @pass_workspace
 def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool) -> None:
-    """Start the watcher and the worker in the foreground and show what they do; Ctrl-C stops both.
+    """Run the watcher and the worker in the foreground and show what they do. Ctrl-C stops both.
 
-    A worker that asks for it (its memory passed the limit) is started again. --json goes with --once.
+    The worker is restarted when its memory passes the limit. --json requires --once.
 
     Example: engram up --once
     """
@@ -55,12 +62,12 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
         else:
             workspace = workspace.with_flags(home=str(samples_in.absolute()), claude_folder=str(SAMPLES))
             click.echo(
-                f"There are no transcripts in {where}, so this reads the sample sessions that Engram ships; their "
-                f"memory is {workspace.settings.home}. Look into it: engram --home {workspace.settings.home} recall …",
+                f"There are no transcripts in {where}: reading the sample sessions that ship with Engram. Their memory "
+                f"is in {workspace.settings.home}. To search it, run: engram --home {workspace.settings.home} recall …",
                 err=True,
             )
     if once:
-        # Not above: it loads the queue and the search, which no other command's help needs.
+        # Not above: it loads the queue and the search, which the help of other commands does not need.
         from engram.cli.once import run_once
 
         report = run_once(workspace, is_quiet=as_json)
@@ -71,12 +78,12 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
 
 
 def _run(workspace: Workspace) -> None:
-    """Watch over both children until a signal comes or they end."""
+    """Supervise both children until a signal arrives or they end."""
     arguments = workspace.arguments()
     supervisor = Supervisor([Child(name, engram_command(arguments, name)) for name in ("watch", "work")])
     workspace.places.prepare()
     with _stop_signals() as stopping:
-        click.echo(f"Engram reads along; Ctrl-C stops it. Memory: {workspace.settings.home}", err=True)
+        click.echo(f"Engram is running. Press Ctrl-C to stop. Memory: {workspace.settings.home}", err=True)
         supervisor.start()
         try:
             _show(workspace, supervisor, stopping)
@@ -88,29 +95,29 @@ def _run(workspace: Workspace) -> None:
         if child.ended and not child.has_failed:
             say(child.ended, err=True)
     if failed is not None:
-        raise EngramError(f"engram {failed.name} cannot run: {failed.ended.removeprefix('Error: ')}")
-    click.echo("Stopped." if was_clean else "Stopped; one process did not end by itself and was killed.", err=True)
+        raise EngramError(f"engram {failed.name} can't run: {failed.ended.removeprefix('Error: ')}")
+    click.echo("Stopped." if was_clean else "Stopped. One process did not end in time and was killed.", err=True)
 
 
 @contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT, SIGTERM and SIGHUP set, so that everything ends in good order."""
+    """An event that SIGINT, SIGTERM and SIGHUP set, for a clean stop."""
     stopping = threading.Event()
 
     def stop(_: int, __: FrameType | None) -> None:
         stopping.set()
 
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {one: signal.signal(one, stop) for one in signals}
+    before = {number: signal.signal(number, stop) for number in signals}
     try:
         yield stopping
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Event) -> None:
-    """Look after the children once a second; look at everything else as seldom as that takes long."""
+    """Check the children every second, and refresh the dashboard as often as its cost allows."""
     screen = console()
     teller = _Picture(screen) if screen.is_terminal else _Lines()
     look_seconds = 0.0
@@ -124,7 +131,7 @@ def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Even
 
 
 def _look(workspace: Workspace) -> Health | str:
-    """How everything is, or why that cannot be told now. Opens the memory anew: the worker may set a damaged one aside."""
+    """The health of all parts, or why it can't be read. Opens the memory each time: a damaged file may be replaced."""
     try:
         with workspace.store() as store:
             return take_health(store, workspace.settings)
@@ -133,7 +140,7 @@ def _look(workspace: Workspace) -> Health | str:
 
 
 class _Picture:
-    """Tells by a picture that changes in its place."""
+    """Shows a dashboard that is redrawn in place."""
 
     def __init__(self, screen: Console) -> None:
         self._live = Live(console=screen, auto_refresh=False, transient=True)
@@ -146,7 +153,7 @@ class _Picture:
         self._live.stop()
 
     def tell(self, workspace: Workspace, children: list[Child]) -> None:
-        """Draw the picture anew."""
+        """Redraw the dashboard."""
         health = _look(workspace)
         if isinstance(health, str):
             self._live.update(Text(health, style="yellow"), refresh=True)
@@ -155,7 +162,7 @@ class _Picture:
 
 
 class _Lines:
-    """Tells by lines, one when something changed and at the end: for logs and pipes."""
+    """Prints a line when something changed, and one at the end: for logs and pipes."""
 
     def __init__(self) -> None:
         self._last = self._latest = ""
@@ -169,7 +176,7 @@ class _Lines:
             click.echo(self._latest)
 
     def tell(self, workspace: Workspace, _: list[Child]) -> None:
-        """Print a line where something changed and the last one is old enough."""
+        """Print a line if something changed and the last line is old enough."""
         health = _look(workspace)
         self._latest = health if isinstance(health, str) else line(health)
         now = time.monotonic()

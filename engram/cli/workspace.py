@@ -1,4 +1,4 @@
-"""What every command works on: the settings as flags and files say, the open memory, the redactor."""
+"""What every command works with: the settings, the open memory, the redactor, the worker."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from engram.errors import SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
 from engram.models.replacement import using_database
 from engram.models.sessions import ProjectRow
+from engram.models.stages import note_failure
 from engram.models.store import Store, open_store
-from engram.models.work import note_failure
 from engram.paths import Home
-from engram.recollection.client import ask_worker
 from engram.settings import Loaded, Settings, load
+from engram.worker.client import ask_worker
 
 
 @dataclass(slots=True)
 class Workspace:
-    """Lazy: a command that needs no settings reads none, and ``--help`` works with a broken config.toml."""
+    """Loads lazily: ``--help`` and commands without settings work with a broken config.toml."""
 
     #: Settings given as flags, by name.
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Workspace:
 
     @property
     def loaded(self) -> Loaded:
-        """Settings with where each came from. Raises SettingsError."""
+        """The settings, with the source of each. Raises SettingsError."""
         if self._loaded is None:
             self._loaded = load(self.flags)
         return self._loaded
@@ -47,19 +47,19 @@ class Workspace:
         return self.settings.places
 
     def with_flags(self, **flags: str) -> Workspace:
-        """The same with more flags laid over."""
+        """A copy with more flags."""
         return Workspace({**self.flags, **flags})
 
     def arguments(self) -> list[str]:
-        """The global flags as arguments for a child process, so that it works on the same places."""
-        found: list[str] = []
+        """The global flags as arguments for a child process, so that it uses the same folders."""
+        arguments: list[str] = []
         for name, value in self.flags.items():
-            found += ["--set", f"{name}={value}"]
-        return found
+            arguments += ["--set", f"{name}={value}"]
+        return arguments
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """The open memory; makes folder and database where they are missing. Raises HomeError or StoreError."""
+        """The open memory; folder and database are created if they are missing. Raises HomeError or StoreError."""
         self.places.prepare()
         with using_database(self.places.memory_db) as damage:
             opened = open_store(self.places.memory_db, driver=self.settings.sqlite_driver)
@@ -71,21 +71,21 @@ class Workspace:
                 opened.close()
 
     def redactor(self) -> Callable[[str], str]:
-        """Takes secrets out of a text."""
+        """A function that masks secrets in a text."""
         from engram.redaction import redact
 
         return redact
 
 
 def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
-    """The global flags by setting name. Raises SettingsError for a name that does not exist."""
-    known = {one.name for one in dataclasses.fields(Settings)}
+    """The global flags by setting name. Raises SettingsError for an unknown name."""
+    known = {setting.name for setting in dataclasses.fields(Settings)}
     flags: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or name not in known:
-            raise SettingsError(f"--set {assignment!r}: there is no such setting; `engram config` lists them")
+            raise SettingsError(f"--set {assignment!r}: there is no such setting. `engram config` lists them all.")
         flags[name] = value
     if home is not None:
         flags["home"] = home
@@ -98,21 +98,21 @@ pass_workspace = click.make_pass_decorator(Workspace, ensure=True)
 
 
 def find_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:
-    """The project that ``--project`` means: a display name, an identity or a folder in it; None where none is asked.
+    """The project that ``--project`` names, by display name, identity or a folder in it; None if no name is given.
 
     Raises:
-        NotFound: nothing is known under that name; the message lists the projects that are.
+        NotFound: no such project is known; the message lists those that are.
     """
     if name is None:
         return None
     folder = Path(name).expanduser()
     if name == "." or "/" in name or name.startswith("~"):
-        found = scope_of_folder(store, settings, str(folder.absolute())).project
-        if found is not None:
-            return found
+        project = scope_of_folder(store, settings, str(folder.absolute())).project
+        if project is not None:
+            return project
     return named_project(store, name)
 
 
 def wake_worker(workspace: Workspace) -> None:
-    """Tell a running worker that memories changed; without one nothing happens, it looks by itself when it starts."""
+    """Tell a running worker that memories changed. Without a worker nothing happens: it looks when it starts."""
     ask_worker(workspace.places, {"op": "wake"}, timeout_seconds=1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engram.enums import Importance, Scope, Source, Status, Voice
 from engram.models.episodes import Episode
 
 DAY_MS = 86_400_000
@@ -20,21 +21,21 @@ class Ageing:
     """What age does to a memory: a new weight, or a new status with its reason."""
 
     weight: float
-    status: str
+    status: Status
     reason: str = ""
 
 
 def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
     """What its age asks for, counted from when it was kept or last used; never of a pinned, high or saved one, and never for a time in the future."""
     same = Ageing(episode.weight, episode.status)
-    if episode.is_pinned or episode.importance == "high" or episode.source == "manual":
+    if episode.is_pinned or episode.importance == Importance.HIGH or episode.source == Source.MANUAL:
         return same
     last_use = max(episode.created_at_ms, episode.kept_at_ms, episode.accessed_at_ms or 0)
     age_days = (now_ms - last_use) / DAY_MS
-    if episode.status == "active" and age_days >= archive_days:
-        return Ageing(episode.weight, "archived", f"not used for {archive_days} days")
-    if episode.status == "provisional" and age_days >= PROVISIONAL_DAYS:
-        return Ageing(episode.weight, "archived", f"not confirmed for {PROVISIONAL_DAYS} days")
+    if episode.status == Status.ACTIVE and age_days >= archive_days:
+        return Ageing(episode.weight, Status.ARCHIVED, f"not used for {archive_days} days")
+    if episode.status == Status.PROVISIONAL and age_days >= PROVISIONAL_DAYS:
+        return Ageing(episode.weight, Status.ARCHIVED, f"not confirmed for {PROVISIONAL_DAYS} days")
     if age_days >= ACTIVE_DAYS and episode.weight > AGED_WEIGHT:
         return Ageing(AGED_WEIGHT, episode.status, f"older than {ACTIVE_DAYS} days")
     return same
@@ -42,9 +43,11 @@ def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
 
 def graduates(episode: Episode, now_ms: int) -> bool:
     """True for a memory that belongs into MEMORY.md: much used, or high, global and 14 days old; said or saved by the user."""
-    if episode.status != "active" or episode.suspect or episode.graduated_at_ms is not None or episode.is_lowered:
+    if episode.status != Status.ACTIVE or episode.suspect or episode.graduated_at_ms is not None or episode.is_lowered:
         return False
-    if not (episode.voice.startswith("user") or episode.source == "manual"):
+    if not (episode.voice == Voice.USER or episode.source == Source.MANUAL):
         return False
     is_old = now_ms - episode.created_at_ms >= 14 * DAY_MS
-    return episode.access_count >= 3 or (episode.importance == "high" and episode.scope == "global" and is_old)
+    return episode.access_count >= 3 or (
+        episode.importance == Importance.HIGH and episode.scope == Scope.GLOBAL and is_old
+    )

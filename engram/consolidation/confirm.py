@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from engram.consolidation.context import Context
+from engram.enums import Kind, Status
 from engram.models import episodes, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.sessions import find_session
@@ -13,7 +14,7 @@ from engram.models.turns import StoredTurn, turns_of_session
 from engram.transcripts.record import Role, Turn
 
 #: Kinds that a passing test speaks for.
-_TESTED = ("fix", "fact", "dead-end")
+_TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
 #: Longest answer that is taken as agreement by its first words, in characters.
 _ANSWER_CHARS = 240
 
@@ -74,7 +75,7 @@ def confirm_session(context: Context, session_id: str) -> None:
     waiting = [
         e
         for e in episodes.episodes_of_session(context.store, session_id)
-        if e.status == "provisional" and not e.suspect
+        if e.status == Status.PROVISIONAL and not e.suspect
     ]
     if session is None or not waiting:
         return
@@ -83,7 +84,7 @@ def confirm_session(context: Context, session_id: str) -> None:
         evidence = episodes.evidence_of(context.store, episode.id)
         reason = why_confirmed(episode, evidence, turns)
         if reason and context.change(
-            episode, "confirm", reason, status="active", confirmations=episode.confirmations + 1,
+            episode, "confirm", reason, status=Status.ACTIVE, confirmations=episode.confirmations + 1,
             confidence=max(episode.confidence, 0.75),
         ):  # fmt: skip
             context.tell(f"confirm {episode.episode_id} ({reason})")

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engram.atomic import read_whole, write_atomic
+from engram.enums import Importance, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
-from engram.models.marks import Mark, latest_change, undone
 from engram.models.store import Store
+from engram.models.transaction import Tx
 from engram.models.unjoined import held_back_rows
+from engram.models.watermarks import Watermark, latest_change, undone
 from engram.settings import Settings
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ class Context:
     #: ``(action, id of the memory)`` of changes that the user took back; None until they are read.
     _undone: frozenset[tuple[str, str]] | None = None
     #: Where the memories were when the run began; up to there the next one need not look again.
-    begins_at: Mark | None = None
+    begins_at: Watermark | None = None
 
     def tell(self, text: str) -> None:
         """Add a line to the report."""
@@ -111,9 +113,9 @@ class Context:
             if pair[0] not in held_back and pair[1] not in held_back:
                 yield pair
 
-    def current(self, *seen: Episode) -> list[Episode] | None:
-        """The memories as they are now; None where one of them changed since it was read. Inside ``writing``."""
-        found = [episodes.find_episode(self.store, one.episode_id) for one in seen]
+    def current(self, tx: Tx, *seen: Episode) -> list[Episode] | None:
+        """The memories as they are now; None where one of them changed since it was read."""
+        found = [episodes.find_episode(tx, one.episode_id) for one in seen]
         now = [one for one in found if one is not None]
         is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
         return now if is_same else None
@@ -122,10 +124,10 @@ class Context:
         """Change one memory in a transaction of its own, if nobody else did meanwhile; tells nothing."""
         if self.is_dry:
             return True
-        with self.store.writing():
-            now = self.current(episode)
+        with self.store.transaction() as tx:
+            now = self.current(tx, episode)
             if now is not None:
-                episode_changes.change_episode(self.store, now[0], action, reason, run_id=self.run_id, **changes)
+                episode_changes.change_episode(tx, now[0], action, reason, run_id=self.run_id, **changes)
         return now is not None
 
     # -- notes
@@ -155,9 +157,16 @@ class Context:
 
 def living(store: Store) -> list[Episode]:
     """Memories that are neither archived nor superseded: the most trusted first, then the oldest."""
-    found = [e for e in episodes.all_episodes(store) if e.is_in_force]
+    found = [e for e in episodes.all_episodes(store) if e.is_current]
     return sorted(
-        found, key=lambda e: (not e.is_pinned, e.source != "manual", e.importance != "high", e.created_at_ms, e.id)
+        found,
+        key=lambda e: (
+            not e.is_pinned,
+            e.source != Source.MANUAL,
+            e.importance != Importance.HIGH,
+            e.created_at_ms,
+            e.id,
+        ),
     )
 
 

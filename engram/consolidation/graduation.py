@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from engram.clock import day_of
 from engram.consolidation.ageing import graduates
 from engram.consolidation.context import Context
+from engram.enums import Scope
 from engram.models import episodes
 from engram.models.episodes import Episode
 from engram.notes.day_files import notes_lock
@@ -55,7 +56,7 @@ def _graduate(context: Context, chosen: Sequence[Episode], now: int) -> None:
 
 def note_line(episode: Episode) -> str:
     """The line of a memory: when it was said, what it holds for, its summary and its id."""
-    holds_for = "every project" if episode.scope == "global" else f"in {_project_of(episode)} only"
+    holds_for = "every project" if episode.scope == Scope.GLOBAL else f"in {_project_of(episode)} only"
     return f"- {day_of(episode.created_at_ms)}, {holds_for}: {_bare_line(episode)[2:]}"
 
 
@@ -67,7 +68,7 @@ def _bare_line(episode: Episode) -> str:
 def _heading(episode: Episode, now: int) -> str:
     """The month; a project's memories stand under a heading of their own."""
     month = day_of(now)[:7]
-    return month if episode.scope == "global" else f"{month}, {_project_of(episode)}"
+    return month if episode.scope == Scope.GLOBAL else f"{month}, {_project_of(episode)}"
 
 
 def _project_of(episode: Episode) -> str:
@@ -111,7 +112,7 @@ def _why_out(episode: Episode | None) -> str:
     """Why a memory's line no longer belongs into MEMORY.md; "" where it does, and for one that is not there."""
     if episode is None:
         return ""
-    if episode.status in ("superseded", "archived"):
+    if not episode.status.is_current:
         return episode.status
     return "lowered" if episode.is_lowered else ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engram.consolidation.arrivals import SimilarTo, welcome
+from engram.consolidation.on_extract import SimilarTo, welcome
 from engram.models.store import Store
 from engram.models.unjoined import join_horizon_ms, mark_joined, next_unjoined, rows_of_same_turn, unjoined_rows
 from engram.settings import Settings

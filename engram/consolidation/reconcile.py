@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from engram.consolidation.context import Context
-from engram.consolidation.truth import words_of
+from engram.enums import Scope, Status, Voice
 from engram.errors import ExtractionError
 from engram.models import episode_changes, runs
 from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episodes import Episode
+from engram.text.summary_words import words_of
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ def reconcile(context: Context) -> None:
     projects = sorted({e.project_id for e in context.living() if e.project_id is not None})
     for project_id in projects:
         context.check_time()
-        memories = [e for e in context.living() if e.project_id == project_id and e.scope == "project"]
+        memories = [e for e in context.living() if e.project_id == project_id and e.scope == Scope.PROJECT]
         new = frozenset(e.id for e in memories if context.changed is None or e.id in context.changed)
         if not new:
             continue
@@ -79,22 +80,22 @@ def _apply(context: Context, relation: Related) -> None:
         return
     reason = ENDING_REASONS[relation.action]
     if _is_settled(older, newer):
-        with context.store.writing():
-            if context.current(older, newer) is not None:
-                note_contradiction(context.store, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
+        with context.store.transaction() as tx:
+            if context.current(tx, older, newer) is not None:
+                note_contradiction(tx, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
         return
     if context.is_undone("supersede", older):
         return
-    with context.store.writing():
-        if (now := context.current(older, newer)) is None:
+    with context.store.transaction() as tx:
+        if (now := context.current(tx, older, newer)) is None:
             return
         episode_changes.change_episode(
-            context.store,
+            tx,
             now[0],
             "supersede",
             f"{newer.episode_id} {reason}",
             run_id=context.run_id,
-            status="superseded",
+            status=Status.SUPERSEDED,
             superseded_by=newer.episode_id,
             valid_to_ms=newer.holds_from_ms,
         )
@@ -105,28 +106,28 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
     """The later one stays and takes up the evidence; the earlier one was the user's own, or is a person's: both stay."""
     if _is_settled(older, newer) or context.is_undone("archive", older):
         return
-    with context.store.writing():
-        if (now := context.current(older, newer)) is None:
+    with context.store.transaction() as tx:
+        if (now := context.current(tx, older, newer)) is None:
             return
         older, newer = now
-        runs.add_merged_evidence(context.store, newer, older, context.run_id)
+        runs.add_merged_evidence(tx, newer, older, context.run_id)
         if older.session_id != newer.session_id:
             episode_changes.change_episode(
-                context.store,
+                tx,
                 newer,
                 "confirm",
                 f"says again what {older.episode_id} said",
                 run_id=context.run_id,
                 confirmations=newer.confirmations + older.confirmations + 1,
-                status="active",
+                status=Status.ACTIVE,
             )
         episode_changes.change_episode(
-            context.store,
+            tx,
             older,
             "archive",
             f"says the same as {newer.episode_id}",
             run_id=context.run_id,
-            status="archived",
+            status=Status.ARCHIVED,
             superseded_by=newer.episode_id,
         )
         context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
@@ -134,7 +135,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
 
 def _is_settled(older: Episode, newer: Episode) -> bool:
     """True where a person kept the earlier one by hand, or said it and not the later one: only they may end it."""
-    return is_kept_by_hand(older) or (older.voice == "user" and newer.voice != "user")
+    return is_kept_by_hand(older) or (older.voice == Voice.USER and newer.voice != Voice.USER)
 
 
 def _is_about_the_same(one: Episode, other: Episode) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from engram.consolidation.context import Context
+from engram.enums import Importance, Source
 from engram.errors import ExtractionError
 from engram.models import episode_history
 from engram.models.episodes import Episode
@@ -88,7 +89,8 @@ def _reword(context: Context, episode: Episode, wording: Wording | None, model: 
 def _chosen(context: Context, limit: int) -> list[Episode]:
     """At most so many memories of one project: the one that most needs good words, and others beside it."""
     waiting = sorted(
-        filter(_is_local, context.living()), key=lambda e: (-e.access_count, e.importance != "high", -e.quality)
+        filter(_is_local, context.living()),
+        key=lambda e: (-e.access_count, e.importance != Importance.HIGH, -e.quality),
     )
     chosen: list[Episode] = []
     for episode in waiting:
@@ -102,7 +104,9 @@ def _chosen(context: Context, limit: int) -> list[Episode]:
 
 
 def _is_local(episode: Episode) -> bool:
-    is_own_work = episode.source == "auto" and episode.extractor.startswith("local") and SEEN not in episode.extractor
+    is_own_work = (
+        episode.source == Source.AUTO and episode.extractor.startswith("local") and SEEN not in episode.extractor
+    )
     is_settled = episode.is_pinned or episode.is_lowered or episode.suspect or episode.graduated_at_ms is not None
     return is_own_work and not is_settled and (episode.access_count > 0 or episode.quality >= LEAST_QUALITY)
 

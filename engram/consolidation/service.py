@@ -11,16 +11,18 @@ from engram.consolidation import steps
 from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
-from engram.consolidation.purge import check_unpurged
 from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
-from engram.consolidation.truth import supersede_outdated
+from engram.consolidation.supersede import supersede_outdated
+from engram.enums import Status
 from engram.errors import BadRequest, NotFound
-from engram.models import contradictions, episode_changes, episode_history, episodes, marks, runs
+from engram.memories.purge import check_unpurged
+from engram.models import contradictions, episode_changes, episode_history, episodes, runs, watermarks
 from engram.models.episode_history import Change
+from engram.models.leases import last_run_ms, release_lease, take_lease
 from engram.models.store import Store
-from engram.models.work import last_run_ms, release_lease, take_lease
+from engram.models.transaction import Tx
 from engram.notes.day_files import notes_lock, read_text, write_text
 from engram.settings import Settings
 
@@ -89,9 +91,13 @@ def consolidate(
 
 def _run(context: Context, run: runs.Run, since_ms: int, *, is_full: bool) -> Report:
     store, settings = context.store, context.settings
-    known = None if is_full else marks.kept_mark(store)
-    context.changed = None if known is None else marks.changed_since(store, known)
-    context.begins_at = marks.Mark(*run.report["begins_at"]) if run.report.get("begins_at") else marks.mark_now(store)
+    known = None if is_full else watermarks.load_watermark(store)
+    context.changed = None if known is None else watermarks.changed_since(store, known)
+    context.begins_at = (
+        watermarks.Watermark(*run.report["begins_at"])
+        if run.report.get("begins_at")
+        else watermarks.current_watermark(store)
+    )
     context.told += run.report.get("lines", [])
     context.told_before = len(context.told)
     context.files_before |= run.report.get("files_before", {})
@@ -108,14 +114,17 @@ def _run(context: Context, run: runs.Run, since_ms: int, *, is_full: bool) -> Re
             context.save()
             return Report(run.id, tuple(context.told), is_complete=False)
         context.save()
-    runs.update_run(store, run, position="", report=_report(context), state="done")
+    with store.transaction() as tx:
+        runs.update_run(tx, run, position="", report=_report(context), state="done")
     if context.similar is not None:
-        marks.keep_mark(store, context.begins_at)
+        with store.transaction() as tx:
+            watermarks.save_watermark(tx, context.begins_at)
     return Report(run.id, tuple(context.told))
 
 
 def _save(context: Context, run: runs.Run, position: str) -> None:
-    runs.update_run(context.store, run, position=position, report=_report(context))
+    with context.store.transaction() as tx:
+        runs.update_run(tx, run, position=position, report=_report(context))
 
 
 def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None]]]:
@@ -165,17 +174,17 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
     changes = episode_history.changes_of_run(store, run_id)
     _check_untouched(store, changes)
     told = []
-    with store.writing():
+    with store.transaction() as tx:
         for change in reversed(changes):
-            _undo_change(store, change)
+            _undo_change(tx, change)
             told.append(f"undo {change.action} of {change.episode_id}")
-        runs.drop_history_of_run(store, run_id)
-        contradictions.reopen_contradictions(store, run_id)
-        marks.note_undone(store, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
+        runs.drop_history_of_run(tx, run_id)
+        contradictions.reopen_contradictions(tx, run_id)
+        watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
             # Whoever takes its ageing back has looked at it: its time begins anew.
-            runs.touch_episode(store, episode_id)
-        runs.update_run(store, run, position="", report=run.report, state="undone")
+            runs.touch_episode(tx, episode_id)
+        runs.update_run(tx, run, position="", report=run.report, state="undone")
     graduated = [change.episode_id for change in changes if change.action == "graduate"]
     written = run.report.get("files_after", {})
     for name, text in run.report.get("files_before", {}).items():
@@ -219,19 +228,17 @@ def _is_restored_by_deletion(change: Change) -> bool:
     return change.action == episode_changes.RESTORE and change.run_id is None
 
 
-def _undo_change(store: Store, change: Change) -> None:
-    episode = episodes.find_episode(store, change.episode_id)
+def _undo_change(tx: Tx, change: Change) -> None:
+    episode = episodes.find_episode(tx, change.episode_id)
     if episode is None:
         return
     if change.action == "pack":
-        runs.unpack_content(store, change.episode_id)
+        runs.unpack_content(tx, change.episode_id)
     elif change.action == "evidence":
-        runs.drop_evidence_beyond(store, episode.id, int(change.before["count"]))
+        runs.drop_evidence_beyond(tx, episode.id, int(change.before["count"]))
     elif change.action in _ADDED:
         reason = f"run {change.run_id}"
-        episode_changes.change_episode(store, episode, "undo", reason, run_id=change.run_id, status="archived")
+        episode_changes.change_episode(tx, episode, "undo", reason, run_id=change.run_id, status=Status.ARCHIVED)
     elif change.before:
-        fields = {
-            name: tuple(value) if name in ("facts", "entities") else value for name, value in change.before.items()
-        }
-        episode_changes.change_episode(store, episode, "undo", f"run {change.run_id}", run_id=change.run_id, **fields)
+        fields = episode_history.fields_of_snapshot(change.before)
+        episode_changes.change_episode(tx, episode, "undo", f"run {change.run_id}", run_id=change.run_id, **fields)

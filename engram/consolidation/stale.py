@@ -11,15 +11,16 @@ from pathlib import Path, PurePosixPath
 
 from engram.clock import day_of
 from engram.consolidation.context import Context
+from engram.enums import Kind
 from engram.ingest.scope import why_not
-from engram.models import episodes, marks
+from engram.models import episodes, watermarks
 from engram.models.episodes import Episode
 from engram.models.sessions import ProjectRow, find_session, list_projects
 from engram.models.turns import load_turn_row
 from engram.transcripts.project import is_excluded
 
 #: Kinds that tell how the code is; wishes and decisions do not go stale with a file.
-_BOUND_KINDS = ("fact", "fix", "state", "dead-end")
+_BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
 #: Changed lines from which on a file changed much, and their share of its lines now.
 LEAST_LINES = 40
 LEAST_SHARE = 0.5
@@ -55,7 +56,7 @@ def mark_stale(context: Context) -> None:
     projects = list_projects(context.store)
     # Where the time is not enough for all projects, every run begins with another one.
     start = (context.run_id or 0) % max(1, len(projects))
-    heads = marks.kept_heads(context.store)
+    heads = watermarks.load_heads(context.store)
     for project in [*projects[start:], *projects[:start]]:
         if context.is_over:
             return
@@ -68,7 +69,8 @@ def mark_stale(context: Context) -> None:
             _mark_project(context, project, waiting[project.id])
             heads[str(project.id)] = state
             if not context.is_dry:
-                marks.keep_heads(context.store, heads)
+                with context.store.transaction() as tx:
+                    watermarks.save_heads(tx, heads)
 
 
 def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episode]) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from engram.consolidation.ageing import aged
 from engram.consolidation.context import Context
-from engram.consolidation.merging import merged_content, merged_summary, plain
-from engram.consolidation.truth import says_otherwise
+from engram.consolidation.supersede import says_otherwise
+from engram.enums import Importance, Kind, Source, Status
 from engram.failpoint import reach
+from engram.memories.merging import merged_content, merged_summary, plain
 from engram.models import episode_changes, episodes, runs
 from engram.models.episodes import Episode
 from engram.notes.daily import log_session
 
 #: Kinds of which a near-duplicate is merged; turns and states are records of their time.
-_MERGED_KINDS = ("decision", "preference", "fix", "fact", "dead-end")
+_MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
 
 def archive_exact_duplicates(context: Context) -> None:
@@ -34,21 +35,21 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
     if context.is_dry:
         context.tell(line)
         return kept
-    with context.store.writing():
+    with context.store.transaction() as tx:
         reach("consolidate.begin")
-        if (now := context.current(kept, merged)) is None:
+        if (now := context.current(tx, kept, merged)) is None:
             return kept
         kept, merged = now
-        runs.add_merged_evidence(context.store, kept, merged, context.run_id)
+        runs.add_merged_evidence(tx, kept, merged, context.run_id)
         episode_changes.change_episode(
-            context.store, merged, "archive", f"says the same as {kept.episode_id}", run_id=context.run_id,
-            status="archived", superseded_by=kept.episode_id,
+            tx, merged, "archive", f"says the same as {kept.episode_id}", run_id=context.run_id,
+            status=Status.ARCHIVED, superseded_by=kept.episode_id,
         )  # fmt: skip
         if merged.session_id != kept.session_id:
             kept = episode_changes.change_episode(
-                context.store, kept, "confirm", f"came back as {merged.episode_id}", run_id=context.run_id,
+                tx, kept, "confirm", f"came back as {merged.episode_id}", run_id=context.run_id,
                 confirmations=kept.confirmations + 1,
-                status="active" if kept.status == "provisional" else kept.status,
+                status=Status.ACTIVE if kept.status == Status.PROVISIONAL else kept.status,
             )  # fmt: skip
         context.tell(line)
         reach("consolidate.changed")
@@ -72,9 +73,9 @@ def merge_near_duplicates(context: Context) -> None:
 
 
 def _may_merge(older: Episode, newer: Episode) -> bool:
-    is_alive = all(e.is_in_force and not e.suspect and not e.is_pinned for e in (older, newer))
+    is_alive = all(e.is_current and not e.suspect and not e.is_pinned for e in (older, newer))
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
-    same_voice = older.voice == newer.voice and older.source == newer.source == "auto"
+    same_voice = older.voice == newer.voice and older.source == newer.source == Source.AUTO
     if not (is_alive and same_place and same_voice and older.kind in _MERGED_KINDS):
         return False
     return not says_otherwise(older.summary, newer.summary)
@@ -86,19 +87,19 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
     if context.is_dry:
         context.tell(line)
         return True
-    with context.store.writing():
+    with context.store.transaction() as tx:
         reach("consolidate.begin")
-        if (now := context.current(older, newer)) is None:
+        if (now := context.current(tx, older, newer)) is None:
             return False
         older, newer = now
-        runs.add_merged_evidence(context.store, older, newer, context.run_id)
+        runs.add_merged_evidence(tx, older, newer, context.run_id)
         episode_changes.change_episode(
-            context.store, older, "merge", f"took up {newer.episode_id}", run_id=context.run_id,
+            tx, older, "merge", f"took up {newer.episode_id}", run_id=context.run_id,
             **_merged_fields(older, newer),
         )  # fmt: skip
         episode_changes.change_episode(
-            context.store, newer, "archive", f"merged into {older.episode_id}", run_id=context.run_id,
-            status="archived", superseded_by=older.episode_id,
+            tx, newer, "archive", f"merged into {older.episode_id}", run_id=context.run_id,
+            status=Status.ARCHIVED, superseded_by=older.episode_id,
         )  # fmt: skip
         context.tell(line)
         reach("consolidate.changed")
@@ -111,11 +112,11 @@ def _merged_fields(older: Episode, newer: Episode) -> dict[str, object]:
     fields: dict[str, object] = {
         "summary": merged_summary(older.summary, newer.summary),
         "content": merged_content(older.content, newer.content),
-        "importance": "high" if "high" in (older.importance, newer.importance) else "normal",
+        "importance": Importance.HIGH if Importance.HIGH in (older.importance, newer.importance) else Importance.NORMAL,
         "entities": tuple(dict.fromkeys([*older.entities, *newer.entities]))[:20],
     }
     if older.session_id != newer.session_id:
-        fields |= {"confirmations": older.confirmations + 1, "status": "active"}
+        fields |= {"confirmations": older.confirmations + 1, "status": Status.ACTIVE}
     return {name: value for name, value in fields.items() if value != getattr(older, name)}
 
 
@@ -138,10 +139,10 @@ def pack_old(context: Context) -> None:
     for episode in episodes.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
         if not context.is_dry:
-            with context.store.writing():
-                if (now := context.current(episode)) is None:
+            with context.store.transaction() as tx:
+                if (now := context.current(tx, episode)) is None:
                     continue
-                runs.pack_content(context.store, now[0], context.run_id, f"older than {days} days")
+                runs.pack_content(tx, now[0], context.run_id, f"older than {days} days")
         context.tell(f"pack {episode.episode_id} (older than {days} days)")
 
 

@@ -12,16 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from engram.text.summary_words import STOP_WORDS, stem
+
 _WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.,:%]*\w|\d%?|=")
 #: Where what follows explains the statement.
 _EXPLANATION = re.compile(r"[;(]|\.(?:\s|$)|,? (?:because|since|so that)\b")
-STOP_WORDS = frozenset(
-    "a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use uses "
-    "used using should must will would can now so then than instead of no not never always do does don't prefer all every "
-    "any our my your decided decision preference longer more anymore switch move replace drop remove change just only "
-    "because since which when where how go went there here user said wants want rather new old one ones up have has had "
-    "keep get make made into after going forward each mind".split()
-)
 NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten eleven twelve once twice".split())
 _DAYS = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays "
@@ -177,11 +172,3 @@ def _tokens(text: str) -> list[_Token]:
             tokens.append(_Token(word, stem(word), preposition, is_said and not is_named))
         is_said = is_said or bool(_PREDICATE.fullmatch(word)) or bool(_CHANGES.fullmatch(word))
     return tokens
-
-
-def stem(word: str) -> str:
-    """A word without its commonest endings."""
-    for end in ("ing", "ies", "ed", "es", "s"):
-        if word.endswith(end) and len(word) - len(end) >= 3 and not word.endswith("ss"):
-            return word[: -len(end)].rstrip("e")
-    return word.rstrip("e") if len(word) > 3 else word

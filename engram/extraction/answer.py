@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from engram.enums import Importance, Kind, Scope
 from engram.redaction import redact
 
 #: Most memories of one answer that are looked at.
@@ -18,7 +19,7 @@ ROLLING_CHARS = 1_000
 MAX_PASSAGES = 2
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
-KindName = Literal["decision", "preference", "fix", "fact", "state", "dead-end"]
+ProposedKind = Literal[Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.STATE, Kind.DEAD_END]
 
 
 class ProposedMemory(BaseModel):
@@ -26,7 +27,7 @@ class ProposedMemory(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    kind: KindName = "fact"
+    kind: ProposedKind = Kind.FACT
     summary: str = ""
     evidence: list[str]
     action: Action = "new"
@@ -34,8 +35,8 @@ class ProposedMemory(BaseModel):
     target: str | None = None
     passages: list[str] = []
     entities: list[str] = []
-    importance: Literal["high", "normal"] = "normal"
-    scope: Literal["project", "global"] = "project"
+    importance: Importance = Importance.NORMAL
+    scope: Scope = Scope.PROJECT
 
 
 class Answer(BaseModel):
@@ -54,12 +55,12 @@ def _strings(**more: Any) -> dict[str, Any]:
 _MEMORY_PROPERTIES: dict[str, Any] = {
     "action": {"type": "string", "enum": list(get_args(Action))},
     "target": {"type": ["string", "null"]},
-    "kind": {"type": "string", "enum": list(get_args(KindName))},
+    "kind": {"type": "string", "enum": list(get_args(ProposedKind))},
     "summary": {"type": "string"},
     "passages": _strings(),
     "entities": _strings(),
-    "importance": {"type": "string", "enum": ["high", "normal"]},
-    "scope": {"type": "string", "enum": ["project", "global"]},
+    "importance": {"type": "string", "enum": [Importance.HIGH, Importance.NORMAL]},
+    "scope": {"type": "string", "enum": [Scope.PROJECT, Scope.GLOBAL]},
     "evidence": _strings(),
 }
 

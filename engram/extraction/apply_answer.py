@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from engram.enums import Importance, Scope, Status, Voice
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import Episode, Evidence, find_episode, may_stand_for
-from engram.models.marks import undone
 from engram.models.runs import add_run, add_seen_evidence, close_run
-from engram.models.store import Store
+from engram.models.transaction import Tx
+from engram.models.watermarks import undone
 
 
 @dataclass(slots=True)
@@ -27,13 +28,13 @@ class Applied:
 
 
 def apply_actions(
-    store: Store,
+    tx: Tx,
     candidates: Sequence[Candidate],
     stored: Callable[[int], Episode | None],
     evidence: Callable[[Candidate], Sequence[Evidence]],
     project_id: int | None,
 ) -> Applied:
-    """Apply what candidates say of kept memories. Inside ``writing``; one run logs all of it, so that it can be undone.
+    """Apply what candidates say of kept memories. One run logs all of it, so that it can be undone.
 
     Never touched: what is pinned or saved by hand (a contradiction is noted, a person decides), what is of another
     project, what holds everywhere and was said in another project where the candidate holds in this one alone, what was
@@ -41,7 +42,7 @@ def apply_actions(
     only by what the user said. What is suspect ends nothing.
 
     Args:
-        store: the open memory.
+        tx: the transaction.
         candidates: proposals of one session, those without a target too.
         stored: the memory that the candidate of a place became; None where it was left out.
         evidence: the entries of a candidate.
@@ -50,30 +51,30 @@ def apply_actions(
     applied = Applied()
     if not any(candidate.target for candidate in candidates):
         return applied
-    run_id = add_run(store, "extract")
-    put_back = undone(store)
+    run_id = add_run(tx, "extract")
+    put_back = undone(tx)
     for place, candidate in enumerate(candidates):
-        older = find_episode(store, candidate.target) if candidate.target else None
+        older = find_episode(tx, candidate.target) if candidate.target else None
         if older is None or candidate.suspect or not _is_reachable(older, candidate, project_id):
             continue
         if candidate.action == "same":
-            _confirm(store, older, candidate, evidence(candidate), run_id, applied)
+            _confirm(tx, older, candidate, evidence(candidate), run_id, applied)
         elif candidate.action in ENDING_ACTIONS:
             newer = stored(place)
             if candidate.action == "retracts" or (newer is not None and newer.id != older.id):
-                _end(store, older, newer, candidate, put_back, run_id, applied)
-    close_run(store, run_id, applied.lines)
+                _end(tx, older, newer, candidate, put_back, run_id, applied)
+    close_run(tx, run_id, applied.lines)
     return applied
 
 
 def _is_reachable(older: Episode, candidate: Candidate, project_id: int | None) -> bool:
     """Whether a candidate may say anything of a memory."""
-    is_ours = older.project_id == project_id or (older.scope == "global" and candidate.rests_on_user)
-    return older.is_in_force and is_ours
+    is_ours = older.project_id == project_id or (older.scope == Scope.GLOBAL and candidate.rests_on_user)
+    return older.is_current and is_ours
 
 
 def _confirm(
-    store: Store,
+    tx: Tx,
     older: Episode,
     candidate: Candidate,
     evidence: Sequence[Evidence],
@@ -84,17 +85,17 @@ def _confirm(
     if is_kept_by_hand(older):
         return
     is_elsewhere = any(entry.session_id != older.session_id for entry in evidence)
-    has_grown = add_seen_evidence(store, older, evidence, "said again", run_id)
+    has_grown = add_seen_evidence(tx, older, evidence, "said again", run_id)
     if has_grown and is_elsewhere:
         change_episode(
-            store,
+            tx,
             older,
             "confirm",
             "said again in another session",
             run_id=run_id,
             confirmations=older.confirmations + 1,
-            status="active",
-            importance="high" if candidate.importance == "high" else older.importance,
+            status=Status.ACTIVE,
+            importance=Importance.HIGH if candidate.importance == Importance.HIGH else older.importance,
         )
     if has_grown:
         applied.changed += 1
@@ -102,7 +103,7 @@ def _confirm(
 
 
 def _end(
-    store: Store,
+    tx: Tx,
     older: Episode,
     newer: Episode | None,
     candidate: Candidate,
@@ -116,9 +117,9 @@ def _end(
     since = newer.holds_from_ms if newer is not None else candidate.said_at_ms
     if since < older.holds_from_ms:
         return
-    is_users = older.voice == "user" and not candidate.rests_on_user
+    is_users = older.voice == Voice.USER and not candidate.rests_on_user
     if is_kept_by_hand(older) or is_users:
-        if newer is not None and note_contradiction(store, older.episode_id, newer.episode_id, _why(candidate)):
+        if newer is not None and note_contradiction(tx, older.episode_id, newer.episode_id, _why(candidate)):
             applied.contradictions += 1
         return
     action = "archive" if newer is None or candidate.action == "retracts" else "supersede"
@@ -126,16 +127,16 @@ def _end(
         return
     if action == "archive":
         change_episode(
-            store, older, action, _why(candidate), run_id=run_id, status="archived", valid_to_ms=since or None
+            tx, older, action, _why(candidate), run_id=run_id, status=Status.ARCHIVED, valid_to_ms=since or None
         )
     elif newer is not None:
         change_episode(
-            store,
+            tx,
             older,
             action,
             f"{newer.episode_id} {ENDING_REASONS[candidate.action]}",
             run_id=run_id,
-            status="superseded",
+            status=Status.SUPERSEDED,
             superseded_by=newer.episode_id,
             valid_to_ms=since,
         )

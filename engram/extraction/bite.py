@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
 from engram.extraction.cues import CAUSE, CHOICE, GENERIC, NARRATION, PROBLEM, RULE, STATUS
-from engram.extraction.sentences import Block, Statement
+from engram.text.statements import Block, Statement
 
 #: Longest heading put before a bite, in words.
 TOPIC_WORDS = 9

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from engram.errors import SettingsError
 from engram.models.spend import Caps, reserve, settle
+from engram.models.stages import note_failure, note_success
 from engram.models.store import Store
-from engram.models.work import note_failure, note_success
 from engram.settings import Settings
 
 #: Tokens that the server adds to a request by itself (roles, the shape of the answer), at most.

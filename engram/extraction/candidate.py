@@ -3,61 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+
+from engram.enums import Importance, Kind, Scope, Status, Voice
 
 #: Longest summary, in words; what is injected is this one line.
 SUMMARY_WORDS = 40
 #: Longest summary, in characters.
 SUMMARY_CHARS = 400
-#: Longest content, in characters.
-CONTENT_CHARS = 4_000
 #: Most facts a candidate lists.
 MAX_FACTS = 5
 #: Actions of a candidate that put their target out of force.
 ENDING_ACTIONS = ("corrects", "supersedes", "resolves", "retracts")
-
-
-class Kind(StrEnum):
-    """What sort of memory it is."""
-
-    DECISION = "decision"
-    PREFERENCE = "preference"
-    FIX = "fix"
-    FACT = "fact"
-    STATE = "state"
-    DEAD_END = "dead-end"
-    TURN = "turn"
-
-
-class Importance(StrEnum):
-    """How much it matters later."""
-
-    HIGH = "high"
-    NORMAL = "normal"
-
-
-class Scope(StrEnum):
-    """Where it holds."""
-
-    PROJECT = "project"
-    GLOBAL = "global"
-
-
-class Voice(StrEnum):
-    """Whose statement it is: its provenance."""
-
-    USER_SAID = "user said"
-    ASSISTANT_SAID = "assistant said"
-    #: Decided by the user in a dialog, worded by the assistant.
-    CHOSEN = "chosen by the user"
-    AGENT_SAVED = "agent saved"
-
-
-class Status(StrEnum):
-    """Whether it is confirmed."""
-
-    ACTIVE = "active"
-    PROVISIONAL = "provisional"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +23,7 @@ class Candidate:
     kind: Kind
     #: The bite: one line, at most ``SUMMARY_WORDS`` words, no web address.
     summary: str
-    #: The words it rests on, verbatim, the telling passage first; at most ``CONTENT_CHARS`` characters.
+    #: The words it rests on, verbatim, the telling passage first; at most ``MAX_CONTENT_CHARACTERS`` characters.
     content: str
     #: Uuids of the entries it rests on, the telling one first.
     evidence: tuple[str, ...]
@@ -79,7 +35,7 @@ class Candidate:
     entities: tuple[str, ...] = ()
     importance: Importance = Importance.NORMAL
     scope: Scope = Scope.PROJECT
-    voice: Voice = Voice.ASSISTANT_SAID
+    voice: Voice = Voice.ASSISTANT
     #: How likely it holds as stated, 0 to 1.
     confidence: float = 0.5
     status: Status = Status.PROVISIONAL

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engram.extraction.candidate import (
-    CONTENT_CHARS,
-    MAX_FACTS,
-    Candidate,
-    Importance,
-    Kind,
-    Scope,
-    Status,
-    Voice,
-)
+from engram.enums import Importance, Kind, Scope, Status, Voice
+from engram.extraction.candidate import MAX_FACTS, Candidate
 from engram.extraction.exchange import ARROW
-from engram.extraction.gate import content_words
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
+from engram.extraction.write_filter import content_words
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
-from engram.transcripts.record import Role, Said
+from engram.transcripts.record import Role, TextBlock
 
 #: How much of the telling message a content holds before other voices, in characters.
 TELLING_CHARS = 600
@@ -52,7 +45,7 @@ def candidate(option: Option, *, is_global: bool = False) -> Candidate:
         entities=entities_of(option.passage.bite, option.turn),
         importance=_importance(option, kind),
         scope=_scope(option, is_global),
-        voice=Voice.USER_SAID if option.place.is_user and option.is_typed else Voice.ASSISTANT_SAID,
+        voice=Voice.USER if option.place.is_user and option.is_typed else Voice.ASSISTANT,
         confidence=confidence,
         status=status,
         suspect=why_suspect(option.passage.bite, is_typed=option.is_typed, is_assistant=not option.place.is_user) or "",
@@ -104,7 +97,7 @@ def _facts(option: Option) -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join(f.split()) for f in facts if f.strip()))[:MAX_FACTS]
 
 
-def _supports(option: Option) -> list[Said]:
+def _supports(option: Option) -> list[TextBlock]:
     """Other messages of the turn that say much of what the passage says, the closest first."""
     said = content_words(option.passage.bite)
     own = {id(s) for s in (option.said, *option.others)}
@@ -114,7 +107,7 @@ def _supports(option: Option) -> list[Said]:
     return [s for _, s in near[:MAX_SUPPORTS]]
 
 
-def _evidence(option: Option, supports: Sequence[Said]) -> tuple[str, ...]:
+def _evidence(option: Option, supports: Sequence[TextBlock]) -> tuple[str, ...]:
     """The telling entry, the entries that support it, then the prompt it answers, which the content quotes."""
     prompts = [s.uuid for s in option.turn.said if s.role is Role.USER]
     own = [option.said.uuid, *(s.uuid for s in (*option.others, *supports)), *prompts]
@@ -122,7 +115,7 @@ def _evidence(option: Option, supports: Sequence[Said]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(u for u in [*own, *calls] if u))
 
 
-def _content(option: Option, supports: Sequence[Said]) -> str:
+def _content(option: Option, supports: Sequence[TextBlock]) -> str:
     """The message from the telling line on, what supports it, the prompt, then what stands before it."""
     lines = option.said.text.splitlines()
     telling = "\n".join(lines[option.line :]).strip()
@@ -138,7 +131,7 @@ def _content(option: Option, supports: Sequence[Said]) -> str:
     before = "\n".join(lines[: option.line]).strip()
     if before:
         parts.append("[before it] " + before)
-    return "\n\n".join(parts)[:CONTENT_CHARS]
+    return "\n\n".join(parts)[:MAX_CONTENT_CHARACTERS]
 
 
 def _nearest_lines(text: str, said: frozenset[str]) -> str:

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from engram.extraction.candidate import (
-    CONTENT_CHARS,
-    SUMMARY_CHARS,
-    SUMMARY_WORDS,
-    Candidate,
-    Importance,
-    Kind,
-    Scope,
-    Status,
-    Voice,
-)
+from engram.enums import Importance, Kind, Scope, Status, Voice
+from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS, Candidate
 from engram.extraction.labels import entities_of
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
-from engram.transcripts.dialogs import ARROW
-from engram.transcripts.record import Role, Said, Turn
+from engram.transcripts.claude_code.dialogs import ARROW
+from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Longest part of a question, and of an answer, in a summary, in words.
 QUESTION_WORDS = 22
@@ -51,17 +43,17 @@ def decisions(turn: Turn) -> Iterator[Candidate]:
             yield _candidate(turn, said, None)
 
 
-def _is_answer(turn: Turn, said: Said) -> bool:
+def _is_answer(turn: Turn, said: TextBlock) -> bool:
     """True for an answer in the user's own words, where no label was chosen too."""
     return _of_dialog(turn, said, Role.PROPOSED) is not None and _of_dialog(turn, said, Role.CHOSEN) is None
 
 
-def _of_dialog(turn: Turn, said: Said, role: Role) -> Said | None:
+def _of_dialog(turn: Turn, said: TextBlock, role: Role) -> TextBlock | None:
     """The first text of the same question or plan in another role."""
     return next((one for one in turn.said if one.role is role and one.message_id == said.message_id), None)
 
 
-def _candidate(turn: Turn, said: Said, comment: Said | None) -> Candidate:
+def _candidate(turn: Turn, said: TextBlock, comment: TextBlock | None) -> Candidate:
     proposed = _of_dialog(turn, said, Role.PROPOSED)
     summary = _summary(said, proposed, comment)
     told = [one for one in (said, comment, proposed) if one is not None]
@@ -82,7 +74,7 @@ def _candidate(turn: Turn, said: Said, comment: Said | None) -> Candidate:
     )
 
 
-def _summary(said: Said, proposed: Said | None, comment: Said | None) -> str:
+def _summary(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | None) -> str:
     """One line that says who decided what."""
     if said.role is Role.USER:
         question = proposed.text.partition("\n")[0] if proposed is not None else ""
@@ -98,16 +90,16 @@ def _summary(said: Said, proposed: Said | None, comment: Said | None) -> str:
     return line[:SUMMARY_CHARS]
 
 
-def _content(said: Said, proposed: Said | None, comment: Said | None) -> str:
+def _content(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | None) -> str:
     parts = [said.text]
     if comment is not None:
         parts.append(f"[the user] {comment.text}")
     if proposed is not None:
         parts.append(f"[proposed by the assistant] {proposed.text}")
-    return "\n\n".join(parts)[:CONTENT_CHARS]
+    return "\n\n".join(parts)[:MAX_CONTENT_CHARACTERS]
 
 
-def _suspect(told: Sequence[Said]) -> str:
+def _suspect(told: Sequence[TextBlock]) -> str:
     """Why a decision must not be injected: its question or plan may repeat what somebody else wrote."""
     for said in told:
         is_typed = said.role is Role.USER and typed_text(said.text).split() == said.text.split()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from engram.enums import Kind, Scope
 from engram.extraction.bite import cut
-from engram.extraction.candidate import Kind, Scope
-from engram.extraction.sentences import Block, split
+from engram.text.statements import Block, split
 
 #: Shortest and longest directive, in words; longer sentences are descriptions.
 MIN_WORDS = 3

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engram.extraction import cues
 from engram.extraction.bite import cut, is_chatter, joined, opened
 from engram.extraction.candidate import SUMMARY_WORDS
-from engram.extraction.sentences import Statement
+from engram.text.statements import Statement
 
 #: Longest part of a bite that quotes the user, in words.
 ASKED_WORDS = 20

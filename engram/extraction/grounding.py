@@ -6,25 +6,17 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from engram.enums import Kind, Scope, Status, Voice
 from engram.extraction.answer import MAX_PASSAGES, MOST_MEMORIES, Answer, ProposedMemory, cleaned
-from engram.extraction.candidate import (
-    CONTENT_CHARS,
-    SUMMARY_CHARS,
-    SUMMARY_WORDS,
-    Candidate,
-    Importance,
-    Kind,
-    Scope,
-    Status,
-    Voice,
-)
-from engram.extraction.gate import beginnings, content_words, is_log, is_own, repeats
+from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS, Candidate
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
+from engram.extraction.write_filter import beginnings, content_words, is_log, is_own, repeats
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
-from engram.transcripts.record import Action, Role, Said, Turn
+from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Share of a summary's content words that must stand in the turns it rests on.
 GROUNDED_SHARE = 0.5
@@ -44,7 +36,7 @@ _ELLIPSIS = re.compile(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 class _Evidence:
     """The entries of a request that a proposal rests on."""
 
-    said: list[tuple[Turn, Said]]
+    said: list[tuple[Turn, TextBlock]]
     actions: list[tuple[Turn, Action]]
 
     @property
@@ -112,7 +104,7 @@ def _candidate(
 ) -> Candidate:
     quotes = _quotes(proposed, evidence)
     users = [said for _, said in evidence.said if said.role in _USERS]
-    if proposed.kind == "preference" and any(said.role in _USERS for _, said in quotes):
+    if proposed.kind == Kind.PREFERENCE and any(said.role in _USERS for _, said in quotes):
         quotes = [(quote, said) for quote, said in quotes if said.role in _USERS]
     sources = [said for _, said in quotes] or [said for _, said in evidence.said]
     content = "\n\n".join([quote for quote, _ in quotes] or [said.text for said in sources]).strip()
@@ -123,17 +115,17 @@ def _candidate(
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
     is_everywhere = context.is_global or not context.project
     # Only what the user said or chose is a wish of theirs, and only their own words hold everywhere.
-    kind = "fact" if proposed.kind == "preference" and not users else proposed.kind
-    is_global = is_everywhere or (proposed.scope == "global" and (is_user or kind != "preference"))
-    voice = Voice.USER_SAID if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT_SAID
+    kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
+    is_global = is_everywhere or (proposed.scope == Scope.GLOBAL and (is_user or kind is not Kind.PREFERENCE))
+    voice = Voice.USER if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT
     return Candidate(
-        kind=Kind(kind),
+        kind=kind,
         summary=summary,
-        content=redact(content)[:CONTENT_CHARS],
+        content=redact(content)[:MAX_CONTENT_CHARACTERS],
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
-        importance=Importance(proposed.importance),
+        importance=proposed.importance,
         scope=Scope.GLOBAL if is_global and not is_chosen else Scope.PROJECT,
         voice=voice,
         confidence=TYPED_CONFIDENCE if is_typed else OTHER_CONFIDENCE,
@@ -147,9 +139,9 @@ def _candidate(
     )
 
 
-def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, Said]]:
+def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, TextBlock]]:
     """The passages that really stand in a text, each with it; a text that is quoted and not cited is evidence too."""
-    quotes: list[tuple[str, Said]] = []
+    quotes: list[tuple[str, TextBlock]] = []
     others = [(turn, said) for turn in evidence.turns for said in turn.said]
     for passage in proposed.passages[:MAX_PASSAGES]:
         text = cleaned(passage).strip()
@@ -176,12 +168,12 @@ def _stands_in(passage: str, text: str) -> bool:
     return bool(parts)
 
 
-def _is_typed(quote: str, said: Said) -> bool:
+def _is_typed(quote: str, said: TextBlock) -> bool:
     """True where the quoted words were typed: nothing of them was pasted, quoted or relayed."""
     return said.role is Role.USER and _stands_in(quote, typed_text(said.text))
 
 
-def _is_users_word(said: Said, summary: str, target: NearMemory | None) -> bool:
+def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
     """Whether a text is the user's own word on a matter: of one with pasted parts, what was typed has to be about it."""
     typed = typed_text(said.text)
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
@@ -197,7 +189,7 @@ def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -
     return bool(words) and len(words & beginnings(there)) >= GROUNDED_SHARE * len(words)
 
 
-def _is_chosen(said: Iterable[Said]) -> bool:
+def _is_chosen(said: Iterable[TextBlock]) -> bool:
     """Whether the user decided it in a dialog: nothing but the dialog, and words of the user, stands behind it."""
     roles = {one.role for one in said}
     return Role.CHOSEN in roles and Role.ASSISTANT not in roles

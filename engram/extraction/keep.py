@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engram.extraction.candidate import Candidate, Scope
+from engram.enums import Source, Status
+from engram.extraction.candidate import Candidate
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_changes import add_episode, change_episode, replace_evidence
 from engram.models.episode_history import Change, history_of
@@ -21,15 +22,15 @@ from engram.models.episodes import (
 )
 from engram.models.erasing import sources_of
 from engram.models.extractions import NOT_CHOSEN, WENT_ON, WITHDRAWN, count_auto_episodes
-from engram.models.marks import undone
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import SessionRow
-from engram.models.store import Store
 from engram.models.tombstones import barred_entries, is_slot_gone
+from engram.models.transaction import Tx
 from engram.models.turns import StoredTurn
 from engram.models.unjoined import mark_unjoined
+from engram.models.watermarks import undone
 from engram.settings import Settings
-from engram.transcripts.turn import is_queued_key
+from engram.transcripts.claude_code.turn import is_queued_key
 
 #: Actions after which an extraction leaves a memory as it is.
 _DECIDED = ("merge", "supersede", "archive", "graduate", "rewritten", "undo")
@@ -51,13 +52,13 @@ class Kept:
 
 
 class Keeper:
-    """Writes the candidates of some turns of one session. Use it inside ``writing``."""
+    """Writes the candidates of some turns of one session."""
 
     def __init__(
-        self, store: Store, session: SessionRow, turns: Sequence[StoredTurn], extractor: str, settings: Settings
+        self, tx: Tx, session: SessionRow, turns: Sequence[StoredTurn], extractor: str, settings: Settings
     ) -> None:
         """``turns`` are those that the candidates were proposed from."""
-        self._store = store
+        self._tx = tx
         self._session = session
         self._extractor = extractor
         self._settings = settings
@@ -76,8 +77,8 @@ class Keeper:
         for place, candidate in enumerate(candidates):
             if candidate.action in ("same", "retracts"):
                 continue
-            slot = slot_of(candidate.turn_keys[0], candidate.kind.value, candidate.summary)
-            if slot in slots or is_slot_gone(self._store, slot) or self._rests_on_barred(candidate):
+            slot = slot_of(candidate.turn_keys[0], candidate.kind, candidate.summary)
+            if slot in slots or is_slot_gone(self._tx, slot) or self._rests_on_barred(candidate):
                 kept.left_out += 1
                 continue
             slots.add(slot)
@@ -86,50 +87,50 @@ class Keeper:
         for turn in self._turns.values():
             kept.archived += self._archive_others(turn, slots)
         if self._run_id is not None:
-            close_run(self._store, self._run_id, self._told)
+            close_run(self._tx, self._run_id, self._told)
         return kept
 
     def _run(self) -> int:
         """The run that changes of older memories belong to, so that they can be undone."""
         if self._run_id is None:
-            self._run_id = add_run(self._store, "extract")
+            self._run_id = add_run(self._tx, "extract")
         return self._run_id
 
     def _rests_on_barred(self, candidate: Candidate) -> bool:
         """True where a memory that rested on one of the entries was forgotten, perhaps while the extractor thought."""
         queued = [key for key in candidate.turn_keys if is_queued_key(key)]
-        return bool(barred_entries(self._store, [*candidate.evidence, *queued]))
+        return bool(barred_entries(self._tx, [*candidate.evidence, *queued]))
 
     def stored(self, kept: Kept, place: int) -> Episode | None:
         """The memory that the candidate of a place became, or was already; None where it was left out."""
         slot = kept.slots.get(place)
-        return None if slot is None else episode_by_slot(self._store, slot)
+        return None if slot is None else episode_by_slot(self._tx, slot)
 
     def _keep_one(self, place: int, candidate: Candidate, slot: str, kept: Kept) -> None:
         evidence = self.evidence(candidate)
-        known = episode_by_slot(self._store, slot)
+        known = episode_by_slot(self._tx, slot)
         if known is None:
             made = self._episode(candidate, slot)
             if self._is_hour_full(made.created_at_ms):
                 kept.left_out += 1
                 return
-            kept.row_ids[place] = add_episode(self._store, made, evidence, action="extract").id
+            kept.row_ids[place] = add_episode(self._tx, made, evidence, action="extract").id
             kept.new += 1
         else:
-            history = history_of(self._store, known.episode_id)
+            history = history_of(self._tx, known.episode_id)
             if _is_settled(known) or any(_is_decision(change) for change in history):
                 return
             # What another session said again stays.
-            evidence += [e for e in evidence_of(self._store, known.id) if e.session_id != self._session.session_id]
+            evidence += [e for e in evidence_of(self._tx, known.id) if e.session_id != self._session.session_id]
             changes = self._changes(known, candidate, history)
-            if changes or evidence_of(self._store, known.id) != evidence:
-                made = change_episode(self._store, known, "extract", WENT_ON, run_id=self._run(), **changes)
+            if changes or evidence_of(self._tx, known.id) != evidence:
+                made = change_episode(self._tx, known, "extract", WENT_ON, run_id=self._run(), **changes)
                 kept.row_ids[place] = made.id
                 self._told.append(f"change {known.episode_id} ({WENT_ON})")
-                replace_evidence(self._store, known.id, evidence)
+                replace_evidence(self._tx, known.id, evidence)
                 kept.updated += 1
         if place in kept.row_ids:
-            mark_unjoined(self._store, kept.row_ids[place])
+            mark_unjoined(self._tx, kept.row_ids[place])
 
     def _episode(self, candidate: Candidate, slot: str) -> Episode:
         at_ms = self._at_ms(candidate)
@@ -138,7 +139,7 @@ class Keeper:
             slot=slot,
             session_id=self._session.session_id,
             project_id=None if self._session.is_global else self._session.project_id,
-            source="auto",
+            source=Source.AUTO,
             extractor=candidate.extractor or self._extractor,
             created_at_ms=at_ms,
             valid_from_ms=at_ms,
@@ -148,7 +149,7 @@ class Keeper:
     def _changes(self, known: Episode, candidate: Candidate, history: Sequence[Change]) -> dict[str, Any]:
         """The fields that differ."""
         wanted = _fields(candidate)
-        if known.status == "active":
+        if known.status == Status.ACTIVE:
             # It was confirmed. What confirmed it is looked for again where the turn grew.
             came_back = any(change.action == "confirm" and "came back" in change.reason for change in history)
             if self._has_grown(candidate) and not came_back:
@@ -166,26 +167,26 @@ class Keeper:
         if not turn.extracted_revision:
             return 0
         count = 0
-        for episode in episodes_of_turn(self._store, turn.id):
-            if episode.slot is None or episode.slot in slots or not episode.is_in_force:
+        for episode in episodes_of_turn(self._tx, turn.id):
+            if episode.slot is None or episode.slot in slots or not episode.is_current:
                 continue
-            if ("archive", episode.episode_id) in undone(self._store):
+            if ("archive", episode.episode_id) in undone(self._tx):
                 continue
-            history = history_of(self._store, episode.episode_id)
+            history = history_of(self._tx, episode.episode_id)
             is_decided = _is_settled(episode) or any(_is_decision(change) for change in history)
             if is_decided or self._lead_turn(episode) != turn.id:
                 continue
-            if barred_entries(self._store, sources_of(self._store, episode)):
+            if barred_entries(self._tx, sources_of(self._tx, episode)):
                 continue  # the extractor no longer sees all that it rests on, so that it can't propose it again
             reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
-            change_episode(self._store, episode, "archive", reason, run_id=self._run(), status="archived")
+            change_episode(self._tx, episode, "archive", reason, run_id=self._run(), status=Status.ARCHIVED)
             self._told.append(f"archive {episode.episode_id} ({reason})")
             count += 1
         return count
 
     def _lead_turn(self, episode: Episode) -> int | None:
         """The turn that an episode was taken from."""
-        evidence = evidence_of(self._store, episode.id)
+        evidence = evidence_of(self._tx, episode.id)
         return evidence[0].turn_id if evidence else None
 
     def evidence(self, candidate: Candidate) -> list[Evidence]:
@@ -204,13 +205,13 @@ class Keeper:
         times = [at for uuid in candidate.evidence if (at := self._said_at_ms.get(uuid)) is not None]
         turn = self._turns.get(candidate.turn_keys[0])
         found = times[0] if times else (turn.turn.ended_at_ms or turn.turn.started_at_ms if turn else None)
-        return min(found or self._session.last_at_ms, self._store.now_ms())
+        return min(found or self._session.last_at_ms, self._tx.now_ms())
 
     def _is_hour_full(self, at_ms: int) -> bool:
         """True where the hour in which it was said has as many memories as are kept of one; else counts it."""
         hour = at_ms // _HOUR_MS
         if hour not in self._kept_in_hour:
-            self._kept_in_hour[hour] = count_auto_episodes(self._store, hour * _HOUR_MS, (hour + 1) * _HOUR_MS)
+            self._kept_in_hour[hour] = count_auto_episodes(self._tx, hour * _HOUR_MS, (hour + 1) * _HOUR_MS)
         if self._kept_in_hour[hour] >= self._settings.hourly_memories:
             return True
         self._kept_in_hour[hour] += 1
@@ -232,16 +233,16 @@ def _is_decision(change: Change) -> bool:
 def _fields(candidate: Candidate) -> dict[str, Any]:
     """The fields of an episode that a candidate tells."""
     return {
-        "kind": candidate.kind.value,
+        "kind": candidate.kind,
         "summary": candidate.summary,
         "content": candidate.content,
         "facts": candidate.facts,
         "entities": candidate.entities,
-        "importance": candidate.importance.value,
-        "scope": Scope(candidate.scope).value,
-        "voice": candidate.voice.value.split()[0],
+        "importance": candidate.importance,
+        "scope": candidate.scope,
+        "voice": candidate.voice,
         "confidence": candidate.confidence,
-        "status": candidate.status.value,
+        "status": candidate.status,
         "suspect": candidate.suspect,
         "quality": candidate.quality,
     }

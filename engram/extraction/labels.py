@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from engram.enums import Importance, Kind
 from engram.extraction import cues
-from engram.extraction.candidate import Importance, Kind
 from engram.transcripts.record import Turn
 
 #: Most entities of a candidate.

@@ -9,11 +9,11 @@ from engram.extraction.candidate import Candidate
 from engram.extraction.compose import candidate
 from engram.extraction.decisions import decisions, without_dialogs
 from engram.extraction.fixes import fix_episodes
-from engram.extraction.gate import content_words
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import Chooser, Option
 from engram.extraction.weights import WEIGHTS
-from engram.transcripts.record import Role, Said, Turn
+from engram.extraction.write_filter import content_words
+from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Least worth, 0 to 1, of what is kept.
 QUALITY_FLOOR = 0.18
@@ -51,5 +51,7 @@ class LocalExtractor:
 
 def with_refusals(turn: Turn) -> Turn:
     """The turn with comments on refused calls as words of the user; newer turns hold them as such already."""
-    words = tuple(Said(uuid=a.result_uuid or a.uuid, role=Role.USER, text=a.refusal) for a in turn.actions if a.refusal)
+    words = tuple(
+        TextBlock(uuid=a.result_uuid or a.uuid, role=Role.USER, text=a.refusal) for a in turn.actions if a.refusal
+    )
     return replace(turn, said=(*turn.said, *words)) if words else turn

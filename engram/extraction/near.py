@@ -10,8 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from engram.extraction.gate import beginnings, content_words
 from engram.extraction.request import MAX_NEAR
+from engram.extraction.write_filter import beginnings, content_words
 from engram.models.episodes import Episode
 from engram.transcripts.record import Turn
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engram.extraction.gate import content_words
-from engram.transcripts.record import Action, Role, Said, Turn
+from engram.extraction.write_filter import content_words
+from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 _ASKS = re.compile(
     r"\?|^\W*(?:why|how|what|where|which|when|who|is|are|do|does|did|can|could|should|would|explain|tell)\b",
@@ -61,7 +61,7 @@ class Place:
     other_words: tuple[frozenset[str], ...] = ()
 
 
-def places(turn: Turn, following: Turn | None) -> Iterator[tuple[Said, Place]]:
+def places(turn: Turn, following: Turn | None) -> Iterator[tuple[TextBlock, Place]]:
     """Every message of a turn with its place.
 
     Args:
@@ -104,7 +104,9 @@ def places(turn: Turn, following: Turn | None) -> Iterator[tuple[Said, Place]]:
         )
 
 
-def _neighbours(actions: tuple[Action, ...], order: dict[str, int], said: Said) -> tuple[Action | None, Action | None]:
+def _neighbours(
+    actions: tuple[Action, ...], order: dict[str, int], said: TextBlock
+) -> tuple[Action | None, Action | None]:
     """The tool calls just before and after a message."""
     here = order.get(said.uuid, -1)
     before = [a for a in actions if order.get(a.uuid, -1) < here]

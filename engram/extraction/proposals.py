@@ -26,7 +26,7 @@ class Proposals:
         if not self._all:
             return context
         own = tuple(
-            NearMemory(candidate.summary, f"{PROPOSAL}{number}", candidate.kind.value, at_ms=candidate.said_at_ms)
+            NearMemory(candidate.summary, f"{PROPOSAL}{number}", candidate.kind, at_ms=candidate.said_at_ms)
             for number, candidate in enumerate(self._all)
             if candidate is not None and candidate.action not in ("same", "retracts")
         )

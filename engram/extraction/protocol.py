@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from engram.enums import Kind
 from engram.extraction.candidate import Candidate
 from engram.transcripts.record import Turn
 
@@ -20,7 +21,7 @@ class NearMemory:
     summary: str
     #: Its id; of a proposal that is not stored yet, ``PROPOSAL`` and its number.
     reference: str = ""
-    kind: str = "fact"
+    kind: Kind = Kind.FACT
     #: in force, or in force but not confirmed.
     state: str = "in force"
     #: When it was said.

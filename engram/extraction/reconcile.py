@@ -8,10 +8,10 @@ from typing import Any
 
 from engram.errors import BudgetReached
 from engram.extraction.answer import read_object
-from engram.extraction.gate import content_words, is_own
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
 from engram.extraction.told import moment
+from engram.extraction.write_filter import content_words, is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from engram.extraction.candidate import SUMMARY_WORDS
-from engram.extraction.gate import is_own
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import (
     LEAST_CHARACTERS,
@@ -18,8 +17,9 @@ from engram.extraction.told import (
     said_line,
     shown,
 )
+from engram.extraction.write_filter import is_own
 from engram.redaction import redact
-from engram.transcripts.record import Said, Turn
+from engram.transcripts.record import TextBlock, Turn
 
 #: Most characters of one request; more turns make more requests.
 REQUEST_CHARACTERS = 64_000
@@ -191,7 +191,7 @@ def _turn_lines(turns: Sequence[Turn], ids: Ids) -> list[str]:
             lines.append(redact(f"branch: {branch}"))
         order = {entry.uuid: place for place, entry in enumerate(turn.entries)}
         last = 0
-        events: list[tuple[int, int, Said | None, int]] = []
+        events: list[tuple[int, int, TextBlock | None, int]] = []
         for number, said in enumerate(shown(turn)):
             last = order.get(said.uuid, last)
             events.append((last, 0, said, number))
@@ -213,7 +213,7 @@ def _parts(turn: Turn, room: int) -> Iterator[Turn]:
         return
     order = {entry.uuid: place for place, entry in enumerate(turn.entries)}
     actions = list(turn.actions)
-    some: list[Said] = []
+    some: list[TextBlock] = []
     for place, said in enumerate(turn.said):
         if some and _said_length([*some, said]) > room // 2:
             here = order.get(said.uuid, -1)
@@ -230,7 +230,7 @@ def _length(turn: Turn) -> int:
     return _said_length(shown(turn)) + _actions_length(turn)
 
 
-def _said_length(said: Iterable[Said]) -> int:
+def _said_length(said: Iterable[TextBlock]) -> int:
     return sum(min(len(one.text), LEAST_CHARACTERS) + 40 for one in said)
 
 

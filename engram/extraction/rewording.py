@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from engram.enums import Kind, Voice
 from engram.errors import BudgetReached
-from engram.extraction.answer import cleaned, read_object
+from engram.extraction.answer import ProposedKind, cleaned, read_object
 from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
-from engram.extraction.gate import content_words, is_own
 from engram.extraction.grounding import GROUNDED_SHARE
 from engram.extraction.labels import MAX_ENTITIES
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
+from engram.extraction.write_filter import content_words, is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
@@ -25,8 +26,6 @@ from engram.redaction.suspicion import why_suspect
 CONTENT_CHARACTERS = 2_400
 _NUMBER = re.compile(r"\d[\w.]*\w|\d")
 _ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)
-
-Kind = Literal["decision", "preference", "fix", "fact", "state", "dead-end"]
 
 SYSTEM_PROMPT = f"""[{MARKER}]
 You keep the long-term memory of a coding agent. Each memory below has a line that is shown later, chosen by simple rules
@@ -47,7 +46,7 @@ class ProposedWording(BaseModel):
 
     id: str
     summary: str
-    kind: Kind
+    kind: ProposedKind
     entities: list[str]
 
 
@@ -64,7 +63,7 @@ class Wording:
     """Better words for a memory; its content and its evidence stay as they are."""
 
     summary: str
-    kind: str
+    kind: Kind
     entities: tuple[str, ...]
 
 
@@ -135,10 +134,10 @@ def wording_of(proposed: ProposedWording, episode: Episode) -> Wording | None:
         return None
     if _orders(summary, episode) and not _orders(episode.summary, episode):
         return None
-    kind: str = proposed.kind
-    if kind == "preference" and not episode.voice.startswith("user"):
+    kind: Kind = proposed.kind
+    if kind is Kind.PREFERENCE and episode.voice != Voice.USER:
         # Only what the user said is a wish of theirs.
-        kind = episode.kind if episode.kind in get_args(Kind) else "fact"
+        kind = episode.kind if episode.kind in get_args(ProposedKind) else Kind.FACT
     there = _known_text(episode).lower()
     named = [one for raw in proposed.entities if (one := cleaned(raw).strip()[:80]) and one.lower() in there]
     entities = tuple(dict.fromkeys([*named, *episode.entities]))[:MAX_ENTITIES]
@@ -149,7 +148,7 @@ def wording_of(proposed: ProposedWording, episode: Episode) -> Wording | None:
 
 def _orders(summary: str, episode: Episode) -> bool:
     """Whether a line orders something; a memory whose own line does was typed by the user, or it would be suspect."""
-    return bool(why_suspect(summary, is_typed=False, is_assistant=not episode.voice.startswith("user")))
+    return bool(why_suspect(summary, is_typed=False, is_assistant=episode.voice != Voice.USER))
 
 
 def _is_grounded(summary: str, episode: Episode) -> bool:
@@ -176,7 +175,7 @@ def _told(episode: Episode) -> str:
 def _proposed(raw: Any) -> ProposedWording | None:
     if not isinstance(raw, dict):
         return None
-    filled = {"kind": "fact", "entities": [], **raw}
+    filled = {"kind": Kind.FACT, "entities": [], **raw}
     try:
         return ProposedWording.model_validate({name: filled.get(name) for name in ProposedWording.model_fields})
     except (ValidationError, RecursionError):

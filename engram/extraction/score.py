@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from engram.extraction.bite import Passage
 from engram.extraction.cues import COUNTED, TOPICAL
-from engram.extraction.gate import content_words
 from engram.extraction.place import Place
-from engram.extraction.sentences import Block, Statement
+from engram.extraction.write_filter import content_words
+from engram.text.statements import Block, Statement
 
 _TICKED = re.compile(r"`[^`]+`")
 _SYMBOL = re.compile(

@@ -9,14 +9,14 @@ from engram.extraction.bite import Passage, passages
 from engram.extraction.directives import Directive, directives
 from engram.extraction.exchange import asked_part, exchange_bite
 from engram.extraction.fixes import FixEpisode
-from engram.extraction.gate import content_words, is_log, is_own, repeats
 from engram.extraction.labels import tells_fix
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
-from engram.extraction.sentences import plain, split
 from engram.extraction.streams import streams
+from engram.extraction.write_filter import content_words, is_log, is_own, repeats
 from engram.redaction.voice import typed_text
-from engram.transcripts.record import Role, Said, Turn
+from engram.text.statements import plain, split
+from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Most candidates of one turn.
 TURN_CAP = 10
@@ -48,7 +48,7 @@ class Option:
     """One passage that might be kept."""
 
     turn: Turn
-    said: Said
+    said: TextBlock
     passage: Passage
     place: Place
     #: Heading and lead above it.
@@ -59,7 +59,7 @@ class Option:
     #: Whether the user typed it (False for what was pasted, and for the assistant).
     is_typed: bool = False
     #: Further messages that the passage runs on in.
-    others: tuple[Said, ...] = ()
+    others: tuple[TextBlock, ...] = ()
     #: Whether it joins what the user asked with the answer.
     is_exchange: bool = False
     directive: Directive | None = None

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from engram.embedding.embedder import Embedder
+from engram.enums import Source
 from engram.errors import Moved
 from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
@@ -19,11 +20,13 @@ from engram.models.contradictions import is_kept_by_hand
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode, living_episodes
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
+from engram.models.stages import note_success
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
+from engram.models.transaction import Tx
 from engram.models.turns import StoredTurn, check_unmoved, mark_extracted, turns_of_session
 from engram.models.vectors import put_vectors
-from engram.models.work import Work, find_work, finish, note_success
+from engram.models.work import Work, find_work, finish
 from engram.settings import Settings
 from engram.transcripts.record import Turn
 
@@ -171,18 +174,18 @@ class _Step:
         vectors = self._embed(candidates)
         reach("extract.embedded")
         due = {turn.id for turn in batch.due}
-        with self.store.writing():
+        with self.store.transaction() as tx:
             reach("extract.begin")
-            self._check_still_told(context)
+            self._check_still_told(tx, context)
             for turn in batch.turns:
                 if turn.id in due:
-                    mark_extracted(self.store, turn.id, turn.revision)
+                    mark_extracted(tx, turn.id, turn.revision)
                 else:
-                    check_unmoved(self.store, turn.id, turn.revision)
-            keeper = Keeper(self.store, session, batch.turns, self.extractor.name, self.settings)
+                    check_unmoved(tx, turn.id, turn.revision)
+            keeper = Keeper(tx, session, batch.turns, self.extractor.name, self.settings)
             kept = keeper.keep(candidates)
             applied = apply_actions(
-                self.store,
+                tx,
                 candidates,
                 lambda place: keeper.stored(kept, place),
                 keeper.evidence,
@@ -191,11 +194,11 @@ class _Step:
             kept.updated += applied.changed
             if self.embedder is not None:
                 rows = [("e", kept.row_ids[n], 0, vectors[n]) for n in sorted(kept.row_ids)]
-                put_vectors(self.store, self.embedder.model_id, rows)
+                put_vectors(tx, self.embedder.model_id, rows)
             if (summary := getattr(self.extractor, "rolling_summary", "")) and summary != session.rolling_summary:
-                set_rolling_summary(self.store, session.id, summary)
+                set_rolling_summary(tx, session.id, summary)
             reach("extract.episodes")
-            is_last = self._settle(work, session)
+            is_last = self._settle(tx, work, session)
             note_success(self.store, "extract", seen=len(due), done=kept.new)
             reach("extract.work")
         reach("extract.committed")
@@ -225,13 +228,13 @@ class _Step:
             candidates = self._ask(batch, context)
         return batch, candidates, context
 
-    def _check_still_told(self, context: ExtractionContext) -> None:
-        """Raise Moved where something that the extractor was told was forgotten since. Inside ``writing``."""
-        session = find_session(self.store, self.session_id)
+    def _check_still_told(self, tx: Tx, context: ExtractionContext) -> None:
+        """Raise Moved where something that the extractor was told was forgotten since."""
+        session = find_session(tx, self.session_id)
         if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
             raise Moved(f"what session {self.session_id} is about was erased or told anew")
         for memory in (*context.own, *context.near):
-            if memory.reference and find_episode(self.store, memory.reference) is None:
+            if memory.reference and find_episode(tx, memory.reference) is None:
                 raise Moved(f"memory {memory.reference} was forgotten meanwhile")
 
     def _ask(self, batch: _Batch, context: ExtractionContext) -> list[Candidate]:
@@ -240,12 +243,12 @@ class _Step:
     def _context(self, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._episodes_of_others(turns)
-        own = [e for e in others if e.is_in_force]
+        own = [e for e in others if e.is_current]
         return ExtractionContext(
             project=_name(project) if project else "",
             is_global=session.is_global,
             known=tuple(e.summary for e in own),
-            kept_before=sum(e.source == "auto" for e in others),
+            kept_before=sum(e.source == Source.AUTO for e in others),
             session_cap=self.settings.session_memories,
             rolling_summary=session.rolling_summary,
             project_id=session.project_id,
@@ -284,7 +287,7 @@ class _Step:
         saved = [
             episode.summary
             for episode in episodes_of_session(self.store, self.session_id)
-            if episode.source == "manual" and episode.is_in_force
+            if episode.source == Source.MANUAL and episode.is_current
         ]
         return replace(
             self._context(session, batch.turns),
@@ -309,22 +312,22 @@ class _Step:
         rows = self.embedder.embed([candidate.summary for candidate in candidates])
         return [row.astype("float16").tobytes() for row in rows]
 
-    def _settle(self, work: Work | None, session: SessionRow) -> bool:
-        """Move the session and its work on; True where no turn is left. Inside ``writing``."""
-        if has_due_turns(self.store, session.id):
+    def _settle(self, tx: Tx, work: Work | None, session: SessionRow) -> bool:
+        """Move the session and its work on; True where no turn is left."""
+        if has_due_turns(tx, session.id):
             return False
-        note_extraction(self.store, session.id, session.message_count)
+        note_extraction(tx, session.id, session.message_count)
         if work is not None:
-            finish(self.store, work)
+            finish(tx, work)
         return True
 
     def _finish(self, work: Work | None, session: SessionRow | None) -> None:
         """There is nothing to extract: the work is done, unless it was made due again meanwhile."""
         if work is None:
             return
-        with self.store.writing():
+        with self.store.transaction() as tx:
             if session is None or not has_due_turns(self.store, session.id):
-                finish(self.store, work)
+                finish(tx, work)
 
 
 def _name(project: ProjectRow) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engram.extraction.sentences import Statement, split
-from engram.transcripts.record import Role, Said, Turn
+from engram.text.statements import Statement, split
+from engram.transcripts.record import Role, TextBlock, Turn
 
 #: A message of the assistant of at most so many characters, without lists or headings, joins its neighbours.
 SHORT_CHARS = 420
@@ -22,19 +22,19 @@ class Stream:
     """Statements that are read together, each with its message."""
 
     #: Messages in order; statements count into them.
-    messages: tuple[Said, ...]
+    messages: tuple[TextBlock, ...]
     statements: tuple[Statement, ...]
     #: For each statement, the place of its message in ``messages``.
     owners: tuple[int, ...]
 
-    def told_by(self, start: int, stop: int) -> tuple[Said, ...]:
+    def told_by(self, start: int, stop: int) -> tuple[TextBlock, ...]:
         """The messages that the statements from ``start`` to before ``stop`` stand in."""
         return tuple(self.messages[i] for i in dict.fromkeys(self.owners[start:stop]))
 
 
 def streams(turn: Turn) -> Iterator[Stream]:
     """The streams of a turn in order; every message stands in exactly one."""
-    waiting: list[Said] = []
+    waiting: list[TextBlock] = []
     for said in turn.said:
         if said.role not in (Role.USER, Role.ASSISTANT):
             continue
@@ -55,7 +55,7 @@ def _is_short(text: str) -> bool:
     return len(text) <= SHORT_CHARS and not _STRUCTURE.search(text)
 
 
-def _stream(messages: Sequence[Said]) -> Stream:
+def _stream(messages: Sequence[TextBlock]) -> Stream:
     statements: list[Statement] = []
     owners: list[int] = []
     for index, said in enumerate(messages):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from engram.extraction.protocol import NearMemory
 from engram.redaction import redact
-from engram.transcripts.record import Action, Role, Said, Turn
+from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Of a long text at least so many characters are sent, and at most so many.
 LEAST_CHARACTERS, MOST_CHARACTERS = 3_000, 8_000
@@ -38,11 +38,11 @@ _SAYS = re.compile(
 class Ids:
     """Short ids of one request: texts ``e``, commands ``c``, memories ``m``, each counted from 1."""
 
-    said: dict[str, tuple[Turn, Said]] = field(default_factory=dict)
+    said: dict[str, tuple[Turn, TextBlock]] = field(default_factory=dict)
     actions: dict[str, tuple[Turn, Action]] = field(default_factory=dict)
     memories: dict[str, NearMemory] = field(default_factory=dict)
 
-    def add_said(self, turn: Turn, said: Said) -> str:
+    def add_said(self, turn: Turn, said: TextBlock) -> str:
         """The id of a text."""
         short = f"e{len(self.said) + 1}"
         self.said[short] = (turn, said)
@@ -61,7 +61,7 @@ class Ids:
         return short
 
 
-def shown(turn: Turn) -> list[Said]:
+def shown(turn: Turn) -> list[TextBlock]:
     """The texts of a turn that say something, with what the user typed when they refused a call.
 
     Announcements ("Now let me run the tests:") are left out; the user's words and the closing message never are.
@@ -69,14 +69,14 @@ def shown(turn: Turn) -> list[Said]:
     replies = [said for said in turn.said if said.role is Role.ASSISTANT]
     kept = [said for said in turn.said if said in replies[-1:] or not is_acknowledgement(said)]
     refusals = [
-        Said(uuid=action.result_uuid or action.uuid, role=Role.USER, text=action.refusal, at_ms=None)
+        TextBlock(uuid=action.result_uuid or action.uuid, role=Role.USER, text=action.refusal, at_ms=None)
         for action in turn.actions
         if action.refusal and all(said.text != action.refusal for said in turn.said)
     ]
     return kept + refusals
 
 
-def is_acknowledgement(said: Said) -> bool:
+def is_acknowledgement(said: TextBlock) -> bool:
     """Whether a text only announces or acknowledges."""
     text = said.text.strip()
     if said.role is not Role.ASSISTANT or len(text) > ACKNOWLEDGEMENT_CHARACTERS or "\n" in text:
@@ -109,7 +109,7 @@ def fitting_length(lengths: Sequence[int], room: int) -> int:
     return low
 
 
-def said_line(short: str, said: Said, longest: int) -> str:
+def said_line(short: str, said: TextBlock, longest: int) -> str:
     """The line of a text."""
     when = f" {moment(said.at_ms)}" if said.at_ms is not None else ""
     return f"[{short}] {said.role.speaker}{when}: {cut(redact(said.text), longest)}"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from engram.redaction import env_values, hash_value
-from engram.transcripts.action import COMMAND_CHARS, ERROR_CHARS
-from engram.transcripts.draft import TurnUpdate
-from engram.transcripts.record import Action, Said, Turn
+from engram.transcripts.claude_code.action import COMMAND_CHARS, ERROR_CHARS
+from engram.transcripts.claude_code.draft import TurnUpdate
+from engram.transcripts.record import Action, TextBlock, Turn
 
 #: So many redacted short texts (paths, commands) are remembered, since they repeat.
 _REMEMBERED = 4096
@@ -59,7 +59,7 @@ class Cleaner:
             branch=self._short(turn.branch),
         )
 
-    def _clean_said(self, said: Said) -> Said:
+    def _clean_said(self, said: TextBlock) -> TextBlock:
         self.see_environment(said.text)
         text = self._redact(said.text, self._known)
         return said if text == said.text else replace(said, text=text)

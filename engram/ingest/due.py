@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engram.models.sessions import SessionRow
-from engram.models.store import Store
+from engram.models.transaction import Tx
 from engram.models.work import make_due, postpone
 from engram.settings import Settings
 
@@ -23,17 +23,17 @@ def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -
     return since_ms + settings.extract_idle_seconds * 1000
 
 
-def note_due(store: Store, session: SessionRow, settings: Settings, new_prompt_at_ms: int | None) -> None:
-    """Write the work that a session's growth makes due. Inside ``writing``, with the growth itself."""
-    now_ms = store.now_ms()
+def note_due(tx: Tx, session: SessionRow, settings: Settings, new_prompt_at_ms: int | None) -> None:
+    """Write the work that a session's growth makes due. Call it with the growth itself."""
+    now_ms = tx.now_ms()
     if settings.extractor != "off":
         due_at_ms = extraction_due_at_ms(session, settings, now_ms)
         if due_at_ms <= now_ms:
-            make_due(store, "extract", session.session_id, due_at_ms, reason="messages")
+            make_due(tx, "extract", session.session_id, due_at_ms, reason="messages")
         else:
-            postpone(store, "extract", session.session_id, due_at_ms)
+            postpone(tx, "extract", session.session_id, due_at_ms)
     if settings.inject and new_prompt_at_ms is not None and is_fresh(new_prompt_at_ms, settings, now_ms):
-        make_due(store, "recollect", session.session_id, now_ms, reason="prompt")
+        make_due(tx, "recollect", session.session_id, now_ms, reason="prompt")
 
 
 def is_fresh(at_ms: int, settings: Settings, now_ms: int) -> bool:

@@ -28,8 +28,8 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
         return FolderScope(None, found.is_global)
     known = find_project(store, found.identity)
     if known is None and make:
-        with store.writing():
-            known = ensure_project(store, found.identity, found.name, found.root)
+        with store.transaction() as tx:
+            known = ensure_project(tx, found.identity, found.name, found.root)
     return FolderScope(known)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from engram.transcripts.draft import TurnUpdate
+from engram.transcripts.claude_code.draft import TurnUpdate
 from engram.transcripts.record import Turn
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from engram.models.pauses import Span
-from engram.transcripts.draft import TurnUpdate
-from engram.transcripts.entry import Entry
+from engram.transcripts.claude_code.draft import TurnUpdate
+from engram.transcripts.claude_code.entry import Entry
 from engram.transcripts.record import Action, Role
 
 

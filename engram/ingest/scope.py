@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from engram.models.pauses import Span, pauses_of
 from engram.models.project_erasing import forgotten_span
 from engram.models.sessions import (
@@ -19,14 +21,19 @@ from engram.transcripts.project import Project, identify_project, is_excluded
 
 def project_for(store: Store, cwd: str, settings: Settings) -> Project:
     """The project of a working directory, beside those that are known; of a joined folder, the project it joined."""
-    project = identify_project(
+    project = identify_folder(cwd, settings, known_roots(store))
+    known = find_project_of_identity(store, project.identity) if project.identity and not project.is_global else None
+    return project if known is None else Project(known.identity, known.root, known.name)
+
+
+def identify_folder(cwd: str, settings: Settings, roots: Iterable[str] = ()) -> Project:
+    """The project that a working directory stands for by the settings, whatever is stored of it."""
+    return identify_project(
         cwd,
-        known_roots=known_roots(store),
+        known_roots=roots,
         root_folders=settings.project_roots,
         join_worktrees=settings.join_worktrees,
     )
-    known = find_project_of_identity(store, project.identity) if project.identity and not project.is_global else None
-    return project if known is None else Project(known.identity, known.root, known.name)
 
 
 def why_not(store: Store, session_id: str, settings: Settings) -> str:

@@ -41,14 +41,14 @@ from engram.models.turns import close_turns, is_forgotten, load_turn
 from engram.models.unsettled import drop_unsettled_turns
 from engram.settings import Settings
 from engram.transcripts.agent import CLAUDE_CODE, Agent
-from engram.transcripts.discover import TranscriptFile, projects_folder
-from engram.transcripts.draft import TurnUpdate
-from engram.transcripts.entry import BadLine as Unreadable
-from engram.transcripts.entry import Entry
+from engram.transcripts.claude_code.discover import TranscriptFile, projects_folder
+from engram.transcripts.claude_code.draft import TurnUpdate
+from engram.transcripts.claude_code.entry import BadLine as Unreadable
+from engram.transcripts.claude_code.entry import Entry
+from engram.transcripts.claude_code.turn import is_queued_key, restarted
 from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.record import Turn
 from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
-from engram.transcripts.turn import is_queued_key, restarted
 
 logger = logging.getLogger(__name__)
 
@@ -325,9 +325,9 @@ class _Step:
             reader_state=json.dumps(state),
             size=0,
         )
-        with self.store.writing():
-            transcript_id = ensure_transcript(self.store, self.file.path, before.session_ref or None)
-            move_cursor(self.store, before, after, transcript_id)
+        with self.store.transaction() as tx:
+            transcript_id = ensure_transcript(tx, self.file.path, before.session_ref or None)
+            move_cursor(tx, before, after, transcript_id)
         logger.info("action=reread path=%s generation=%d", self.file.path, after.generation)
 
 
@@ -353,8 +353,8 @@ def is_excluded_turn(turn: Turn, settings: Settings) -> bool:
 def _close(store: Store, session_id: str) -> None:
     session = find_session(store, session_id)
     if session is not None:
-        with store.writing():
-            close_turns(store, session.id)
+        with store.transaction() as tx:
+            close_turns(tx, session.id)
 
 
 def _unavailable(store: Store, path: Path) -> IngestResult:

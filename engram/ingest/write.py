@@ -17,14 +17,15 @@ from engram.models.sessions import (
     touch_session,
 )
 from engram.models.store import Store
+from engram.models.transaction import Tx
 from engram.models.transcripts import BadLine, Cursor, add_bad_lines, ensure_transcript, move_cursor
 from engram.models.turns import close_turn, load_turn, withdraw_turn, write_turns
 from engram.settings import Settings
-from engram.transcripts.discover import TranscriptFile
-from engram.transcripts.draft import TurnUpdate
+from engram.transcripts.claude_code.discover import TranscriptFile
+from engram.transcripts.claude_code.draft import TurnUpdate
+from engram.transcripts.claude_code.turn import is_queued_key
 from engram.transcripts.project import Project
-from engram.transcripts.record import Opening, Role, Said
-from engram.transcripts.turn import is_queued_key
+from engram.transcripts.record import Opening, Role, TextBlock
 
 #: Tool calls named in a result at most; only the newest matter for what is at hand.
 MAX_CALLS = 50
@@ -70,75 +71,73 @@ def write_reading(store: Store, reading: Reading, settings: Settings) -> Written
         Moved: the cursor is not where the chunk was read from; nothing was written.
         StoreError: the database cannot be written; nothing was.
     """
-    with store.writing():
+    with store.transaction() as tx:
         reach("ingest.begin")
-        session = _session(store, reading)
-        transcript_id = ensure_transcript(store, reading.file.path, session.id if session else None)
+        session = _session(tx, reading)
+        transcript_id = ensure_transcript(tx, reading.file.path, session.id if session else None)
         written = Written()
         if session is not None:
-            written = _write_turns(store, reading, session, transcript_id, settings)
+            written = _write_turns(tx, reading, session, transcript_id, settings)
         reach("ingest.turns")
-        _note_context(store, reading)
-        add_bad_lines(store, transcript_id, reading.before.generation, reading.bad_lines)
-        move_cursor(store, reading.before, reading.after, transcript_id)
+        _note_context(tx, reading)
+        add_bad_lines(tx, transcript_id, reading.before.generation, reading.bad_lines)
+        move_cursor(tx, reading.before, reading.after, transcript_id)
         reach("ingest.cursor")
     reach("ingest.committed")
     return written
 
 
-def _note_context(store: Store, reading: Reading) -> None:
+def _note_context(tx: Tx, reading: Reading) -> None:
     """Note what tells which memories the session's context holds already."""
     if reading.compacted_at_ms is not None:
-        note_context_start(store, reading.file.session_id, reading.compacted_at_ms)
+        note_context_start(tx, reading.file.session_id, reading.compacted_at_ms)
     for from_session, until_ms in reading.copied:
-        note_copied_history(store, reading.file.session_id, from_session, until_ms)
+        note_copied_history(tx, reading.file.session_id, from_session, until_ms)
 
 
-def _session(store: Store, reading: Reading) -> SessionRow | None:
+def _session(tx: Tx, reading: Reading) -> SessionRow | None:
     """The session, made once there is something of it to store."""
-    found = find_session(store, reading.file.session_id)
+    found = find_session(tx, reading.file.session_id)
     if not reading.updates and not reading.known:
         return found
     project = reading.project
     row = None
     is_settled = found is not None and found.is_settled
     if project is not None and project.identity and not project.is_global and not is_settled:
-        row = ensure_project(store, project.identity, project.name, project.root)
+        row = ensure_project(tx, project.identity, project.name, project.root)
     times = [u.turn.started_at_ms for u in reading.updates if u.turn.started_at_ms is not None]
     return ensure_session(
-        store,
+        tx,
         reading.file.session_id,
         agent=reading.agent,
         project_id=row.id if row else None,
         is_global=project.is_global if project else False,
         cwd=reading.cwd,
-        at_ms=min(times, default=store.now_ms()),
+        at_ms=min(times, default=tx.now_ms()),
     )
 
 
-def _write_turns(
-    store: Store, reading: Reading, session: SessionRow, transcript_id: int, settings: Settings
-) -> Written:
-    add_known_values(store, session.id, reading.known)
+def _write_turns(tx: Tx, reading: Reading, session: SessionRow, transcript_id: int, settings: Settings) -> Written:
+    add_known_values(tx, session.id, reading.known)
     for key in reading.withdrawn:
-        if (turn := load_turn(store, key)) is not None:
-            withdraw_memories(store, turn.id)
-        withdraw_turn(store, key)
-    write_turns(store, [u.turn for u in reading.updates if u.has_grown], session, transcript_id)
+        if (turn := load_turn(tx, key)) is not None:
+            withdraw_memories(tx, turn.id)
+        withdraw_turn(tx, key)
+    write_turns(tx, [u.turn for u in reading.updates if u.has_grown], session, transcript_id)
     for update in reading.updates:
         if not update.has_grown:
-            close_turn(store, update.turn.key)
+            close_turn(tx, update.turn.key)
     written = _count(reading)
     if not any(update.has_grown for update in reading.updates):
         return written
     times = [u.turn.ended_at_ms for u in reading.updates if u.turn.ended_at_ms is not None]
     branch = next((u.turn.branch for u in reversed(reading.updates) if u.turn.branch), "")
     touch_session(
-        store, session.id, at_ms=max(times, default=session.last_at_ms), branch=branch, new_messages=written.messages
+        tx, session.id, at_ms=max(times, default=session.last_at_ms), branch=branch, new_messages=written.messages
     )
-    grown = find_session(store, session.session_id)
+    grown = find_session(tx, session.session_id)
     if grown is not None:
-        note_due(store, grown, settings, _last_prompt_at_ms(reading))
+        note_due(tx, grown, settings, _last_prompt_at_ms(reading))
     return written
 
 
@@ -163,7 +162,7 @@ def _count(reading: Reading) -> Written:
     )
 
 
-def _messages(said: tuple[Said, ...]) -> int:
+def _messages(said: tuple[TextBlock, ...]) -> int:
     """Prompts, and distinct messages of the assistant with text; words in a dialog are part of a turn, no message."""
     replies = {one.message_id or one.uuid for one in said if one.role is Role.ASSISTANT}
     return len(replies) + sum(one.role is Role.USER and not one.message_id for one in said)

@@ -14,6 +14,7 @@ from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.database import DATABASE_ERRORS, connect_plainly, driver_errors, is_damage, open_database
 from engram.models.store import Store
+from engram.models.transaction import Reader
 
 #: Backups that are kept, the newest ones.
 KEEP = 2
@@ -43,7 +44,7 @@ def list_backups(folder: Path) -> list[Backup]:
     return sorted(found, key=lambda one: (one.made_at_ms, one.path.name), reverse=True)
 
 
-def has_content(store: Store) -> bool:
+def has_content(store: Reader) -> bool:
     """True where memory.db holds anything that is worth a backup."""
     return bool(store.value("SELECT EXISTS (SELECT 1 FROM episode) OR EXISTS (SELECT 1 FROM turn)"))
 
@@ -56,7 +57,7 @@ def holding_backups(folder: Path) -> Iterator[Path]:
         yield folder
 
 
-def make_backup(store: Store, folder: Path, *, keep: int = KEEP) -> Backup:
+def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
     """Copy memory.db as it is at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
 
     Readers and writers go on meanwhile. The copy counts only when SQLite finds it sound.
@@ -103,7 +104,7 @@ def _drop_leftovers(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _copy(store: Store, path: Path) -> None:
+def _copy(store: Reader, path: Path) -> None:
     """Copy through a connection of its own that keeps one view of the database from the first page to the last."""
     source = open_database(store.path, store.driver)
     target = connect_plainly(path, store.driver)
@@ -119,7 +120,7 @@ def _copy(store: Store, path: Path) -> None:
             source.close()
 
 
-def _check(store: Store, path: Path) -> None:
+def _check(store: Reader, path: Path) -> None:
     """Raise BrokenDatabase where SQLite finds the copy damaged."""
     copy = Store(path, driver=store.driver, clock=store.clock)
     try:
@@ -131,7 +132,7 @@ def _check(store: Store, path: Path) -> None:
         copy.close()
 
 
-def _told(store: Store, error: Exception) -> StoreError:
+def _told(store: Reader, error: Exception) -> StoreError:
     if is_damage(error):
         return BrokenDatabase(f"{store.path} is damaged: {error}")
     return StoreError(f"no backup: {error}")

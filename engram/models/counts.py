@@ -6,7 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engram.models.conditions import IS_CURRENT, IS_NOT_CURRENT
 from engram.models.store import Store
+from engram.models.transaction import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +31,14 @@ class Totals:
 
 def count_totals(store: Store) -> Totals:
     """How much of everything there is, in one consistent view."""
-    with store.reading():
+    with store.snapshot():
         return Totals(
             projects=_count(store, "project"),
             sessions=_count(store, "session"),
             transcripts=_count(store, "transcript"),
             turns=_count(store, "turn"),
-            episodes=_count(store, "episode", "status IN ('active', 'provisional')"),
-            archived=_count(store, "episode", "status NOT IN ('active', 'provisional')"),
+            episodes=_count(store, "episode e", IS_CURRENT),
+            archived=_count(store, "episode e", IS_NOT_CURRENT),
             suspects=_count(store, "episode", "suspect <> ''"),
             injections=_count(store, "injection", "state = 'shown'"),
             bad_lines=_count(store, "bad_line"),
@@ -44,12 +46,12 @@ def count_totals(store: Store) -> Totals:
         )
 
 
-def count_transcripts(store: Store) -> int:
+def count_transcripts(store: Reader) -> int:
     """How many transcripts were read at least in part."""
     return _count(store, "transcript")
 
 
-def _count(store: Store, table: str, where: str = "1") -> int:
+def _count(store: Reader, table: str, where: str = "1") -> int:
     return int(store.value(f"SELECT count(*) FROM {table} WHERE {where}"))
 
 
@@ -65,13 +67,13 @@ class ProjectTotals:
     episodes: int
 
 
-def count_projects(store: Store) -> list[ProjectTotals]:
+def count_projects(store: Reader) -> list[ProjectTotals]:
     """Figures of each project, by name; what belongs to no project comes last under the name ""."""
     rows = store.rows(
         "SELECT p.name, (SELECT count(*) FROM session s WHERE s.project_id = p.id), "
         "(SELECT count(*) FROM turn t WHERE t.project_id = p.id), "
         "(SELECT count(*) FROM turn t WHERE t.project_id = p.id AND t.opening <> 'continuation'), "
-        "(SELECT count(*) FROM episode e WHERE e.project_id = p.id AND e.status IN ('active', 'provisional')) "
+        f"(SELECT count(*) FROM episode e WHERE e.project_id = p.id AND {IS_CURRENT}) "
         "FROM project p ORDER BY p.name"
     )
     found = [ProjectTotals(*row) for row in rows]
@@ -79,7 +81,7 @@ def count_projects(store: Store) -> list[ProjectTotals]:
         "SELECT (SELECT count(*) FROM session WHERE project_id IS NULL), "
         "(SELECT count(*) FROM turn WHERE project_id IS NULL), "
         "(SELECT count(*) FROM turn WHERE project_id IS NULL AND opening <> 'continuation'), "
-        "(SELECT count(*) FROM episode WHERE project_id IS NULL AND status IN ('active', 'provisional'))"
+        f"(SELECT count(*) FROM episode e WHERE e.project_id IS NULL AND {IS_CURRENT})"
     )
     assert rest is not None
     return [*found, ProjectTotals("", *rest)] if any(rest) else found
@@ -97,11 +99,11 @@ class SessionTotals:
     tokens: int
 
 
-def count_sessions(store: Store) -> Mapping[str, SessionTotals]:
+def count_sessions(store: Reader) -> Mapping[str, SessionTotals]:
     """Session id → figures."""
     rows = store.rows(
         "SELECT s.session_id, (SELECT count(*) FROM turn t WHERE t.session_ref = s.id), "
-        "(SELECT count(*) FROM episode e WHERE e.session_ref = s.id AND e.status IN ('active', 'provisional')), "
+        f"(SELECT count(*) FROM episode e WHERE e.session_ref = s.id AND {IS_CURRENT}), "
         "(SELECT count(*) FROM injection i WHERE i.session_id = s.session_id AND i.state = 'shown'), "
         "(SELECT coalesce(sum(i.tokens), 0) FROM injection i WHERE i.session_id = s.session_id AND i.state = 'shown') "
         "+ (SELECT coalesce(sum(n.tokens), 0) FROM shown n WHERE n.session_id = s.session_id) FROM session s"
@@ -125,7 +127,7 @@ class WorkTotals:
     oldest_due_at_ms: int | None
 
 
-def count_work(store: Store) -> list[WorkTotals]:
+def count_work(store: Reader) -> list[WorkTotals]:
     """What waits, by kind of work."""
     now = store.now_ms()
     rows = store.rows(
@@ -137,7 +139,7 @@ def count_work(store: Store) -> list[WorkTotals]:
     return [WorkTotals(*row) for row in rows]
 
 
-def count_without_vector(store: Store) -> int:
+def count_without_vector(store: Reader) -> int:
     """Rows that have no vector of any model yet."""
     total = 0
     for owner, table in (("e", "episode"), ("n", "note_chunk"), ("p", "passage")):
@@ -162,7 +164,7 @@ class ReadFault:
     length: int | None = None
 
 
-def read_faults(store: Store, limit: int = 50) -> list[ReadFault]:
+def read_faults(store: Reader, limit: int = 50) -> list[ReadFault]:
     """Transcripts and lines that could not be read."""
     rows = store.rows(
         "SELECT path, last_error, NULL, NULL FROM transcript WHERE last_error <> '' UNION ALL "
@@ -184,7 +186,7 @@ class FileTotals:
     last_error: str
 
 
-def files_of_session(store: Store, session_id: str) -> list[FileTotals]:
+def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
     """The files of a session with how far each was read."""
     rows = store.rows(
         "SELECT t.path, t.cursor, t.size, t.line_number, t.is_gone, t.last_error FROM transcript t "
@@ -208,7 +210,7 @@ class Spending:
     dollars: float
 
 
-def spending(store: Store, since_ms: int) -> list[Spending]:
+def spending(store: Reader, since_ms: int) -> list[Spending]:
     """Money spent by day, model, task and project since a time, the latest day first."""
     rows = store.rows(
         "SELECT date(at_ms / 1000, 'unixepoch', 'localtime') AS day, model, task, coalesce(p.name, ''), count(*), "

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engram.models.episodes import Episode
-from engram.models.store import Store, Value
+from engram.models.episodes import ENUM_FIELDS, Episode
+from engram.models.transaction import Reader, Tx, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +27,28 @@ class Change:
 
 
 def add_history(
-    store: Store, episode_id: str, action: str, reason: str, before: Mapping[str, Any], after: Mapping[str, Any], *,
+    tx: Tx, episode_id: str, action: str, reason: str, before: Mapping[str, Any], after: Mapping[str, Any], *,
     run_id: int | None = None,
 ) -> None:  # fmt: skip
-    """Keep one step of an episode's history. Inside ``writing``."""
-    store.run(
+    """Keep one step of an episode's history."""
+    tx.run(
         "INSERT INTO history (episode_id, at_ms, action, reason, run_id, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (episode_id, store.now_ms(), action, reason, run_id,
+        (episode_id, tx.now_ms(), action, reason, run_id,
          json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False)),
     )  # fmt: skip
 
 
-def history_of(store: Store, episode_id: str) -> list[Change]:
+def history_of(store: Reader, episode_id: str) -> list[Change]:
     """An episode's history, the oldest step first."""
     return _changes(store, "episode_id = ?", episode_id)
 
 
-def changes_of_run(store: Store, run_id: int) -> list[Change]:
+def changes_of_run(store: Reader, run_id: int) -> list[Change]:
     """What a run changed, in order."""
     return _changes(store, "run_id = ?", run_id)
 
 
-def _changes(store: Store, where: str, value: Value) -> list[Change]:
+def _changes(store: Reader, where: str, value: Value) -> list[Change]:
     columns = "at_ms, action, reason, run_id, before, after, episode_id, id"
     rows = store.rows(f"SELECT {columns} FROM history WHERE {where} ORDER BY id", (value,))
     return [
@@ -61,3 +61,16 @@ def snapshot(episode: Episode) -> dict[str, Any]:
     left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
     facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
     return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}
+
+
+def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of an episode from what ``snapshot`` kept of it, after it was stored as JSON."""
+    fields: dict[str, Any] = {}
+    for name, value in kept.items():
+        if name in ENUM_FIELDS:
+            fields[name] = ENUM_FIELDS[name].from_stored(value)
+        elif name in ("facts", "entities"):
+            fields[name] = tuple(value)
+        else:
+            fields[name] = value
+    return fields

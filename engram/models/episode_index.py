@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from engram.models.packed import unpack_text
-from engram.models.store import Store, Value
+from engram.models.transaction import Reader, Tx, Value
 
 
-def index_episode(store: Store, row_id: int) -> None:
-    """Take an episode into the text index as it stands in the table. Inside ``writing``."""
-    store.run_many("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
-                   _indexed(store, row_id))  # fmt: skip
+def index_episode(tx: Tx, row_id: int) -> None:
+    """Take an episode into the text index as it stands in the table."""
+    tx.run_many("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
+                   _indexed(tx, row_id))  # fmt: skip
 
 
-def unindex_episode(store: Store, row_id: int) -> None:
-    """Take an episode out of the text index; it must stand in the table as it was indexed. Inside ``writing``."""
-    store.run_many("INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
-                   _indexed(store, row_id))  # fmt: skip
+def unindex_episode(tx: Tx, row_id: int) -> None:
+    """Take an episode out of the text index; it must stand in the table as it was indexed."""
+    tx.run_many("INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
+                   _indexed(tx, row_id))  # fmt: skip
 
 
-def rebuild_episode_index(store: Store) -> None:
-    """Make the text index of episodes anew. Inside ``writing``."""
-    store.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
-    for (row_id,) in store.rows("SELECT id FROM episode ORDER BY id"):
-        index_episode(store, int(row_id))
+def rebuild_episode_index(tx: Tx) -> None:
+    """Make the text index of episodes anew."""
+    tx.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
+    for (row_id,) in tx.rows("SELECT id FROM episode ORDER BY id"):
+        index_episode(tx, int(row_id))
 
 
-def _indexed(store: Store, row_id: int) -> list[tuple[Value, ...]]:
+def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
     """What the index holds of an episode. Content that was packed because of its age is not in it."""
     rows = store.rows("SELECT id, summary, content, entities FROM episode WHERE id = ?", (row_id,))
     return [(row[0], row[1], unpack_text(row[2]), row[3]) for row in rows]

@@ -11,7 +11,7 @@ from engram.models.episodes import Episode, episodes_by_row, evidence_of
 from engram.models.packed import pack_text
 from engram.models.passages import drop_passages_of_texts
 from engram.models.runs import drop_history
-from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 from engram.models.turns import unpack_facts
 from engram.models.uuids import pack_uuid, unpack_uuid
 
@@ -19,7 +19,7 @@ from engram.models.uuids import pack_uuid, unpack_uuid
 _ENTRY_FACTS = ("uuid", "result_uuid")
 
 
-def sources_of(store: Store, episode: Episode) -> list[str]:
+def sources_of(store: Reader, episode: Episode) -> list[str]:
     """The entries that a memory rests on, by uuid; a queued prompt of its turns goes by the key of its turn."""
     evidence = evidence_of(store, episode.id)
     turn_ids = dict.fromkeys(one.turn_id for one in evidence if one.turn_id is not None)
@@ -27,7 +27,7 @@ def sources_of(store: Store, episode: Episode) -> list[str]:
     return list(dict.fromkeys([*(one.uuid for one in evidence if one.uuid), *queued]))
 
 
-def episodes_resting_on_source(store: Store, source: str) -> list[Episode]:
+def episodes_resting_on_source(store: Reader, source: str) -> list[Episode]:
     """Every memory that rests on an entry, or on the turn that a queued prompt opens."""
     rows = store.rows("SELECT episode_ref FROM evidence WHERE uuid = ?", (pack_uuid(source),))
     if (turn_id := _turn_of_key(store, source)) is not None:
@@ -35,13 +35,13 @@ def episodes_resting_on_source(store: Store, source: str) -> list[Episode]:
     return list(episodes_by_row(store, sorted({int(row[0]) for row in rows})).values())
 
 
-def turn_of_source(store: Store, source: str) -> int | None:
+def turn_of_source(store: Reader, source: str) -> int | None:
     """Row id of the turn that an entry stands in; None where no turn holds it."""
     found = _turn_of_key(store, source)
     return turn_of_entry(store, source) if found is None else found
 
 
-def source_texts(store: Store, sources: Collection[str]) -> list[str]:
+def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
     """The stored words of entries: what was said, and the facts of tool calls."""
     texts: list[str] = []
     for turn_id, wanted in _by_turn(store, sources).items():
@@ -52,57 +52,55 @@ def source_texts(store: Store, sources: Collection[str]) -> list[str]:
     return [text for text in texts if text]
 
 
-def erase_words(store: Store, sources: Collection[str]) -> int:
-    """Delete the stored words of entries; returns how many turns lost some. Inside ``writing``.
+def erase_words(tx: Tx, sources: Collection[str]) -> int:
+    """Delete the stored words of entries; returns how many turns lost some.
 
     The turns stay, with all their other words. A read or an extraction that is under way begins anew: it may hold the
     words still. Memories that rest on such an entry (only those out of force do) keep their summary and lose what they
     quote.
     """
-    by_turn = _by_turn(store, sources)
+    by_turn = _by_turn(tx, sources)
     for turn_id, wanted in by_turn.items():
-        said_ids = [row_id for row_id, source, _ in _said(store, turn_id) if source in wanted]
-        drop_passages_of_texts(store, turn_id, said_ids)
-        store.run_many("DELETE FROM said WHERE id = ?", [(row_id,) for row_id in said_ids])
-        calls = _calls(store, turn_id)
-        kept = [call for call in calls if not _sources_of_call(store, turn_id, call) & wanted]
+        said_ids = [row_id for row_id, source, _ in _said(tx, turn_id) if source in wanted]
+        drop_passages_of_texts(tx, turn_id, said_ids)
+        tx.run_many("DELETE FROM said WHERE id = ?", [(row_id,) for row_id in said_ids])
+        calls = _calls(tx, turn_id)
+        kept = [call for call in calls if not _sources_of_call(tx, turn_id, call) & wanted]
         if len(kept) < len(calls):
             actions = pack_text(json.dumps(kept, ensure_ascii=False))
-            store.run("UPDATE turn SET actions = ? WHERE id = ?", (actions, turn_id))
-        begin_anew(store, turn_id)
+            tx.run("UPDATE turn SET actions = ? WHERE id = ?", (actions, turn_id))
+        begin_anew(tx, turn_id)
     for source in sources:
-        for episode in episodes_resting_on_source(store, source):
-            _drop_quotes(store, episode)
+        for episode in episodes_resting_on_source(tx, source):
+            _drop_quotes(tx, episode)
     return len(by_turn)
 
 
-def begin_anew(store: Store, turn_id: int) -> None:
-    """Make a read or an extraction of this turn that is under way fail its compare-and-set. Inside ``writing``.
+def begin_anew(tx: Tx, turn_id: int) -> None:
+    """Make a read or an extraction of this turn that is under way fail its compare-and-set.
 
     The session's rolling summary goes: it may tell what is erased, and the next extraction begins it anew.
     """
-    store.run(
+    tx.run(
         "UPDATE turn SET revision = revision + 1, updated_at_ms = ?, "
         "extracted_revision = extracted_revision + (extracted_revision = revision) WHERE id = ?",
-        (store.now_ms(), turn_id),
+        (tx.now_ms(), turn_id),
     )
-    store.run(
+    tx.run(
         "UPDATE transcript SET generation = generation + 1 WHERE id = (SELECT transcript_id FROM turn WHERE id = ?)",
         (turn_id,),
     )
-    store.run(
-        "UPDATE session SET rolling_summary = '' WHERE id = (SELECT session_ref FROM turn WHERE id = ?)", (turn_id,)
-    )
+    tx.run("UPDATE session SET rolling_summary = '' WHERE id = (SELECT session_ref FROM turn WHERE id = ?)", (turn_id,))
 
 
-def _drop_quotes(store: Store, episode: Episode) -> None:
+def _drop_quotes(tx: Tx, episode: Episode) -> None:
     """Leave a memory nothing but its summary; its history told more."""
     if episode.content or episode.facts:
-        change_episode(store, episode, "erase", "what it quoted was forgotten", content="", facts=())
-        drop_history(store, episode.episode_id)
+        change_episode(tx, episode, "erase", "what it quoted was forgotten", content="", facts=())
+        drop_history(tx, episode.episode_id)
 
 
-def _by_turn(store: Store, sources: Collection[str]) -> dict[int, set[str]]:
+def _by_turn(store: Reader, sources: Collection[str]) -> dict[int, set[str]]:
     by_turn: dict[int, set[str]] = {}
     for source in sources:
         if (turn_id := turn_of_source(store, source)) is not None:
@@ -110,30 +108,30 @@ def _by_turn(store: Store, sources: Collection[str]) -> dict[int, set[str]]:
     return by_turn
 
 
-def _turn_of_key(store: Store, source: str) -> int | None:
+def _turn_of_key(store: Reader, source: str) -> int | None:
     """Row id of the turn of this key whose prompt has no uuid."""
     turn_id = store.value("SELECT id FROM turn WHERE key = ?", (source,))
     return None if turn_id is None or not _queued_key(store, int(turn_id)) else int(turn_id)
 
 
-def _queued_key(store: Store, turn_id: int) -> str:
+def _queued_key(store: Reader, turn_id: int) -> str:
     """The key of a turn that holds a text without a uuid; "" for any other."""
     sql = "SELECT key FROM turn t WHERE id = ? AND EXISTS (SELECT 1 FROM said WHERE turn_id = t.id AND uuid IS NULL)"
     return str(store.value(sql, (turn_id,)) or "")
 
 
-def _said(store: Store, turn_id: int) -> list[tuple[int, str, str]]:
+def _said(store: Reader, turn_id: int) -> list[tuple[int, str, str]]:
     """(row id, entry's uuid or the turn's key, text) of everything said in a turn."""
     key = str(store.value("SELECT key FROM turn WHERE id = ?", (turn_id,)))
     rows = store.rows("SELECT id, uuid, text FROM said WHERE turn_id = ? ORDER BY seq", (turn_id,))
     return [(int(row_id), unpack_uuid(uuid) or key, str(text)) for row_id, uuid, text in rows]
 
 
-def _calls(store: Store, turn_id: int) -> list[dict[str, object]]:
+def _calls(store: Reader, turn_id: int) -> list[dict[str, object]]:
     return unpack_facts(store.value("SELECT actions FROM turn WHERE id = ?", (turn_id,)))
 
 
-def _sources_of_call(store: Store, turn_id: int, call: dict[str, object]) -> set[str]:
+def _sources_of_call(store: Reader, turn_id: int, call: dict[str, object]) -> set[str]:
     """The uuids of the entries of a tool call and its result."""
     entries: Sequence[str] = ()
     found = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from engram.models.conditions import IS_AUTO
 from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import change_episode, delete_episode, drop_loose_entities, restore_orphans
 from engram.models.episodes import Episode, episodes_by_row, evidence_of, find_episode, select_episodes
@@ -13,13 +14,14 @@ from engram.models.notes import drop_note
 from engram.models.runs import drop_evidence, drop_history
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
+from engram.models.transaction import Reader, Tx
 from engram.models.turns import delete_turn
 from engram.models.uuids import pack_uuid, unpack_uuid
 
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 
-def turn_ids_of(store: Store, episode: Episode) -> list[int]:
+def turn_ids_of(store: Reader, episode: Episode) -> list[int]:
     """Row ids of the turns that an episode rests on, by its evidence."""
     rows = store.rows(
         "SELECT v.turn_id FROM evidence v JOIN turn t ON t.id = v.turn_id WHERE v.episode_ref = ?", (episode.id,)
@@ -28,7 +30,7 @@ def turn_ids_of(store: Store, episode: Episode) -> list[int]:
     return sorted({int(row[0]) for row in rows} | {one for one in by_entry if one is not None})
 
 
-def episodes_resting_on(store: Store, turn_ids: Sequence[int]) -> list[Episode]:
+def episodes_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Episode]:
     """Every episode that rests on one of the turns."""
     found: dict[int, Episode] = {}
     for turn_id in turn_ids:
@@ -39,14 +41,14 @@ def episodes_resting_on(store: Store, turn_ids: Sequence[int]) -> list[Episode]:
     return list(found.values())
 
 
-def turn_texts(store: Store, turn_ids: Sequence[int]) -> list[str]:
+def turn_texts(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Everything that was said in turns; what must not be found afterwards."""
     return [
         str(row[0]) for turn_id in turn_ids for row in store.rows("SELECT text FROM said WHERE turn_id = ?", (turn_id,))
     ]
 
 
-def sessions_of_turns(store: Store, turn_ids: Sequence[int]) -> list[str]:
+def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Claude Code's ids of the sessions that turns belong to."""
     found = [
         store.value("SELECT s.session_id FROM turn t JOIN session s ON s.id = t.session_ref WHERE t.id = ?", (one,))
@@ -55,89 +57,88 @@ def sessions_of_turns(store: Store, turn_ids: Sequence[int]) -> list[str]:
     return list(dict.fromkeys(str(one) for one in found if one is not None))
 
 
-def delete_forgotten(store: Store, forgotten: Forgotten) -> int:
-    """Delete memories, turns and words with everything that hangs on them; tombstones stay. Inside ``writing``.
+def delete_forgotten(tx: Tx, forgotten: Forgotten) -> int:
+    """Delete memories, turns and words with everything that hangs on them; tombstones stay.
 
     Works on any open memory: what is not there is passed over. Returns how many memories and turns went or changed.
     """
     done = 0
-    add_entry_tombstones(store, forgotten)
+    add_entry_tombstones(tx, forgotten)
     for episode_id in forgotten.episode_ids:
-        for episode in select_episodes(store, "e.episode_id = ?", (episode_id,)):
-            delete_episode(store, episode)
+        for episode in select_episodes(tx, "e.episode_id = ?", (episode_id,)):
+            delete_episode(tx, episode)
             done += 1
-        _cut_from_others(store, episode_id)
-    done += _cut_host(store, forgotten)
+        _cut_from_others(tx, episode_id)
+    done += _cut_host(tx, forgotten)
     for key in forgotten.turn_keys:
-        for (turn_id,) in store.rows("SELECT id FROM turn WHERE key = ?", (key,)):
-            begin_anew(store, int(turn_id))
-            delete_turn(store, int(turn_id))
+        for (turn_id,) in tx.rows("SELECT id FROM turn WHERE key = ?", (key,)):
+            begin_anew(tx, int(turn_id))
+            delete_turn(tx, int(turn_id))
             done += 1
-    return done + erase_words(store, forgotten.erased)
+    return done + erase_words(tx, forgotten.erased)
 
 
-def apply_tombstones(store: Store) -> int:
+def apply_tombstones(tx: Tx) -> int:
     """Delete everything that the tombstones of an open memory name; returns how much there was.
 
     Call it after tombstones or memories came from elsewhere: a restore, an import, a migration, a file set aside.
     Automatic memories under another id that rest on erased words go too. What a purge left may stay; what is superseded
     by a memory that is not there comes back into force.
     """
-    with store.writing():
-        gone = select_episodes(
-            store,
-            "EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.episode_id AS BLOB)) "
-            "OR EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.slot AS BLOB)) "
-            "OR e.source = 'auto' AND EXISTS (SELECT 1 FROM evidence v JOIN tombstone d ON d.key = v.uuid "
-            "WHERE v.episode_ref = e.id AND d.kind IN (?, ?))",
-            (
-                TombstoneKind.EPISODE.value,
-                TombstoneKind.SLOT.value,
-                TombstoneKind.WORDS.value,
-                TombstoneKind.ENTRY.value,
-            ),
+    gone = select_episodes(
+        tx,
+        "EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.episode_id AS BLOB)) "
+        "OR EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.slot AS BLOB)) "
+        f"OR {IS_AUTO} AND EXISTS (SELECT 1 FROM evidence v JOIN tombstone d ON d.key = v.uuid "
+        "WHERE v.episode_ref = e.id AND d.kind IN (?, ?))",
+        (
+            TombstoneKind.EPISODE.value,
+            TombstoneKind.SLOT.value,
+            TombstoneKind.WORDS.value,
+            TombstoneKind.ENTRY.value,
+        ),
+    )
+    turn_ids = [
+        int(row[0])
+        for row in tx.rows(
+            "SELECT t.id FROM turn t JOIN tombstone d ON d.kind = ? AND d.key = CAST(t.key AS BLOB)",
+            (TombstoneKind.TURN.value,),
         )
-        turn_ids = [
-            int(row[0])
-            for row in store.rows(
-                "SELECT t.id FROM turn t JOIN tombstone d ON d.kind = ? AND d.key = CAST(t.key AS BLOB)",
-                (TombstoneKind.TURN.value,),
-            )
-        ]
-        resting = episodes_resting_on(store, turn_ids)
-        erased = store.rows(
-            "SELECT key FROM tombstone WHERE kind IN (?, ?)", (TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value)
-        )
-        done = delete_forgotten(
-            store,
-            Forgotten(
-                episode_ids=tuple(dict.fromkeys(episode.episode_id for episode in [*gone, *resting])),
-                turn_keys=tuple(turn_keys(store, turn_ids)),
-                erased=tuple(unpack_uuid(row[0]) for row in erased),
-            ),
-        )
-        return done + len(restore_orphans(store))
+    ]
+    resting = episodes_resting_on(tx, turn_ids)
+    erased = tx.rows(
+        "SELECT key FROM tombstone WHERE kind IN (?, ?)", (TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value)
+    )
+    done = delete_forgotten(
+        tx,
+        Forgotten(
+            episode_ids=tuple(dict.fromkeys(episode.episode_id for episode in [*gone, *resting])),
+            turn_keys=tuple(turn_keys(tx, turn_ids)),
+            erased=tuple(unpack_uuid(row[0]) for row in erased),
+        ),
+    )
+    return done + len(restore_orphans(tx))
 
 
-def drop_notes(store: Store, paths: Sequence[str]) -> None:
-    """Take notes that were changed out of the index; they are indexed anew as they are now. Inside ``writing``."""
+def drop_notes(tx: Tx, paths: Sequence[str]) -> None:
+    """Take notes that were changed out of the index; they are indexed anew as they are now."""
     for path in paths:
-        for (source,) in store.rows("SELECT source FROM note WHERE path = ?", (path,)):
-            drop_note(store, str(source))
+        for (source,) in tx.rows("SELECT source FROM note WHERE path = ?", (path,)):
+            drop_note(tx, str(source))
 
 
-def drop_all_notes(store: Store) -> None:
-    """Empty the index of notes; it is made anew of the files. Inside ``writing``."""
-    drop_notes(store, [str(row[0]) for row in store.rows("SELECT path FROM note")])
+def drop_all_notes(tx: Tx) -> None:
+    """Empty the index of notes; it is made anew of the files."""
+    drop_notes(tx, [str(row[0]) for row in tx.rows("SELECT path FROM note")])
 
 
 def clean_runs(
-    store: Store, is_kept: Callable[[str], bool], clean_note: Callable[[str, str], str | None] | None = None
+    tx: Tx, is_kept: Callable[[str], bool], clean_note: Callable[[str, str], str | None] | None = None
 ) -> None:
-    """Take lines out of the reports of consolidations, and out of the notes that they keep to undo. In ``writing``.
+    """Take lines out of the reports of consolidations, and out of the notes that they keep to undo.
 
     Args:
-        store: the open memory.
+        tx: the transaction.
         is_kept: whether a line stays.
         clean_note: returns what stays of a note, given its name and text, or None where an undo shall leave the note as
             it is; by default the lines that are kept.
@@ -147,7 +148,7 @@ def clean_runs(
         return "".join(line for line in text.splitlines(keepends=True) if is_kept(line))
 
     clean = clean_note or keep_lines
-    for run_id, text in store.rows("SELECT id, report FROM run"):
+    for run_id, text in tx.rows("SELECT id, report FROM run"):
         report = json.loads(text)
         changed = dict(report)
         if isinstance(report.get("lines"), list):
@@ -156,17 +157,17 @@ def clean_runs(
             cleaned = {name: clean(name, str(before)) for name, before in report["files_before"].items()}
             changed["files_before"] = {name: text for name, text in cleaned.items() if text is not None}
         if changed != report:
-            store.run("UPDATE run SET report = ? WHERE id = ?", (json.dumps(changed, ensure_ascii=False), run_id))
+            tx.run("UPDATE run SET report = ? WHERE id = ?", (json.dumps(changed, ensure_ascii=False), run_id))
 
 
-def clean_reasons(store: Store, is_kept: Callable[[str], bool]) -> None:
-    """Delete the steps of histories that quote what was forgotten, and the reasons of contradictions. In ``writing``."""
-    for row_id, *texts in store.rows("SELECT id, reason, before, after FROM history"):
+def clean_reasons(tx: Tx, is_kept: Callable[[str], bool]) -> None:
+    """Delete the steps of histories that quote what was forgotten, and the reasons of contradictions."""
+    for row_id, *texts in tx.rows("SELECT id, reason, before, after FROM history"):
         if not all(is_kept(text) for text in [texts[0], *texts_in_json(texts[1]), *texts_in_json(texts[2])]):
-            store.run("DELETE FROM history WHERE id = ?", (row_id,))
-    for row_id, reason in store.rows("SELECT id, reason FROM contradiction"):
+            tx.run("DELETE FROM history WHERE id = ?", (row_id,))
+    for row_id, reason in tx.rows("SELECT id, reason FROM contradiction"):
         if not is_kept(str(reason)):
-            store.run("UPDATE contradiction SET reason = 'its words were forgotten' WHERE id = ?", (row_id,))
+            tx.run("UPDATE contradiction SET reason = 'its words were forgotten' WHERE id = ?", (row_id,))
 
 
 def texts_in_json(text: str) -> list[str]:
@@ -185,40 +186,40 @@ def texts_in_json(text: str) -> list[str]:
     return found
 
 
-def _cut_host(store: Store, forgotten: Forgotten) -> int:
+def _cut_host(tx: Tx, forgotten: Forgotten) -> int:
     """Take the words of a forgotten memory out of the one that took them up; 1 where it is there, 0 otherwise."""
     cut = forgotten.cut
-    host = None if cut is None else find_episode(store, cut.episode_id)
+    host = None if cut is None else find_episode(tx, cut.episode_id)
     if cut is None or host is None:
         return 0
-    drop_evidence(store, host.id, forgotten.erased)
+    drop_evidence(tx, host.id, forgotten.erased)
     change_episode(
-        store, host, "erase", "what it had taken up was forgotten",
+        tx, host, "erase", "what it had taken up was forgotten",
         summary=cut.summary, content=cut.content, entities=cut.entities,
     )  # fmt: skip
-    drop_history(store, cut.episode_id)
-    drop_loose_entities(store)
+    drop_history(tx, cut.episode_id)
+    drop_loose_entities(tx)
     return 1
 
 
-def _cut_from_others(store: Store, episode_id: str) -> None:
+def _cut_from_others(tx: Tx, episode_id: str) -> None:
     """Take a memory's words out of the history of others: a merge keeps what it merged."""
     pattern = f"%{episode_id}%"
-    store.run("DELETE FROM history WHERE before LIKE ? OR after LIKE ? OR reason LIKE ?", (pattern, pattern, pattern))
+    tx.run("DELETE FROM history WHERE before LIKE ? OR after LIKE ? OR reason LIKE ?", (pattern, pattern, pattern))
 
 
-def forget_in_copy(store: Store, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> int:
-    """Delete the same in a copy of the database; returns how many memories and turns there were. In ``writing``.
+def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> int:
+    """Delete the same in a copy of the database; returns how many memories and turns there were.
 
     The copy's whole index of notes goes too: it may hold lines that the files no longer have, and is made from them.
     """
-    clean_runs(store, is_kept)
-    clean_reasons(store, is_kept)
-    drop_all_notes(store)
-    return delete_forgotten(store, forgotten)
+    clean_runs(tx, is_kept)
+    clean_reasons(tx, is_kept)
+    drop_all_notes(tx)
+    return delete_forgotten(tx, forgotten)
 
 
-def turn_keys(store: Store, turn_ids: Sequence[int]) -> list[str]:
+def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Keys of turns: the same in every copy of the database."""
     found = [store.value("SELECT key FROM turn WHERE id = ?", (one,)) for one in turn_ids]
     return [str(one) for one in found if one is not None]
@@ -231,7 +232,7 @@ def wipe_free_space(store: Store) -> None:
     merged: here they are, which takes as long as the index is large. (FTS5 can also drop words at once, but then an
     older SQLite could no longer read the index, and both drivers shall read one memory.db.)
     """
-    with store.writing():
+    with store.transaction() as tx:
         for table in _INDEXES:
-            store.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+            tx.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
     store.checkpoint("TRUNCATE")

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from engram.models.conditions import IS_GLOBAL, IS_OF_PROJECT
 from engram.models.episode_index import rebuild_episode_index
-from engram.models.store import Store, Value
+from engram.models.store import Store
+from engram.models.transaction import Reader, Value
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 #: What a row is to hold: a word, or several words all of which it must hold.
@@ -35,7 +37,7 @@ def _all_of(terms: tuple[str, ...]) -> str:
 
 
 def search_passages(
-    store: Store, terms: Sequence[Term], limit: int, *, project_id: int | None = None,
+    store: Reader, terms: Sequence[Term], limit: int, *, project_id: int | None = None,
     weights: tuple[float, float, float] = (1.0, 0.6, 0.3),
 ) -> list[tuple[int, float]]:  # fmt: skip
     """``(passage id, BM25)`` of the best passages, higher is better; of one project where it is named."""
@@ -56,7 +58,7 @@ def search_passages(
 
 
 def search_episodes(
-    store: Store, terms: Sequence[Term], limit: int, *, weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
+    store: Reader, terms: Sequence[Term], limit: int, *, weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
     project_id: int | None = None, with_global: bool = True,
 ) -> list[tuple[int, float]]:  # fmt: skip
     """``(episode row id, BM25)`` of the best episodes, higher is better; of all projects unless one is named."""
@@ -65,7 +67,7 @@ def search_episodes(
     expression = match_expression(terms)
     if not expression:
         return []
-    seen = "(e.scope <> 'global' AND e.project_id = ?)" + (" OR e.scope = 'global'" if with_global else "")
+    seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {IS_GLOBAL}" if with_global else "")
     # Ranked first: rows of memories are long, and only those up to the last hit are looked at. The LIMIT keeps the order.
     rows = store.rows(
         "SELECT f.id, f.score FROM (SELECT rowid AS id, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts "
@@ -77,7 +79,7 @@ def search_episodes(
 
 
 def search_notes(
-    store: Store,
+    store: Reader,
     terms: Sequence[Term],
     limit: int,
     *,
@@ -99,7 +101,7 @@ def search_notes(
 
 
 def _search(
-    store: Store, table: str, terms: Sequence[Term], limit: int, weights: Sequence[float]
+    store: Reader, table: str, terms: Sequence[Term], limit: int, weights: Sequence[float]
 ) -> list[tuple[int, float]]:
     expression = match_expression(terms)
     if not expression:
@@ -113,7 +115,7 @@ def _search(
     return [(int(row[0]), float(row[1])) for row in rows]
 
 
-def document_counts(store: Store, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
+def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
     """How many of the ``total`` rows of an index (passage_fts, episode_fts, note_fts) hold each term.
 
     Stemmed as the index does. Exact up to ``COUNTED_ROWS``, about right beyond.
@@ -134,7 +136,7 @@ def document_counts(store: Store, table: str, terms: Sequence[str], total: int) 
 def rebuild_indexes(store: Store) -> None:
     """Make the three text indexes anew from the rows they stand for. Raises StoreError."""
     for table in ("passage_fts", "note_fts"):
-        with store.writing():
-            store.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
-    with store.writing():
-        rebuild_episode_index(store)
+        with store.transaction() as tx:
+            tx.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+    with store.transaction() as tx:
+        rebuild_episode_index(tx)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engram.models.store import Store
+from engram.models.transaction import Tx
 
 #: Table → owner kind of its vectors.
 _OWNERS = {"passage": "p", "episode": "e"}
@@ -17,23 +18,23 @@ def join_projects(store: Store, into: int, others: Sequence[int]) -> int:
     """
     marks = ",".join("?" * len(others))
     moved = 0
-    with store.writing():
-        _renumber_vectors(store, "n", "note_chunk_project", others)
+    with store.transaction() as tx:
+        _renumber_vectors(tx, "n", "note_chunk_project", others)
         for table in ("turn", "passage", "episode", "session"):
             if table in _OWNERS:
-                _renumber_vectors(store, _OWNERS[table], table, others)
-            moved = store.run(f"UPDATE {table} SET project_id = ? WHERE project_id IN ({marks})", (into, *others))
+                _renumber_vectors(tx, _OWNERS[table], table, others)
+            moved = tx.run(f"UPDATE {table} SET project_id = ? WHERE project_id IN ({marks})", (into, *others))
     return moved
 
 
-def _renumber_vectors(store: Store, owner: str, table: str, projects: Sequence[int]) -> None:
-    """Give the vectors of these projects' rows numbers that are new to every index. Inside ``writing``."""
+def _renumber_vectors(tx: Tx, owner: str, table: str, projects: Sequence[int]) -> None:
+    """Give the vectors of these projects' rows numbers that are new to every index."""
     marks = ",".join("?" * len(projects))
-    rows = store.rows(
+    rows = tx.rows(
         f"SELECT v.seq FROM vector v JOIN {table} o ON o.id = v.owner_id "
         f"WHERE v.owner = ? AND o.project_id IN ({marks}) ORDER BY v.seq",
         (owner, *projects),
     )
-    newest = int(store.value("SELECT coalesce(max(seq), 0) FROM vector"))
+    newest = int(tx.value("SELECT coalesce(max(seq), 0) FROM vector"))
     numbers = [(newest + place, int(row[0])) for place, row in enumerate(rows, 1)]
-    store.run_many("UPDATE vector SET seq = ? WHERE seq = ?", numbers)
+    tx.run_many("UPDATE vector SET seq = ? WHERE seq = ?", numbers)

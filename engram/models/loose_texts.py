@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from engram.models.database import choose_driver, connect_plainly
-from engram.models.store import Store
+from engram.models.transaction import Reader
 from engram.models.uuids import unpack_uuid
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 
 
-def said_texts(store: Store) -> Iterator[tuple[str, str]]:
+def said_texts(store: Reader) -> Iterator[tuple[str, str]]:
     """``(uuid of the entry, what was said)`` of everything, in the order in which it was stored."""
     for uuid, text in store.rows("SELECT uuid, text FROM said ORDER BY id"):
         yield unpack_uuid(uuid), str(text)

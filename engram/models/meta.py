@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from engram.models.store import Store
+from peewee import Query
+
+from engram.models import tables
+from engram.models.statement import prepared
+from engram.models.transaction import Reader, Tx
 
 
-def get_meta(store: Store, key: str) -> str | None:
-    """Return what is stored under a key; None where nothing is."""
-    value = store.value("SELECT value FROM meta WHERE key = ?", (key,))
+def get_meta(store: Reader, key: str) -> str | None:
+    """The value under a key; None where there is none."""
+    value = store.fetch_value(_value_of(key))
     return None if value is None else str(value)
 
 
-def put_meta(store: Store, key: str, value: str) -> None:
-    """Store a value under a key, in place of an earlier one. Inside ``writing``."""
-    store.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+def put_meta(tx: Tx, key: str, value: str) -> None:
+    """Store a value under a key, in place of an earlier one."""
+    tx.run(_replace_value(key, value))
+
+
+@prepared
+def _value_of(key: str) -> Query:
+    return tables.MetaValue.select(tables.MetaValue.value).where(tables.MetaValue.key == key)
+
+
+@prepared
+def _replace_value(key: str, value: str) -> Query:
+    return tables.MetaValue.insert(key=key, value=value).on_conflict_replace()

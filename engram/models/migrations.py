@@ -1,4 +1,8 @@
-"""Numbered migrations of memory.db, run under ``BEGIN EXCLUSIVE`` with the version checked again inside."""
+"""The version of memory.db: made new, carried over from version 4, and brought on by numbered steps.
+
+Everything runs under ``BEGIN EXCLUSIVE`` with the version checked again inside, so that any number of processes may
+open a file at once, and each may be killed at any instant.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,19 @@ from typing import Any
 import peewee
 
 from engram.clock import SYSTEM_CLOCK
-from engram.errors import BrokenDatabase, NewerSchema
+from engram.errors import BrokenDatabase, NewerSchema, UnsupportedSchema
 from engram.failpoint import reach
-from engram.models.packed import pack_text
-from engram.models.packed_entries import entry_key, in_order, pack_entries
-from engram.models.schema import APPLICATION_ID, VERSION_1, VERSION_3, VERSION_4
-from engram.models.uuids import unpack_uuid
-from engram.transcripts.record import EntryRef
+from engram.models.carry_over import CARRIED_VERSION, carry_over, prepared_for_carry_over
+from engram.models.schema import APPLICATION_ID, schema_statements
 
 Migration = Callable[[Any], None]
+
+#: The first version whose tables are made from ``engram.models.tables``.
+FIRST_VERSION = 5
+#: One function a version, from ``FIRST_VERSION`` on: the first leads from 5 to 6. A new file is made as the newest
+#: version at once, and a file of version 4 is carried over to the newest at once: both come from the tables as they are
+#: declared, so that a step has to change what it finds into just that.
+MIGRATIONS: Sequence[Migration] = ()
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
 _RECORDED = "schema_version"
@@ -27,81 +35,40 @@ TOMBSTONES_DUE = "tombstones_due"
 _CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no such column")
 
 
-def _first(database: Any) -> None:
-    for statement in VERSION_1:
-        database.execute_sql(statement)
-        reach("migrate.step")
-    database.execute_sql(
-        "INSERT INTO meta VALUES ('machine', ?), ('salt', ?), ('made_at_ms', ?)",
-        (secrets.token_hex(8), secrets.token_hex(16), str(SYSTEM_CLOCK.now_ms())),
-    )
-
-
-def _second(database: Any) -> None:
-    """Windows of the spending caps go by a time of their own, which no jump of the wall clock moves."""
-    database.execute_sql("ALTER TABLE spend ADD COLUMN ledger_ms INTEGER NOT NULL DEFAULT 0")
-    database.execute_sql("UPDATE spend SET ledger_ms = at_ms")
-    database.execute_sql("CREATE INDEX spend_ledger ON spend(ledger_ms)")
-    reach("migrate.step")
-
-
-def _third(database: Any) -> None:
-    """The same in less room: packed entries and contents, shorter neighbours, a number for a vector's model."""
-    for statement in VERSION_3:
-        database.execute_sql(statement)
-    for (turn_id,) in database.execute_sql("SELECT id FROM turn").fetchall():
-        _pack_turn(database, turn_id)
-    for statement in ("DROP TABLE entry", "ALTER TABLE entry_of_turn RENAME TO entry"):
-        database.execute_sql(statement)
-    for row_id, content in database.execute_sql("SELECT id, content FROM episode").fetchall():
-        database.execute_sql(
-            "INSERT INTO episode_fts(rowid, summary, content, entities) "
-            "SELECT id, summary, content, entities FROM episode WHERE id = ?",
-            (row_id,),
-        )
-        database.execute_sql("UPDATE episode SET content = ? WHERE id = ?", (pack_text(content), row_id))
-    reach("migrate.step")
-
-
-def _pack_turn(database: Any, turn_id: int) -> None:
-    """Put a turn's entries into its row, and a key for each into the new table."""
-    sql = "SELECT uuid, offset, length, line FROM entry WHERE turn_id = ?"
-    rows = database.execute_sql(sql, (turn_id,)).fetchall()
-    entries = in_order(EntryRef(unpack_uuid(row[0]), row[1], row[2], row[3]) for row in rows)
-    database.execute_sql("UPDATE turn SET entries = ? WHERE id = ?", (pack_entries(entries), turn_id))
-    for entry in entries:
-        database.execute_sql("INSERT INTO entry_of_turn VALUES (?, ?)", (entry_key(entry.uuid), turn_id))
-
-
-def _fourth(database: Any) -> None:
-    """Add what forgetting, moved projects, reports and a language model's memories need."""
-    for statement in VERSION_4:
-        database.execute_sql(statement)
-        reach("migrate.step")
-
-
-#: One function a version; the version of a database is the number of those that ran.
-MIGRATIONS: Sequence[Migration] = (_first, _second, _third, _fourth)
+def newest_version(migrations: Sequence[Migration] = MIGRATIONS) -> int:
+    """The version that a new file has."""
+    return FIRST_VERSION + len(migrations)
 
 
 def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS) -> int:
-    """Bring the database to the newest version; returns the number of migrations that ran.
+    """Bring the database to the newest version; returns the number of transactions that this took.
 
     Any number of processes may call this at once: one migrates, the others wait and find it done.
 
     Raises:
         NewerSchema: the database is newer than this program; nothing was changed.
+        UnsupportedSchema: it is of a version from before the first release; nothing was changed.
         BrokenDatabase: the header names another version than the tables have; nothing was changed.
     """
     version = _checked_version(database)
-    if version == len(migrations):
-        return 0
-    if version > len(migrations):
-        raise NewerSchema()
+    _check_supported(version, migrations)
     done = 0
+    if version == CARRIED_VERSION:
+        with prepared_for_carry_over(database):
+            done += _step(database, migrations)
     while _step(database, migrations):
         done += 1
     return done
+
+
+def _check_supported(version: int, migrations: Sequence[Migration]) -> None:
+    if version > newest_version(migrations):
+        raise NewerSchema()
+    if 0 < version < CARRIED_VERSION:
+        raise UnsupportedSchema(
+            f"memory.db has tables of version {version}, from before Engram's first release, which this version cannot "
+            "read; move the file out of the memory folder, and Engram makes a new memory of the transcripts"
+        )
 
 
 def _version(database: Any) -> int:
@@ -121,24 +88,49 @@ def _checked_version(database: Any) -> int:
 
 
 def _step(database: Any, migrations: Sequence[Migration]) -> bool:
-    """Run the next migration in a transaction of its own; False where none is left."""
+    """Bring the database one step on in a transaction of its own; False where none is left."""
+    if _version(database) == newest_version(migrations):
+        return False
     with database.atomic("EXCLUSIVE"):
         reach("migrate.begin")
         version = _version(database)
-        if version > len(migrations):
-            raise NewerSchema()
-        if version == len(migrations):
+        _check_supported(version, migrations)
+        if version == newest_version(migrations):
             return False
         try:
-            migrations[version](database)
-        except peewee.OperationalError as error:
-            if any(words in str(error) for words in _CONTRADICTIONS):
+            reached = _change_tables(database, version, migrations)
+        except (peewee.OperationalError, peewee.IntegrityError) as error:
+            is_refused = isinstance(error, peewee.IntegrityError)
+            if is_refused or any(words in str(error) for words in _CONTRADICTIONS):
                 raise BrokenDatabase(f"memory.db is damaged: it has no tables of version {version}: {error}") from error
             raise
-        if version == 0:
-            database.execute_sql(f"PRAGMA application_id = {APPLICATION_ID}")
         database.execute_sql(
-            "INSERT OR REPLACE INTO meta VALUES (?, ?), (?, '1')", (_RECORDED, str(version + 1), TOMBSTONES_DUE)
+            "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?), (?, '1')",
+            (_RECORDED, str(reached), TOMBSTONES_DUE),
         )
-        database.execute_sql(f"PRAGMA user_version = {version + 1}")
+        database.execute_sql(f"PRAGMA user_version = {reached}")
     return True
+
+
+def _change_tables(database: Any, version: int, migrations: Sequence[Migration]) -> int:
+    """Make the tables of a later version out of those that are there; returns that version."""
+    if version == 0:
+        _make_tables(database)
+        return newest_version(migrations)
+    if version == CARRIED_VERSION:
+        carry_over(database)
+        return newest_version(migrations)
+    migrations[version - FIRST_VERSION](database)
+    reach("migrate.step")
+    return version + 1
+
+
+def _make_tables(database: Any) -> None:
+    for statement in schema_statements():
+        database.execute_sql(statement)
+        reach("migrate.step")
+    database.execute_sql(
+        "INSERT INTO meta (key, value) VALUES ('machine', ?), ('salt', ?), ('made_at_ms', ?)",
+        (secrets.token_hex(8), secrets.token_hex(16), str(SYSTEM_CLOCK.now_ms())),
+    )
+    database.execute_sql(f"PRAGMA application_id = {APPLICATION_ID}")

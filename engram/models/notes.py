@@ -6,8 +6,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engram.models.conditions import IS_GLOBAL
 from engram.models.project_names import project_id_of_name
-from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +55,21 @@ class NoteChunk:
     owner: Owner = EVERYONE
 
 
-def list_notes(store: Store) -> list[NoteRow]:
+def list_notes(store: Reader) -> list[NoteRow]:
     """Every indexed note."""
     rows = store.rows("SELECT id, source, path, size, changed_at_ns, digest FROM note ORDER BY source")
     return [NoteRow(row[0], row[1], row[2], row[3], row[4], bytes(row[5])) for row in rows]
 
 
-def put_note(store: Store, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
-    """Store a note's chunks in place of the old ones; vectors follow later. Inside ``writing``."""
-    drop_note(store, note.source)
-    note_id = store.insert(
+def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
+    """Store a note's chunks in place of the old ones; vectors follow later."""
+    drop_note(tx, note.source)
+    note_id = tx.insert(
         "INSERT INTO note (stable_id, source, path, size, changed_at_ns, digest, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (secrets.token_hex(8), note.source, note.path, note.size, note.changed_at_ns, note.digest, store.now_ms()),
+        (secrets.token_hex(8), note.source, note.path, note.size, note.changed_at_ns, note.digest, tx.now_ms()),
     )
     for chunk in chunks:
-        chunk_id = store.insert(
+        chunk_id = tx.insert(
             "INSERT INTO note_chunk (note_id, heading, text, start_line, stop_line, owner_kind, owner) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
@@ -81,31 +82,31 @@ def put_note(store: Store, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
                 chunk.owner.key,
             ),
         )
-        store.run("INSERT INTO note_fts(rowid, heading, text) VALUES (?, ?, ?)", (chunk_id, chunk.heading, chunk.text))
+        tx.run("INSERT INTO note_fts(rowid, heading, text) VALUES (?, ?, ?)", (chunk_id, chunk.heading, chunk.text))
 
 
-def drop_note(store: Store, source: str) -> None:
-    """Take a note out of the index with its vectors; the file is not touched. Inside ``writing``."""
-    for (note_id,) in store.rows("SELECT id FROM note WHERE source = ?", (source,)):
-        store.run(
+def drop_note(tx: Tx, source: str) -> None:
+    """Take a note out of the index with its vectors; the file is not touched."""
+    for (note_id,) in tx.rows("SELECT id FROM note WHERE source = ?", (source,)):
+        tx.run(
             "INSERT INTO note_fts(note_fts, rowid, heading, text) SELECT 'delete', id, heading, text FROM note_chunk "
             "WHERE note_id = ?",
             (note_id,),
         )
-        store.run(
+        tx.run(
             "DELETE FROM vector WHERE owner = 'n' AND owner_id IN (SELECT id FROM note_chunk WHERE note_id = ?)",
             (note_id,),
         )
-        store.run("DELETE FROM note_chunk WHERE note_id = ?", (note_id,))
-        store.run("DELETE FROM note WHERE id = ?", (note_id,))
+        tx.run("DELETE FROM note_chunk WHERE note_id = ?", (note_id,))
+        tx.run("DELETE FROM note WHERE id = ?", (note_id,))
 
 
-def count_notes(store: Store) -> tuple[int, int]:
+def count_notes(store: Reader) -> tuple[int, int]:
     """(notes, chunks)."""
     return int(store.value("SELECT count(*) FROM note")), int(store.value("SELECT count(*) FROM note_chunk"))
 
 
-def is_seen_by(store: Store, owner: Owner, project_id: int) -> bool:
+def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
     """True where a project may see what belongs to an owner; the rule of the view ``note_chunk_project``."""
     if owner == EVERYONE:
         return True
@@ -114,7 +115,7 @@ def is_seen_by(store: Store, owner: Owner, project_id: int) -> bool:
     elif owner.kind == "project":
         found = project_id_of_name(store, owner.key)
     elif owner.kind == "memory":
-        sql = "SELECT CASE scope WHEN 'global' THEN ? ELSE project_id END FROM episode WHERE episode_id = ?"
+        sql = f"SELECT CASE WHEN {IS_GLOBAL} THEN ? ELSE e.project_id END FROM episode e WHERE e.episode_id = ?"
         found = store.value(sql, (project_id, owner.key))
     else:
         return False

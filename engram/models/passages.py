@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engram.models.schema import CONTEXT_CHARS
 from engram.models.sessions import SessionRow
-from engram.models.store import Store
+from engram.models.tables import CONTEXT_CHARS
+from engram.models.transaction import Reader, Tx
 from engram.transcripts.passage import split_passages
-from engram.transcripts.record import Said
+from engram.transcripts.record import TextBlock
 
 
-def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, int, Said]]) -> None:
-    """Split new texts (turn, row id, text) of a session into passages and index them. Inside ``writing``."""
+def add_passages(tx: Tx, session: SessionRow, said: Sequence[tuple[int, int, TextBlock]]) -> None:
+    """Split new texts (turn, row id, text) of a session into passages and index them."""
     rows, texts = [], []
     for turn_id, said_id, one in said:
         for start, stop in split_passages(one.text):
@@ -20,19 +20,19 @@ def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, in
             texts.append(one.text[start:stop])
     if not rows:
         return
-    last = int(store.value("SELECT max(id) FROM passage WHERE session_ref = ?", (session.id,)) or 0)
+    last = int(tx.value("SELECT max(id) FROM passage WHERE session_ref = ?", (session.id,)) or 0)
     if last:
-        _unindex(store, [last])
-    store.run_many(
+        _unindex(tx, [last])
+    tx.run_many(
         "INSERT INTO passage (said_id, turn_id, session_ref, project_id, role, start, stop) VALUES (?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
-    new = store.rows("SELECT id FROM passage WHERE session_ref = ? AND id > ? ORDER BY id", (session.id, last))
+    new = tx.rows("SELECT id FROM passage WHERE session_ref = ? AND id > ? ORDER BY id", (session.id, last))
     if last:
-        _index(store, [last])
-    before = str(store.value("SELECT text FROM passage_text WHERE id = ?", (last,)) or "") if last else ""
+        _index(tx, [last])
+    before = str(tx.value("SELECT text FROM passage_text WHERE id = ?", (last,)) or "") if last else ""
     # The same words as passage_context gives, without asking it for each row.
-    store.run_many(
+    tx.run_many(
         "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)",
         [
             (row[0], own, left[-CONTEXT_CHARS:], right[:CONTEXT_CHARS])
@@ -41,29 +41,29 @@ def add_passages(store: Store, session: SessionRow, said: Sequence[tuple[int, in
     )
 
 
-def drop_passages(store: Store, turn_id: int) -> None:
-    """Remove a turn's passages, their vectors and every trace in the text index. Inside ``writing``."""
-    rows = store.rows("SELECT id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))
-    _drop(store, [int(row[0]) for row in rows])
+def drop_passages(tx: Tx, turn_id: int) -> None:
+    """Remove a turn's passages, their vectors and every trace in the text index."""
+    rows = tx.rows("SELECT id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))
+    _drop(tx, [int(row[0]) for row in rows])
 
 
-def drop_passages_of_texts(store: Store, turn_id: int, said_ids: Sequence[int]) -> None:
-    """Remove the passages of some texts of a turn as ``drop_passages`` does. Inside ``writing``."""
-    rows = store.rows("SELECT id, said_id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))
-    _drop(store, [int(row_id) for row_id, said_id in rows if said_id in set(said_ids)])
+def drop_passages_of_texts(tx: Tx, turn_id: int, said_ids: Sequence[int]) -> None:
+    """Remove the passages of some texts of a turn as ``drop_passages`` does."""
+    rows = tx.rows("SELECT id, said_id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))
+    _drop(tx, [int(row_id) for row_id, said_id in rows if said_id in set(said_ids)])
 
 
-def _drop(store: Store, ids: Sequence[int]) -> None:
+def _drop(tx: Tx, ids: Sequence[int]) -> None:
     if not ids:
         return
-    beside = _neighbours(store, ids)
-    _unindex(store, [*ids, *beside])
-    store.run_many("DELETE FROM vector WHERE owner = 'p' AND owner_id = ?", [(one,) for one in ids])
-    store.run_many("DELETE FROM passage WHERE id = ?", [(one,) for one in ids])
-    _index(store, beside)
+    beside = _neighbours(tx, ids)
+    _unindex(tx, [*ids, *beside])
+    tx.run_many("DELETE FROM vector WHERE owner = 'p' AND owner_id = ?", [(one,) for one in ids])
+    tx.run_many("DELETE FROM passage WHERE id = ?", [(one,) for one in ids])
+    _index(tx, beside)
 
 
-def _neighbours(store: Store, ids: Sequence[int]) -> list[int]:
+def _neighbours(store: Reader, ids: Sequence[int]) -> list[int]:
     """Passages of the same session right before and after those given, which hold their text as context."""
     session = store.value("SELECT session_ref FROM passage WHERE id = ?", (ids[0],))
     inside, found = set(ids), set()
@@ -78,16 +78,16 @@ def _neighbours(store: Store, ids: Sequence[int]) -> list[int]:
     return sorted(found)
 
 
-def _index(store: Store, ids: Sequence[int]) -> None:
-    store.run_many(
+def _index(tx: Tx, ids: Sequence[int]) -> None:
+    tx.run_many(
         "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM passage_context WHERE id = ?",
         [(one,) for one in ids],
     )
 
 
-def _unindex(store: Store, ids: Sequence[int]) -> None:
+def _unindex(tx: Tx, ids: Sequence[int]) -> None:
     """Take rows out of the index; needs the passages and their neighbours as they were when indexed."""
-    store.run_many(
+    tx.run_many(
         "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) "
         "SELECT 'delete', id, own, before, after FROM passage_context WHERE id = ?",
         [(one,) for one in ids],

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from engram.enums import Scope
 from engram.models.episode_changes import change_episode, delete_episode
 from engram.models.episodes import Episode, select_episodes
 from engram.models.erasing import begin_anew
@@ -14,8 +15,8 @@ from engram.models.pauses import Span
 from engram.models.project_folders import identities_of_project
 from engram.models.runs import drop_history
 from engram.models.sessions import ProjectRow, find_project_of_identity
-from engram.models.store import Store
 from engram.models.tombstones import TombstoneKind
+from engram.models.transaction import Reader, Tx
 from engram.models.turns import delete_turn
 
 
@@ -35,7 +36,7 @@ class ProjectContents:
     supported: tuple[Episode, ...]
 
 
-def contents_of_project(store: Store, project: ProjectRow, until_ms: int | None = None) -> ProjectContents:
+def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None = None) -> ProjectContents:
     """Everything of a project; with ``until_ms`` only what was said and kept until then."""
     limit = 1 << 62 if until_ms is None else until_ms
     turns = store.rows(
@@ -54,8 +55,8 @@ def contents_of_project(store: Store, project: ProjectRow, until_ms: int | None 
         project=project,
         session_ids=tuple(str(row[0]) for row in sessions),
         turn_ids=tuple(int(row[0]) for row in turns),
-        memories=tuple(episode for episode in own if episode.scope != "global"),
-        released=tuple(episode for episode in own if episode.scope == "global"),
+        memories=tuple(episode for episode in own if episode.scope != Scope.GLOBAL),
+        released=tuple(episode for episode in own if episode.scope == Scope.GLOBAL),
         supported=tuple(resting),
     )
 
@@ -63,19 +64,19 @@ def contents_of_project(store: Store, project: ProjectRow, until_ms: int | None 
 # -- the mark of a forgotten project
 
 
-def note_forgotten_project(store: Store, project: ProjectRow) -> int:
-    """Mark a project as forgotten until now, and return that time. Inside ``writing``.
+def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
+    """Mark a project as forgotten until now, and return that time.
 
     Reads of its transcripts that are under way begin anew.
     """
-    until_ms = store.now_ms()
-    for identity in identities_of_project(store, project):
-        store.run(
+    until_ms = tx.now_ms()
+    for identity in identities_of_project(tx, project):
+        tx.run(
             "INSERT INTO tombstone VALUES (?, ?, ?) "
             "ON CONFLICT (kind, key) DO UPDATE SET at_ms = max(at_ms, excluded.at_ms)",
             (TombstoneKind.PROJECT.value, identity.encode(), until_ms),
         )
-    store.run(
+    tx.run(
         "UPDATE transcript SET generation = generation + 1 "
         "WHERE session_ref IN (SELECT id FROM session WHERE project_id = ?)",
         (project.id,),
@@ -83,20 +84,20 @@ def note_forgotten_project(store: Store, project: ProjectRow) -> int:
     return until_ms
 
 
-def forgotten_span(store: Store, identity: str | None) -> list[Span]:
+def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
     """The time of which nothing of a project is stored again; none where it was never forgotten."""
     until_ms = _forgotten_until(store, identity) if identity else None
     return [] if until_ms is None else [(0, until_ms + 1)]
 
 
-def _forgotten_until(store: Store, identity: str) -> int | None:
+def _forgotten_until(store: Reader, identity: str) -> int | None:
     found = store.value(
         "SELECT at_ms FROM tombstone WHERE kind = ? AND key = ?", (TombstoneKind.PROJECT.value, identity.encode())
     )
     return None if found is None else int(found)
 
 
-def forgotten_marks(store: Store, identities: Iterable[str]) -> list[tuple[str, bytes, int]]:
+def forgotten_marks(store: Reader, identities: Iterable[str]) -> list[tuple[str, bytes, int]]:
     """The tombstones of forgotten projects, to carry them into a copy of the database."""
     until = {identity: _forgotten_until(store, identity) for identity in identities}
     return [
@@ -107,103 +108,103 @@ def forgotten_marks(store: Store, identities: Iterable[str]) -> list[tuple[str, 
 
 
 def carry_forgotten_projects(
-    store: Store,
+    tx: Tx,
     tombstones: Iterable[tuple[str, bytes, int]],
     clean_note: Callable[[str, str], str | None] = lambda name, text: None,
 ) -> int:
-    """Erase the projects that were forgotten elsewhere later than here; returns how much went. Inside ``writing``.
+    """Erase the projects that were forgotten elsewhere later than here; returns how much went.
 
     What this database knows of already is left alone: it may since have been joined with another project.
 
     Args:
-        store: the open memory.
+        tx: the transaction.
         tombstones: those of the other memory.
         clean_note: returns what stays of a note that a run keeps to undo; by default the run no longer keeps it.
     """
     erased = 0
     for kind, key, until_ms in tombstones:
         identity = key.decode("utf-8", "replace")
-        if kind != TombstoneKind.PROJECT.value or until_ms <= (_forgotten_until(store, identity) or -1):
+        if kind != TombstoneKind.PROJECT.value or until_ms <= (_forgotten_until(tx, identity) or -1):
             continue
-        store.run("INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (kind, key, until_ms))
-        project = find_project_of_identity(store, identity)
+        tx.run("INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (kind, key, until_ms))
+        project = find_project_of_identity(tx, identity)
         if project is not None:
-            erased += _erase_project(store, contents_of_project(store, project, until_ms), clean_note)
+            erased += _erase_project(tx, contents_of_project(tx, project, until_ms), clean_note)
     return erased
 
 
-def _erase_project(store: Store, contents: ProjectContents, clean_note: Callable[[str, str], str | None]) -> int:
+def _erase_project(tx: Tx, contents: ProjectContents, clean_note: Callable[[str, str], str | None]) -> int:
     ids = {episode.episode_id for episode in contents.memories}
-    clean_runs(store, lambda line: not any(episode_id in line for episode_id in ids), clean_note)
-    drop_all_notes(store)
-    release_memories(store, contents)
-    erase_turns(store, contents.turn_ids)
-    erase_memories(store, contents.memories)
-    clean_sessions(store, contents)
+    clean_runs(tx, lambda line: not any(episode_id in line for episode_id in ids), clean_note)
+    drop_all_notes(tx)
+    release_memories(tx, contents)
+    erase_turns(tx, contents.turn_ids)
+    erase_memories(tx, contents.memories)
+    clean_sessions(tx, contents)
     return len(contents.turn_ids) + len(contents.memories) + len(contents.released)
 
 
 # -- erasing
 
 
-def erase_turns(store: Store, turn_ids: Sequence[int]) -> None:
-    """Delete turns, with tombstones for them and their entries. Inside ``writing``."""
+def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
+    """Delete turns, with tombstones for them and their entries."""
     for turn_id in turn_ids:
-        begin_anew(store, turn_id)
-        delete_turn(store, turn_id)
+        begin_anew(tx, turn_id)
+        delete_turn(tx, turn_id)
 
 
-def erase_memories(store: Store, memories: Sequence[Episode]) -> None:
-    """Delete memories with index, vectors and history, and what the history of others tells of them. Inside ``writing``."""
+def erase_memories(tx: Tx, memories: Sequence[Episode]) -> None:
+    """Delete memories with index, vectors and history, and what the history of others tells of them."""
     for episode in memories:
-        delete_episode(store, episode)
+        delete_episode(tx, episode)
     ids = {episode.episode_id for episode in memories}
     told = [
         (int(row[0]),)
-        for row in store.rows(
+        for row in tx.rows(
             "SELECT id, before || after || reason FROM history WHERE before || after || reason LIKE '%ep\\_%' ESCAPE '\\'"
         )
         if any(one in str(row[1]) for one in ids)
     ]
-    store.run_many("DELETE FROM history WHERE id = ?", told)
+    tx.run_many("DELETE FROM history WHERE id = ?", told)
 
 
-def release_memories(store: Store, contents: ProjectContents) -> None:
-    """Take what a project's turns say out of memories that stay. Inside ``writing``."""
+def release_memories(tx: Tx, contents: ProjectContents) -> None:
+    """Take what a project's turns say out of memories that stay."""
     for episode in (*contents.released, *contents.supported):
-        _drop_evidence(store, episode, contents.project.id)
+        _drop_evidence(tx, episode, contents.project.id)
     for episode in contents.released:
         change_episode(
-            store, episode, "erase", "what it rested on was forgotten", content="", facts=(), entities=(),
+            tx, episode, "erase", "what it rested on was forgotten", content="", facts=(), entities=(),
             project_id=None,
         )  # fmt: skip
-        store.run("UPDATE episode SET session_ref = NULL WHERE id = ?", (episode.id,))
-        drop_history(store, episode.episode_id)
+        tx.run("UPDATE episode SET session_ref = NULL WHERE id = ?", (episode.id,))
+        drop_history(tx, episode.episode_id)
 
 
-def _drop_evidence(store: Store, episode: Episode, project_id: int) -> None:
-    store.run(
+def _drop_evidence(tx: Tx, episode: Episode, project_id: int) -> None:
+    tx.run(
         "DELETE FROM evidence WHERE episode_ref = ? AND (session_id IN (SELECT session_id FROM session "
         "WHERE project_id = ?) OR turn_id IN (SELECT id FROM turn WHERE project_id = ?))",
         (episode.id, project_id, project_id),
     )
     # Counts of evidence, by which an undo would take some back, no longer fit.
-    store.run("DELETE FROM history WHERE episode_id = ? AND action = 'evidence'", (episode.episode_id,))
+    tx.run("DELETE FROM history WHERE episode_id = ? AND action = 'evidence'", (episode.episode_id,))
 
 
-def clean_sessions(store: Store, contents: ProjectContents) -> None:
-    """Take out of the sessions what tells of their turns, and what was shown in them. Inside ``writing``.
+def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
+    """Take out of the sessions what tells of their turns, and what was shown in them.
 
     The sessions stay, and with them how far their transcripts were read: nothing is read twice. The salted hashes of
     values in their ``.env`` files stay too: a session that goes on keeps those values masked.
     """
-    store.run("UPDATE session SET rolling_summary = '', branch = '' WHERE project_id = ?", (contents.project.id,))
+    tx.run("UPDATE session SET rolling_summary = '', branch = '' WHERE project_id = ?", (contents.project.id,))
     for session_id in contents.session_ids:
-        store.run("DELETE FROM injection WHERE session_id = ?", (session_id,))
-        store.run("DELETE FROM shown WHERE session_id = ?", (session_id,))
-    for transcript_id, state in store.rows(
+        tx.run("DELETE FROM injection WHERE session_id = ?", (session_id,))
+        tx.run("DELETE FROM shown WHERE session_id = ?", (session_id,))
+    for transcript_id, state in tx.rows(
         "SELECT id, reader_state FROM transcript WHERE session_ref IN (SELECT id FROM session WHERE project_id = ?)",
         (contents.project.id,),
     ):
         without_branch = json.dumps(json.loads(state) | {"branch": ""}, separators=(",", ":"))
-        store.run("UPDATE transcript SET reader_state = ? WHERE id = ?", (without_branch, int(transcript_id)))
+        tx.run("UPDATE transcript SET reader_state = ? WHERE id = ?", (without_branch, int(transcript_id)))

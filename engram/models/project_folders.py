@@ -10,6 +10,7 @@ from engram.models.pauses import move_pauses
 from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken, keep_name
 from engram.models.sessions import ProjectRow, paused_scopes
 from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ProjectHints:
     folders: tuple[str, ...]
 
 
-def list_hints(store: Store) -> list[ProjectHints]:
+def list_hints(store: Reader) -> list[ProjectHints]:
     """Every project with its hints, by name."""
     folders: dict[int, list[str]] = {}
     for project_id, root in store.rows("SELECT project_id, root FROM project_folder ORDER BY root"):
@@ -45,7 +46,7 @@ def list_hints(store: Store) -> list[ProjectHints]:
     ]
 
 
-def identities_of_project(store: Store, project: ProjectRow) -> list[str]:
+def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:
     """The identities of a project's folder and of the folders that were joined to it."""
     rows = store.rows("SELECT identity FROM project_folder WHERE project_id = ? ORDER BY identity", (project.id,))
     return [project.identity, *(str(row[0]) for row in rows)]
@@ -59,7 +60,7 @@ class ProjectCounts:
     memories: int = 0
 
 
-def count_projects(store: Store) -> dict[int, ProjectCounts]:
+def count_projects(store: Reader) -> dict[int, ProjectCounts]:
     """Row id of a project → its sessions and memories."""
     rows = store.rows(
         "SELECT p.id, (SELECT count(*) FROM session s WHERE s.project_id = p.id), "
@@ -70,18 +71,18 @@ def count_projects(store: Store) -> dict[int, ProjectCounts]:
 
 def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:
     """Keep what was just read of a project's repository."""
-    with store.writing():
-        store.run(
+    with store.transaction() as tx:
+        tx.run(
             "UPDATE project SET remote = ?, first_commit = ?, hints_at_ms = ? WHERE id = ?",
             (remote, first_commit, store.now_ms(), project_id),
         )
 
 
-def link_folder(store: Store, project: ProjectRow, identity: str, root: str, reason: str) -> None:
-    """Let a folder mean a project from now on. Inside ``writing``."""
-    store.run(
+def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: str) -> None:
+    """Let a folder mean a project from now on."""
+    tx.run(
         "INSERT OR REPLACE INTO project_folder VALUES (?, ?, ?, ?, ?)",
-        (identity, project.id, root, reason, store.now_ms()),
+        (identity, project.id, root, reason, tx.now_ms()),
     )
 
 
@@ -95,14 +96,14 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
         raise BadRequest(f"{into.name} cannot be merged with itself")
     if {into.identity, other.identity} & paused_scopes(store):
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
-    with store.writing():
+    with store.transaction() as tx:
         moved = join_projects(store, into.id, [other.id])
-        store.run("UPDATE project_folder SET project_id = ? WHERE project_id = ?", (into.id, other.id))
-        store.run("UPDATE spend SET project_id = ? WHERE project_id = ?", (into.id, other.id))
-        move_pauses(store, other.identity, into.identity)
-        keep_name(store, other.id)
-        link_folder(store, into, other.identity, other.root, reason)
-        store.run("DELETE FROM project WHERE id = ?", (other.id,))
+        tx.run("UPDATE project_folder SET project_id = ? WHERE project_id = ?", (into.id, other.id))
+        tx.run("UPDATE spend SET project_id = ? WHERE project_id = ?", (into.id, other.id))
+        move_pauses(tx, other.identity, into.identity)
+        keep_name(tx, other.id)
+        link_folder(tx, into, other.identity, other.root, reason)
+        tx.run("DELETE FROM project WHERE id = ?", (other.id,))
     return moved
 
 
@@ -117,9 +118,9 @@ def rename_project(store: Store, project: ProjectRow, name: str) -> str:
     name = " ".join("".join(char for char in name if char.isprintable()).split())
     if not name or len(name) > MAX_NAME_CHARACTERS or "/" in name:
         raise BadRequest(f"a project's name has 1 to {MAX_NAME_CHARACTERS} characters and no slash")
-    with store.writing():
+    with store.transaction() as tx:
         if is_name_taken(store, name, identities_of_project(store, project)):
             raise BadRequest(f"another project is or was named {name!r}")
-        keep_name(store, project.id)
-        store.run("UPDATE project SET name = ? WHERE id = ?", (name, project.id))
+        keep_name(tx, project.id)
+        tx.run("UPDATE project SET name = ? WHERE id = ?", (name, project.id))
     return name

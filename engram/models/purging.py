@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engram.models.episode_changes import delete_episode
 from engram.models.episodes import Episode, select_episodes
-from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class PurgeRun:
     touched_runs: tuple[int, ...]
 
 
-def untouched_since(store: Store, status: str, before_ms: int, project_id: int | None = None) -> list[Episode]:
+def untouched_since(store: Reader, status: str, before_ms: int, project_id: int | None = None) -> list[Episode]:
     """Memories of a status that were neither changed nor used since a time, the oldest first."""
     where = "e.status = ? AND max(e.updated_at_ms, e.kept_at_ms, coalesce(e.accessed_at_ms, 0)) < ?"
     parameters: list[str | int] = [status, before_ms]
@@ -33,7 +33,7 @@ def untouched_since(store: Store, status: str, before_ms: int, project_id: int |
     return select_episodes(store, where, parameters)
 
 
-def bytes_of(store: Store, episode: Episode) -> int:
+def bytes_of(store: Reader, episode: Episode) -> int:
     """What a memory takes up in the database: its words, packed or not, its vectors and its history; without indexes."""
     return int(
         store.value(
@@ -48,36 +48,36 @@ def bytes_of(store: Store, episode: Episode) -> int:
     )
 
 
-def begin_purge(store: Store) -> int:
-    """Begin to log a purge; returns its number. Inside ``writing``."""
-    return store.insert(
+def begin_purge(tx: Tx) -> int:
+    """Begin to log a purge; returns its number."""
+    return tx.insert(
         "INSERT INTO run (kind, started_at_ms, ended_at_ms, state) VALUES ('purge', ?, ?, 'done')",
-        (store.now_ms(), store.now_ms()),
+        (tx.now_ms(), tx.now_ms()),
     )
 
 
-def purge_episodes(store: Store, run_id: int, some: Sequence[Episode]) -> None:
-    """Delete memories with index, vectors, evidence and history, and log that; turns stay. Inside ``writing``.
+def purge_episodes(tx: Tx, run_id: int, some: Sequence[Episode]) -> None:
+    """Delete memories with index, vectors, evidence and history, and log that; turns stay.
 
     Tombstones keep the extractor from making them again by itself.
     """
-    row = store.row("SELECT report FROM run WHERE id = ?", (run_id,))
+    row = tx.row("SELECT report FROM run WHERE id = ?", (run_id,))
     report = json.loads(row[0]) if row else {}
     runs = set(report.get("touched_runs", []))
     for one in some:
-        touched = store.rows(
+        touched = tx.rows(
             "SELECT DISTINCT run_id FROM history WHERE episode_id = ? AND run_id IS NOT NULL", (one.episode_id,)
         )
         runs |= {int(found[0]) for found in touched}
-        delete_episode(store, one, is_purge=True)
+        delete_episode(tx, one, is_purge=True)
     report = {
         "episodes": [*report.get("episodes", []), *(one.episode_id for one in some)],
         "touched_runs": sorted(runs),
     }
-    store.run("UPDATE run SET report = ?, ended_at_ms = ? WHERE id = ?", (json.dumps(report), store.now_ms(), run_id))
+    tx.run("UPDATE run SET report = ?, ended_at_ms = ? WHERE id = ?", (json.dumps(report), tx.now_ms(), run_id))
 
 
-def list_purges(store: Store) -> list[PurgeRun]:
+def list_purges(store: Reader) -> list[PurgeRun]:
     """Every purge, the latest first."""
     found = []
     for run_id, at_ms, text in store.rows(
@@ -88,6 +88,6 @@ def list_purges(store: Store) -> list[PurgeRun]:
     return found
 
 
-def purge_that_ended(store: Store, run_id: int) -> PurgeRun | None:
+def purge_that_ended(store: Reader, run_id: int) -> PurgeRun | None:
     """The latest purge that took memories which a consolidation had changed; None where none did."""
     return next((one for one in list_purges(store) if run_id in one.touched_runs), None)

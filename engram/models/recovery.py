@@ -15,9 +15,11 @@ import peewee
 
 from engram.atomic import read_regular
 from engram.causes import explain_error
+from engram.enums import Source
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.failpoint import reach
 from engram.models import episode_changes, episodes, sessions
+from engram.models.conditions import IS_MANUAL
 from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.pauses import carry_pauses
@@ -32,11 +34,12 @@ from engram.models.tombstone_transfer import (
     is_named_by_tombstone,
     read_tombstones,
 )
+from engram.models.transaction import Reader
 
 logger = logging.getLogger(__name__)
 
 #: Saved, pinned, lowered or edited by a person or an agent: no reading of transcripts brings that back.
-_BY_HAND_IN_ROW = "e.source = 'manual' OR e.is_pinned OR e.is_lowered"
+_BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
 _BY_HAND = f"{_BY_HAND_IN_ROW} OR e.episode_id IN (SELECT episode_id FROM history WHERE reason = 'by hand')"
 #: What reading damaged rows may raise, beside errors of Engram.
 _UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
@@ -100,20 +103,21 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
         finally:
             source.close()
     unread = {name for name in unread if not _is_there(store, name) and not _is_automatic(store, sources, name)}
-    apply_tombstones(store)
+    with store.transaction() as tx:
+        apply_tombstones(tx)
     return Recovered(memories=memories, tombstones=tombstones, lost=len(unread), is_complete=is_complete)
 
 
 def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
     """Take over what was forgotten, pauses and names of projects; returns how many tombstones are new."""
-    with store.writing():
-        added = carry_tombstones(store, read_tombstones(source))
-    with store.writing():
+    with store.transaction() as tx:
+        added = carry_tombstones(tx, read_tombstones(source))
+    with store.transaction() as tx:
         for scope, until_ms in source.rows("SELECT scope, until_ms FROM pause"):
-            store.run("INSERT OR IGNORE INTO pause VALUES (?, ?)", (str(scope), int(until_ms)))
-        carry_pauses(store, source, is_newer=is_newer)
-    with store.writing():
-        carry_names(store, source)
+            tx.run("INSERT OR IGNORE INTO pause VALUES (?, ?)", (str(scope), int(until_ms)))
+        carry_pauses(tx, source, is_newer=is_newer)
+    with store.transaction() as tx:
+        carry_names(tx, source)
     return added
 
 
@@ -140,7 +144,7 @@ def _carry_memories(store: Store, source: Store, older: Sequence[Path]) -> tuple
     return memories, unread
 
 
-def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Episode]:
+def _memories_of(store: Reader, paths: Sequence[Path]) -> dict[tuple[str, int], Episode]:
     """(id, revision) → each memory kept by hand that can be read in some databases."""
     memories: dict[tuple[str, int], Episode] = {}
     for path in paths:
@@ -192,12 +196,12 @@ def _indexed_rows(source: Store) -> dict[int, str]:
         return {row_id: f"row {row_id}" for row_id in range(1, last + 1)}
 
 
-def _is_there(store: Store, name: str) -> bool:
+def _is_there(store: Reader, name: str) -> bool:
     """True where a memory came from another source, or is not missed: it was forgotten."""
-    return episodes.find_episode(store, name) is not None or is_named_by_tombstone(store, name, None, (), "manual")
+    return episodes.find_episode(store, name) is not None or is_named_by_tombstone(store, name, None, (), Source.MANUAL)
 
 
-def _is_automatic(store: Store, sources: Sequence[Path], name: str) -> bool:
+def _is_automatic(store: Reader, sources: Sequence[Path], name: str) -> bool:
     """True where one of the sources says that no person kept this memory: it is made of the transcripts again."""
     for path in sources:
         source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
@@ -220,21 +224,19 @@ def _carry(store: Store, source: Store, one: Episode) -> bool:
     evidence = [dataclasses.replace(e, turn_id=None) for e in episodes.evidence_of(source, one.id)]
     if _is_known(store, one, evidence):
         return False
-    with store.writing():
-        place = (
-            None if project is None else sessions.ensure_project(store, project.identity, project.name, project.root)
-        )
+    with store.transaction() as tx:
+        place = None if project is None else sessions.ensure_project(tx, project.identity, project.name, project.root)
         if session is not None:
             sessions.ensure_session(
-                store, session.session_id, agent=session.agent, project_id=None if place is None else place.id,
+                tx, session.session_id, agent=session.agent, project_id=None if place is None else place.id,
                 is_global=session.is_global, cwd=session.cwd, at_ms=session.first_at_ms,
             )  # fmt: skip
         made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
-        episode_changes.add_episode(store, made, evidence, action="recover", reason="by hand")
+        episode_changes.add_episode(tx, made, evidence, action="recover", reason="by hand")
     return True
 
 
-def _is_known(store: Store, memory: Episode, evidence: Sequence[Evidence]) -> bool:
+def _is_known(store: Reader, memory: Episode, evidence: Sequence[Evidence]) -> bool:
     if is_named_by_tombstone(store, memory.episode_id, memory.slot, [one.uuid for one in evidence], memory.source):
         return True
     if episodes.find_episode(store, memory.episode_id) is not None:
@@ -335,7 +337,7 @@ def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) ->
     path.with_name(UNCLEAN_NAME).unlink(missing_ok=True)
 
 
-def clean_after_swap(store: Store) -> None:
+def clean_after_swap(store: Reader) -> None:
     """Clean what was set aside by a swap that was killed before it came to that."""
     if store.path.with_name(UNCLEAN_NAME).exists():
         clean_set_aside(store.path, store.driver, read_tombstones(store))

@@ -6,7 +6,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engram.models.store import Store
+from engram.enums import Importance, Status
+from engram.models.conditions import IS_GLOBAL
+from engram.models.transaction import Reader
 from engram.models.turns import EvidencePlace
 from engram.models.uuids import unpack_uuid
 
@@ -50,8 +52,8 @@ class EpisodeRow:
     id: int
     project_id: int | None
     is_global: bool
-    status: str
-    importance: str
+    status: Status
+    importance: Importance
     is_pinned: bool
     is_lowered: bool
     weight: float
@@ -78,7 +80,7 @@ class NoteRowText:
     project: str = ""
 
 
-def passage_rows(store: Store, ids: Sequence[int]) -> dict[int, PassageRow]:
+def passage_rows(store: Reader, ids: Sequence[int]) -> dict[int, PassageRow]:
     """Row id → passage, for those that exist."""
     sql = (
         "SELECT p.id, p.turn_id, p.session_ref, p.project_id, p.role, p.said_id, "
@@ -89,7 +91,7 @@ def passage_rows(store: Store, ids: Sequence[int]) -> dict[int, PassageRow]:
     return {row[0]: PassageRow(*row) for row in store.rows_among(sql, ids)}
 
 
-def passage_places(store: Store, ids: Sequence[int]) -> dict[int, PassagePlace]:
+def passage_places(store: Reader, ids: Sequence[int]) -> dict[int, PassagePlace]:
     """Row id → where the passage stands."""
     sql = (
         "SELECT p.id, n.session_id, s.uuid, f.path, s.line, coalesce(j.name, ''), t.stable_id "
@@ -105,21 +107,21 @@ def passage_places(store: Store, ids: Sequence[int]) -> dict[int, PassagePlace]:
     }
 
 
-def episode_rows(store: Store, ids: Sequence[int]) -> dict[int, EpisodeRow]:
+def episode_rows(store: Reader, ids: Sequence[int]) -> dict[int, EpisodeRow]:
     """Row id → what ranking needs of the episode."""
     sql = (
-        "SELECT id, project_id, scope = 'global', status, importance, is_pinned, is_lowered, weight, quality, "
-        "created_at_ms, access_count, coalesce(session_ref, 0), summary, entities FROM episode WHERE id IN"
+        f"SELECT e.id, e.project_id, {IS_GLOBAL}, e.status, e.importance, e.is_pinned, e.is_lowered, e.weight, e.quality, "
+        "e.created_at_ms, e.access_count, coalesce(e.session_ref, 0), e.summary, e.entities FROM episode e WHERE e.id IN"
     )
     return {
         row[0]: EpisodeRow(
-            row[0], row[1], bool(row[2]), row[3], row[4], bool(row[5]), bool(row[6]), *row[7:]
+            row[0], row[1], bool(row[2]), Status.from_stored(row[3]), Importance.from_stored(row[4]), bool(row[5]), bool(row[6]), *row[7:]
         )
         for row in store.rows_among(sql, ids)
     }  # fmt: skip
 
 
-def note_rows(store: Store, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
+def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
     """Row id → chunk of a note; only what a project may see where one is named."""
     seen = "1" if project_id is None else f"(o.project_id IS NULL OR o.project_id = {int(project_id)})"
     sql = (
@@ -130,7 +132,7 @@ def note_rows(store: Store, ids: Sequence[int], project_id: int | None = None) -
     return {row[0]: NoteRowText(*row) for row in store.rows_among(sql, ids)}
 
 
-def passage_spots(store: Store, ids: Sequence[int], project_id: int | None = None) -> list[tuple[int, int, int, int]]:
+def passage_spots(store: Reader, ids: Sequence[int], project_id: int | None = None) -> list[tuple[int, int, int, int]]:
     """``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project where it is named."""
     of_project = "" if project_id is None else f"project_id = {int(project_id)} AND"
     sql = f"SELECT id, session_ref, turn_id, said_id FROM passage WHERE {of_project} id IN"
@@ -138,7 +140,7 @@ def passage_spots(store: Store, ids: Sequence[int], project_id: int | None = Non
 
 
 def passages_between(
-    store: Store, start_ms: int, stop_ms: int, *, project_id: int | None = None, limit: int = 400
+    store: Reader, start_ms: int, stop_ms: int, *, project_id: int | None = None, limit: int = 400
 ) -> list[int]:
     """Row ids of passages of the turns that began in a time, at most ``limit``, spread evenly over it."""
     of_project = "AND t.project_id = ?" if project_id is not None else ""
@@ -152,12 +154,12 @@ def passages_between(
     return ids[:: max(1, -(-len(ids) // limit))]
 
 
-def count_documents(store: Store, table: str) -> int:
+def count_documents(store: Reader, table: str) -> int:
     """About how many rows a text index (passage_fts, episode_fts, note_fts) has: the highest row id."""
     rows = {"passage_fts": "passage", "episode_fts": "episode", "note_fts": "note_chunk"}[table]
     return int(store.value(f"SELECT coalesce(max(id), 0) FROM {rows}"))
 
 
-def last_turn_ms(store: Store) -> int:
+def last_turn_ms(store: Reader) -> int:
     """When the last turn ended, in milliseconds since 1970; 0 where there is none."""
     return int(store.value("SELECT coalesce(max(coalesce(ended_at_ms, started_at_ms)), 0) FROM turn"))

@@ -9,11 +9,18 @@ from collections.abc import Callable, Iterator
 from engram.errors import EngramError
 from engram.models.episode_history import history_of
 from engram.models.episodes import select_episodes
-from engram.models.store import Row, Store
+from engram.models.store import Store
+from engram.models.transaction import Reader, Row
 from engram.models.turns import load_turn_row
 
 #: What reading a damaged value may raise, beside errors of Engram.
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
+
+
+def quick_damage(store: Reader) -> str:
+    """What a quick check finds wrong with the file; "" where all is well. Raises BrokenDatabase where it cannot look."""
+    damage = store.value("PRAGMA quick_check(1)")
+    return "" if damage in (None, "ok") else str(damage)
 
 
 def find_all_damage(store: Store) -> str:
@@ -21,7 +28,7 @@ def find_all_damage(store: Store) -> str:
     return store.find_damage() or find_unreadable(store)
 
 
-def find_unreadable(store: Store) -> str:
+def find_unreadable(store: Reader) -> str:
     """The first row whose values cannot be read; "" where there is none."""
     for table, sql, read in (
         ("meta", "SELECT key, value FROM meta", lambda row: str(row[1])),
@@ -36,7 +43,7 @@ def find_unreadable(store: Store) -> str:
     return _find_unreadable_text(store)
 
 
-def _first_unreadable(store: Store, table: str, sql: str, read: Callable[[Row], object]) -> str:
+def _first_unreadable(store: Reader, table: str, sql: str, read: Callable[[Row], object]) -> str:
     try:
         for row in store.each_row(sql):
             try:
@@ -48,7 +55,7 @@ def _first_unreadable(store: Store, table: str, sql: str, read: Callable[[Row], 
     return ""
 
 
-def _find_unreadable_text(store: Store) -> str:
+def _find_unreadable_text(store: Reader) -> str:
     """The first table with a text that is no UTF-8: SQLite keeps any bytes as a text, and no check of its own minds."""
     try:
         for table, columns in _text_columns(store):
@@ -59,7 +66,7 @@ def _find_unreadable_text(store: Store) -> str:
     return ""
 
 
-def _text_columns(store: Store) -> Iterator[tuple[str, str]]:
+def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
     """Each table and its columns of text, quoted; the text indexes keep none but for themselves."""
     tables = store.rows(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
@@ -71,7 +78,7 @@ def _text_columns(store: Store) -> Iterator[tuple[str, str]]:
             yield f'"{table}"', ", ".join(f'"{name}"' for (name,) in columns)
 
 
-def _read_episode(store: Store, row_id: int) -> None:
+def _read_episode(store: Reader, row_id: int) -> None:
     (episode,) = select_episodes(store, "e.id = ?", (row_id,))
     texts = (episode.summary, episode.content, episode.kind, episode.status, *episode.facts, *episode.entities)
     if not all(isinstance(text, str) for text in texts):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engram.errors import BudgetReached
 from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -38,8 +39,8 @@ def reserve(
     Raises:
         BudgetReached: the call could pass a cap; nothing was reserved.
     """
-    with store.writing():
-        ledger = _ledger_ms(store)
+    with store.transaction() as tx:
+        ledger = _ledger_ms(tx)
         last_hour = _spent(store, ledger - HOUR_MS, project_id)
         last_day = _spent(store, ledger - DAY_MS, project_id)
         for spent, cap, name in (
@@ -52,7 +53,7 @@ def reserve(
             # Written so that what is no number reaches the cap.
             if not spent <= cap + 1e-9:
                 raise BudgetReached(f"the cap of {_amount(cap)} {name} is reached; the local extractor goes on")
-        return store.insert(
+        return tx.insert(
             "INSERT INTO spend (at_ms, ledger_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
             "VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
             (store.now_ms(), ledger, task, model, project_id, input_tokens, output_tokens, dollars),
@@ -63,21 +64,21 @@ def _amount(cap: float) -> str:
     return f"{cap:,}" if isinstance(cap, int) else f"{cap:g}"
 
 
-def _ledger_ms(store: Store) -> int:
-    """The ledger's time, moved on by the lesser of what wall and steady clock say. Inside ``writing``.
+def _ledger_ms(tx: Tx) -> int:
+    """The ledger's time, moved on by the lesser of what wall and steady clock say.
 
     The steady clock is the machine's, the same for all processes since it was started; where it went back the machine
     was started anew, and the wall clock alone counts.
     """
-    wall, steady = store.now_ms(), int(store.clock.steady_seconds() * 1000)
-    known = store.value("SELECT value FROM meta WHERE key = ?", (_CLOCK,))
+    wall, steady = tx.now_ms(), int(tx.clock.steady_seconds() * 1000)
+    known = tx.value("SELECT value FROM meta WHERE key = ?", (_CLOCK,))
     if known is None:
         ledger = wall
     else:
         ledger, old_wall, old_steady = json.loads(known)
         by_wall, by_steady = max(0, wall - old_wall), steady - old_steady
         ledger += by_wall if by_steady < 0 else min(by_wall, by_steady)
-    store.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_CLOCK, json.dumps([ledger, wall, steady])))
+    tx.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_CLOCK, json.dumps([ledger, wall, steady])))
     return int(ledger)
 
 
@@ -91,7 +92,7 @@ class _Spent:
     tokens: int
 
 
-def _spent(store: Store, since_ms: int, project_id: int | None) -> _Spent:
+def _spent(store: Reader, since_ms: int, project_id: int | None) -> _Spent:
     """Return what was spent since a time of the ledger; None is what has no project."""
     row = store.row(
         "SELECT count(*), total(dollars), total(CASE WHEN project_id IS ? THEN dollars END), "
@@ -105,8 +106,8 @@ def _spent(store: Store, since_ms: int, project_id: int | None) -> _Spent:
 
 def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: int, dollars: float) -> None:
     """Replace a reservation by what the call really took. One that is never settled goes on counting in full."""
-    with store.writing():
-        store.run(
+    with store.transaction() as tx:
+        tx.run(
             "UPDATE spend SET state = 'spent', input_tokens = ?, output_tokens = ?, dollars = ? WHERE id = ?",
             (input_tokens, output_tokens, dollars, reservation),
         )

@@ -7,49 +7,36 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
 
 import peewee
 
 from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder, read_regular
-from engram.causes import explain_disk
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
 from engram.models.database import (
-    DATABASE_ERRORS,
     choose_driver,
-    driver_errors,
-    is_damage,
     open_database,
     table_names,
 )
 from engram.models.migrations import TOMBSTONES_DUE, migrate
 from engram.models.replacement import finish_replacement, free_name
 from engram.models.schema import APPLICATION_ID, OWN_TABLES
+from engram.models.transaction import Reader, Tx
 
 #: Database files (device, inode) that this process found to be Engram's, or new.
 _looked_at: set[tuple[int, int]] = set()
 _looking = threading.Lock()
 
-#: Most values asked for in one statement.
-MOST_VALUES = 500
 #: A write-ahead log that is larger is emptied after a commit, in bytes.
 LOG_LIMIT_BYTES = 8_000_000
 #: How long that waits for readers, in milliseconds, and when it is tried again where one stays, in seconds.
 LOG_WAIT_MS = 400
 LOG_AGAIN_SECONDS = 1.0
 
-#: Words of SQLite's messages whose cause may be the disk.
-_DISK_WORDS = ("full", "i/o", "readonly", "read-only", "unable to open")
 
-#: What a statement may be given.
-Value = str | int | float | bytes | None
-Row = tuple[Any, ...]
-
-
-class Store:
+class Store(Reader):
     """The open memory.db. One object may be used by many threads; each has its own connection."""
 
     def __init__(
@@ -57,15 +44,12 @@ class Store:
         is_damaged: bool = False,
     ) -> None:  # fmt: skip
         """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes."""
-        self.path = path
-        self.clock = clock
-        self.driver = choose_driver(driver)
+        chosen = choose_driver(driver)
+        database = open_database(path, chosen, busy_ms=busy_ms, is_damaged=is_damaged)
+        super().__init__(database, path, driver=chosen, clock=clock)
         self._busy_ms = busy_ms
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
-        self._database = open_database(path, self.driver, busy_ms=busy_ms, is_damaged=is_damaged)
-        # peewee maps what happens when a statement begins; what happens while its rows are fetched comes as it is.
-        self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(self.driver))
 
     # -- opening and closing
 
@@ -101,9 +85,9 @@ class Store:
         """A database that was just migrated may be an old copy: what its tombstones name goes."""
         from engram.models.forgetting import apply_tombstones  # it needs a Store
 
-        with self.writing():
-            apply_tombstones(self)
-            self.run("DELETE FROM meta WHERE key = ?", (TOMBSTONES_DUE,))
+        with self.transaction() as tx:
+            apply_tombstones(tx)
+            tx.run("DELETE FROM meta WHERE key = ?", (TOMBSTONES_DUE,))
 
     def _refuse_foreign(self, identity: tuple[int, int] | None) -> None:
         """Raise what a database without Engram's mark is; ``identity`` is that of the file that lacks it.
@@ -158,8 +142,7 @@ class Store:
 
     def close(self) -> None:
         """Close this thread's connection."""
-        with contextlib.suppress(*self._errors, UnicodeDecodeError):
-            self._database.close()
+        self._disconnect()
 
     def __enter__(self) -> Store:
         return self.open()
@@ -167,117 +150,48 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- statements
-
-    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """All rows of a statement."""
-        with self._mapped_errors():
-            return [tuple(row) for row in self._database.execute_sql(sql, tuple(parameters)).fetchall()]
-
-    def each_row(self, sql: str) -> Iterator[Row]:
-        """The rows of a statement one after the other, for tables too large to hold at once."""
-        with self._mapped_errors():
-            for row in self._database.execute_sql(sql):
-                yield tuple(row)
-
-    def rows_among(self, sql: str, values: Sequence[Value], parameters: Sequence[Value] = ()) -> Iterator[Row]:
-        """All rows of a statement that ends in ``IN``, for any number of values; its other parameters stand before them."""
-        for start in range(0, len(values), MOST_VALUES):
-            some = values[start : start + MOST_VALUES]
-            yield from self.rows(f"{sql} ({','.join('?' * len(some))})", (*parameters, *some))
-
-    def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
-        """The first row of a statement, or None."""
-        with self._mapped_errors():
-            found = self._database.execute_sql(sql, tuple(parameters)).fetchone()
-            return None if found is None else tuple(found)
-
-    def value(self, sql: str, parameters: Sequence[Value] = ()) -> Any:
-        """The first column of the first row, or None."""
-        found = self.row(sql, parameters)
-        return None if found is None else found[0]
-
-    def run(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run one writing statement; returns how many rows it changed."""
-        with self._mapped_errors():
-            return int(self._database.execute_sql(sql, tuple(parameters)).rowcount)
-
-    def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
-        """Run one INSERT; returns the new row's id."""
-        with self._mapped_errors():
-            return int(self._database.last_insert_id(self._database.execute_sql(sql, tuple(parameters))))
-
-    def run_many(self, sql: str, many: Sequence[Sequence[Value]]) -> None:
-        """Run one writing statement for each set of parameters; call it inside ``writing``."""
-        if not many:
-            return
-        with self._mapped_errors(), peewee.__exception_wrapper__:  # type: ignore[attr-defined]
-            self._database.cursor().executemany(sql, [tuple(one) for one in many])
+    # -- transactions
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[Tx]:
         """A transaction that holds the write lock from its start; nested use joins the outer one.
 
         Everything in it commits together or not at all. Keep it short: no model, no file and no network inside.
         """
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
-                yield
+                yield Tx(self)
                 return
             self._ensure_connected()
             with self._database.atomic("IMMEDIATE"):
-                yield
+                yield Tx(self)
         self._bound_log()
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[None]:
+    def snapshot(self) -> Iterator[Reader]:
         """One consistent view for several reads."""
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
-                yield
+                yield self
                 return
             self._ensure_connected()
             with self._database.atomic("DEFERRED"):
-                yield
-
-    @contextlib.contextmanager
-    def _mapped_errors(self, *, is_transaction: bool = False) -> Iterator[None]:
-        """Turn the drivers' errors into Engram's, and drop the connection after an I/O error.
-
-        A message that quotes bytes of a damaged file may be one that the driver fails to decode. In a transaction only
-        the statements count for that: its body may decode other things.
-        """
-        try:
-            yield
-        except peewee.IntegrityError:
-            raise
-        except UnicodeDecodeError as error:
-            if is_transaction:
-                raise
-            self._raise_damage(error)
-        except self._errors as error:
-            if is_damage(error):
-                self._raise_damage(error)
-            text = str(error).lower()
-            if "i/o" in text or "full" in text:
-                self.close()
-            cause = explain_disk(self.path) if any(word in text for word in _DISK_WORDS) else ""
-            raise StoreError(f"memory.db: {error}{': ' if cause else ''}{cause}") from error
-
-    def _raise_damage(self, error: BaseException) -> NoReturn:
-        self.close()
-        raise BrokenDatabase(f"{self.path} is damaged: {error}") from error
+                yield self
 
     # -- housekeeping
-
-    def now_ms(self) -> int:
-        """The clock's time, for what is written."""
-        return self.clock.now_ms()
 
     def checkpoint(self, mode: str = "PASSIVE") -> None:
         """Move the write-ahead log into the file; ``TRUNCATE`` also empties it."""
         with contextlib.suppress(StoreError):
             self.row(f"PRAGMA wal_checkpoint({mode})")
+
+    def data_version(self) -> int:
+        """A number that differs once another connection has changed the database; it means nothing else."""
+        return int(self.value("PRAGMA data_version") or 0)
+
+    def file_identity(self) -> tuple[int, int] | None:
+        """Device and inode of memory.db now; None where there is none. Another one than at the start: it was replaced."""
+        return _file_identity(self.path)
 
     def schema_version(self) -> int:
         """Number of the migration that the file is at."""
@@ -308,8 +222,10 @@ class Store:
             if found != ["ok"]:
                 return "; ".join(found)
             for table in ("passage_fts", "note_fts"):
-                self.run(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
-            self.run("INSERT INTO episode_fts(episode_fts) VALUES ('integrity-check')")
+                with self.transaction() as tx:
+                    tx.run(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
+            with self.transaction() as tx:
+                tx.run("INSERT INTO episode_fts(episode_fts) VALUES ('integrity-check')")
             kept, indexed = "SELECT id FROM episode", "SELECT id FROM episode_fts_docsize"
             if self.value(f"SELECT 1 FROM ({kept} EXCEPT {indexed}) UNION ALL SELECT 1 FROM ({indexed} EXCEPT {kept})"):
                 return "fts5: the index of episodes does not fit its rows"

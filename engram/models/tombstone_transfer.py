@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from engram.enums import Source
 from engram.errors import BrokenDatabase
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.project_erasing import carry_forgotten_projects
@@ -16,29 +17,30 @@ from engram.models.tombstones import (
     is_slot_forgotten,
     is_slot_gone,
 )
+from engram.models.transaction import Reader, Tx
 
 #: ``(kind, key, when it was forgotten)``.
 Tombstone = tuple[str, bytes, int]
 
 
-def read_tombstones(store: Store) -> list[Tombstone]:
+def read_tombstones(store: Reader) -> list[Tombstone]:
     """Everything that was forgotten. The database need not be open: a damaged one is read as far as it goes."""
     return [(str(row[0]), bytes(row[1]), int(row[2])) for row in store.rows("SELECT kind, key, at_ms FROM tombstone")]
 
 
-def carry_tombstones(store: Store, tombstones: Sequence[Tombstone]) -> int:
-    """Take over tombstones; returns how many are new. Inside ``writing``.
+def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
+    """Take over tombstones; returns how many are new.
 
     What projects hold that were forgotten since goes at once; what other tombstones name goes by ``apply_tombstones``.
     """
-    before = int(store.value("SELECT count(*) FROM tombstone"))
-    carry_forgotten_projects(store, tombstones)
-    store.run_many("INSERT OR IGNORE INTO tombstone (kind, key, at_ms) VALUES (?, ?, ?)", tombstones)
-    return int(store.value("SELECT count(*) FROM tombstone")) - before
+    before = int(tx.value("SELECT count(*) FROM tombstone"))
+    carry_forgotten_projects(tx, tombstones)
+    tx.run_many("INSERT OR IGNORE INTO tombstone (kind, key, at_ms) VALUES (?, ?, ?)", tombstones)
+    return int(tx.value("SELECT count(*) FROM tombstone")) - before
 
 
 def is_named_by_tombstone(
-    store: Store, episode_id: str, slot: str | None, uuids: Collection[str], source: str, *, with_purged: bool = True
+    store: Reader, episode_id: str, slot: str | None, uuids: Collection[str], source: str, *, with_purged: bool = True
 ) -> bool:
     """True where a memory must not come (back): it, its slot, or an entry that an automatic one rests on was forgotten.
 
@@ -54,7 +56,7 @@ def is_named_by_tombstone(
         return True
     if slot and (is_slot_gone if with_purged else is_slot_forgotten)(store, slot):
         return True
-    return source == "auto" and bool(barred_entries(store, uuids))
+    return source == Source.AUTO and bool(barred_entries(store, uuids))
 
 
 def clean_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
@@ -68,10 +70,10 @@ def clean_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
         copy.open()
         if damage := copy.find_damage():
             raise BrokenDatabase(damage)
-        with copy.writing():
-            cleaned = carry_forgotten_projects(copy, tombstones)
-            carry_tombstones(copy, tombstones)
-            cleaned += apply_tombstones(copy)
+        with copy.transaction() as tx:
+            cleaned = carry_forgotten_projects(tx, tombstones)
+            carry_tombstones(tx, tombstones)
+            cleaned += apply_tombstones(tx)
         if cleaned:
             wipe_free_space(copy)
     finally:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid, unpack_uuid
 
 
@@ -55,55 +55,55 @@ class Forgotten:
     cut: CutMemory | None = None
 
 
-def add_tombstones(store: Store, kind: TombstoneKind, keys: Iterable[bytes]) -> None:
-    """Add tombstones of one kind; those that exist stay as they are. Inside ``writing``."""
-    now = store.now_ms()
-    store.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", [(kind.value, key, now) for key in keys])
+def add_tombstones(tx: Tx, kind: TombstoneKind, keys: Iterable[bytes]) -> None:
+    """Add tombstones of one kind; those that exist stay as they are."""
+    now = tx.now_ms()
+    tx.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", [(kind.value, key, now) for key in keys])
 
 
-def add_entry_tombstones(store: Store, forgotten: Forgotten) -> None:
-    """Bar the entries that forgotten memories rested on. Inside ``writing``."""
-    add_tombstones(store, TombstoneKind.WORDS, map(pack_uuid, forgotten.erased))
-    add_tombstones(store, TombstoneKind.EVIDENCE, map(pack_uuid, forgotten.barred))
+def add_entry_tombstones(tx: Tx, forgotten: Forgotten) -> None:
+    """Bar the entries that forgotten memories rested on."""
+    add_tombstones(tx, TombstoneKind.WORDS, map(pack_uuid, forgotten.erased))
+    add_tombstones(tx, TombstoneKind.EVIDENCE, map(pack_uuid, forgotten.barred))
 
 
-def is_episode_forgotten(store: Store, episode_id: str) -> bool:
+def is_episode_forgotten(store: Reader, episode_id: str) -> bool:
     """True where the user forgot the memory of this id."""
     return _has_any(store, (TombstoneKind.EPISODE,), episode_id)
 
 
-def is_episode_gone(store: Store, episode_id: str) -> bool:
+def is_episode_gone(store: Reader, episode_id: str) -> bool:
     """True where the memory of this id was forgotten or purged."""
     return _has_any(store, (TombstoneKind.EPISODE, TombstoneKind.PURGED), episode_id)
 
 
-def is_slot_forgotten(store: Store, slot: str) -> bool:
+def is_slot_forgotten(store: Reader, slot: str) -> bool:
     """True where the user forgot what this slot held."""
     return _has_any(store, (TombstoneKind.SLOT,), slot)
 
 
-def is_slot_gone(store: Store, slot: str) -> bool:
+def is_slot_gone(store: Reader, slot: str) -> bool:
     """True where the memory of this slot was forgotten or purged: no extractor makes it again."""
     return _has_any(store, (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT), slot)
 
 
-def erased_entries(store: Store, uuids: Collection[str]) -> set[str]:
+def erased_entries(store: Reader, uuids: Collection[str]) -> set[str]:
     """Those of the entries whose words must not be stored."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.ENTRY))
 
 
-def barred_entries(store: Store, uuids: Collection[str]) -> set[str]:
+def barred_entries(store: Reader, uuids: Collection[str]) -> set[str]:
     """Those of the entries that must not be evidence for a new automatic memory."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.EVIDENCE, TombstoneKind.ENTRY))
 
 
-def _has_any(store: Store, kinds: Sequence[TombstoneKind], key: str) -> bool:
+def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
     marks = ", ".join("?" * len(kinds))
     sql = f"SELECT 1 FROM tombstone WHERE kind IN ({marks}) AND key = ?"
     return store.row(sql, (*(kind.value for kind in kinds), key.encode())) is not None
 
 
-def _among(store: Store, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
+def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
     """Those of the entries that have a tombstone of one of the kinds."""
     keys = [pack_uuid(uuid) for uuid in uuids if uuid]
     marks = ", ".join("?" * len(kinds))

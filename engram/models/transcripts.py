@@ -12,6 +12,7 @@ from typing import Any
 from engram.errors import BrokenDatabase, Moved
 from engram.models.entries import claimed_entries
 from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid, unpack_uuid
 
 
@@ -57,7 +58,7 @@ def state_of(cursor: Cursor) -> dict[str, Any]:
     return state
 
 
-def load_cursor(store: Store, path: Path) -> Cursor:
+def load_cursor(store: Reader, path: Path) -> Cursor:
     """How far ``path`` was read; a cursor at 0 where it never was."""
     found = store.row(
         "SELECT cursor, line_number, generation, fingerprint, reader_state, id, coalesce(session_ref, 0), size "
@@ -69,44 +70,44 @@ def load_cursor(store: Store, path: Path) -> Cursor:
     return Cursor(path, found[0], found[1], found[2], bytes(found[3]), found[4], found[5], found[6], found[7])
 
 
-def ensure_transcript(store: Store, path: Path, session_ref: int | None) -> int:
-    """Row id of a transcript, made where it is new. Inside ``writing``."""
-    store.run(
+def ensure_transcript(tx: Tx, path: Path, session_ref: int | None) -> int:
+    """Row id of a transcript, made where it is new."""
+    tx.run(
         "INSERT INTO transcript (path, session_ref) VALUES (?, ?) ON CONFLICT (path) DO UPDATE SET "
         "session_ref = coalesce(session_ref, excluded.session_ref)",
         (os.fsencode(path), session_ref),
     )
-    return int(store.value("SELECT id FROM transcript WHERE path = ?", (os.fsencode(path),)))
+    return int(tx.value("SELECT id FROM transcript WHERE path = ?", (os.fsencode(path),)))
 
 
-def move_cursor(store: Store, before: Cursor, after: Cursor, transcript_id: int) -> None:
-    """Compare and set: move the cursor of a transcript from ``before`` to ``after``. Inside ``writing``.
+def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> None:
+    """Compare and set: move the cursor of a transcript from ``before`` to ``after``.
 
     Raises:
         Moved: another reader moved it meanwhile; roll back and read again.
     """
-    changed = store.run(
+    changed = tx.run(
         "UPDATE transcript SET cursor = ?, line_number = ?, generation = ?, fingerprint = ?, reader_state = ?, size = ?, "
         "is_gone = 0, read_at_ms = ?, last_error = '' "
         "WHERE id = ? AND cursor = ? AND generation = ? AND reader_state = ?",
         (
             after.offset, after.line_number, after.generation, after.fingerprint, after.reader_state, after.size,
-            store.now_ms(), transcript_id, before.offset, before.generation, before.reader_state,
+            tx.now_ms(), transcript_id, before.offset, before.generation, before.reader_state,
         ),
     )  # fmt: skip
     if changed != 1:
         raise Moved()
 
 
-def add_bad_lines(store: Store, transcript_id: int, generation: int, lines: Iterable[BadLine]) -> None:
-    """Remember lines that could not be read. Inside ``writing``."""
-    store.run_many(
+def add_bad_lines(tx: Tx, transcript_id: int, generation: int, lines: Iterable[BadLine]) -> None:
+    """Remember lines that could not be read."""
+    tx.run_many(
         "INSERT OR IGNORE INTO bad_line VALUES (?, ?, ?, ?, ?)",
         [(transcript_id, generation, line.offset, line.length, line.reason) for line in lines],
     )
 
 
-def all_cursors(store: Store) -> dict[Path, tuple[int, int]]:
+def all_cursors(store: Reader) -> dict[Path, tuple[int, int]]:
     """Path → (bytes read, size when read) of every transcript that was ever read."""
     return {
         Path(os.fsdecode(bytes(path))): (offset, size)
@@ -116,14 +117,14 @@ def all_cursors(store: Store) -> dict[Path, tuple[int, int]]:
 
 def note_gone(store: Store, path: Path, *, is_gone: bool) -> None:
     """Note whether a transcript's file is still there; nothing else changes."""
-    with store.writing():
-        store.run("UPDATE transcript SET is_gone = ? WHERE path = ?", (int(is_gone), os.fsencode(path)))
+    with store.transaction() as tx:
+        tx.run("UPDATE transcript SET is_gone = ? WHERE path = ?", (int(is_gone), os.fsencode(path)))
 
 
 def note_size(store: Store, cursor: Cursor, size: int) -> None:
     """Note that a file of ``size`` bytes has no whole line behind the cursor, unless the cursor moved meanwhile."""
-    with store.writing():
-        store.run(
+    with store.transaction() as tx:
+        tx.run(
             "UPDATE transcript SET size = ? WHERE id = ? AND cursor = ? AND generation = ?",
             (size, cursor.transcript_id, cursor.offset, cursor.generation),
         )
@@ -131,19 +132,19 @@ def note_size(store: Store, cursor: Cursor, size: int) -> None:
 
 def rename_transcript(store: Store, old: Path, new: Path) -> None:
     """A transcript's file was moved: how far it was read goes with it, unless the new place is known already."""
-    with store.writing():
-        store.run(
+    with store.transaction() as tx:
+        tx.run(
             "UPDATE OR IGNORE transcript SET path = ?, is_gone = 0 WHERE path = ?", (os.fsencode(new), os.fsencode(old))
         )
 
 
 def note_error(store: Store, path: Path, error: str) -> None:
     """Note why a transcript could not be read; the cursor stays."""
-    with store.writing():
-        store.run("UPDATE transcript SET last_error = ? WHERE path = ?", (error, os.fsencode(path)))
+    with store.transaction() as tx:
+        tx.run("UPDATE transcript SET last_error = ? WHERE path = ?", (error, os.fsencode(path)))
 
 
-def transcript_of_session(store: Store, session_id: str) -> list[Path]:
+def transcript_of_session(store: Reader, session_id: str) -> list[Path]:
     """The files of a session."""
     rows = store.rows(
         "SELECT t.path FROM transcript t JOIN session s ON s.id = t.session_ref WHERE s.session_id = ?", (session_id,)
@@ -151,7 +152,7 @@ def transcript_of_session(store: Store, session_id: str) -> list[Path]:
     return [Path(os.fsdecode(bytes(row[0]))) for row in rows]
 
 
-def known_uuids(store: Store, uuids: Sequence[str]) -> set[str]:
+def known_uuids(store: Reader, uuids: Sequence[str]) -> set[str]:
     """Those of the uuids that belong to a turn already, or to one that was forgotten."""
     known = claimed_entries(store, uuids)
     if store.row("SELECT 1 FROM tombstone WHERE kind = 'entry' LIMIT 1"):

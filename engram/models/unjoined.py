@@ -6,23 +6,24 @@ from collections.abc import Collection
 
 from engram.models.episodes import Episode, select_episodes
 from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 
 #: How long nothing is joined that is younger than a turn which is still open, in milliseconds.
 OPEN_TURN_MS = 1_200_000
 
 
-def mark_unjoined(store: Store, row_id: int) -> None:
-    """The memory came or changed: it is to be compared with the others. Inside ``writing``."""
-    store.run("UPDATE episode SET is_unjoined = 1 WHERE id = ?", (row_id,))
+def mark_unjoined(tx: Tx, row_id: int) -> None:
+    """The memory came or changed: it is to be compared with the others."""
+    tx.run("UPDATE episode SET is_unjoined = 1 WHERE id = ?", (row_id,))
 
 
 def mark_joined(store: Store, row_id: int) -> None:
     """The memory was compared with the others."""
-    with store.writing():
-        store.run("UPDATE episode SET is_unjoined = 0 WHERE id = ?", (row_id,))
+    with store.transaction() as tx:
+        tx.run("UPDATE episode SET is_unjoined = 0 WHERE id = ?", (row_id,))
 
 
-def next_unjoined(store: Store, before_ms: int) -> Episode | None:
+def next_unjoined(store: Reader, before_ms: int) -> Episode | None:
     """The oldest memory, by when it was said, that was said before a time and is not compared yet."""
     waiting = select_episodes(
         store,
@@ -34,18 +35,18 @@ def next_unjoined(store: Store, before_ms: int) -> Episode | None:
     return waiting[0] if waiting else None
 
 
-def unjoined_rows(store: Store) -> frozenset[int]:
+def unjoined_rows(store: Reader) -> frozenset[int]:
     """Row ids of the memories that are not compared yet."""
     return frozenset(int(row_id) for (row_id,) in store.rows("SELECT id FROM episode WHERE is_unjoined = 1"))
 
 
-def held_back_rows(store: Store) -> frozenset[int]:
+def held_back_rows(store: Reader) -> frozenset[int]:
     """Row ids of the memories that still wait for what was said before them."""
     rows = store.rows("SELECT id FROM episode WHERE is_unjoined = 1 AND created_at_ms >= ?", (join_horizon_ms(store),))
     return frozenset(int(row_id) for (row_id,) in rows)
 
 
-def rows_of_same_turn(store: Store, row_id: int) -> Collection[int]:
+def rows_of_same_turn(store: Reader, row_id: int) -> Collection[int]:
     """Row ids of the memories that were taken from the same turn as this one."""
     rows = store.rows(
         "SELECT o.episode_ref FROM evidence o WHERE o.seq = 0 AND o.turn_id = "
@@ -55,7 +56,7 @@ def rows_of_same_turn(store: Store, row_id: int) -> Collection[int]:
     return {int(other) for (other,) in rows}
 
 
-def join_horizon_ms(store: Store) -> int:
+def join_horizon_ms(store: Reader) -> int:
     """When the oldest turn began that may still give or change memories: it waits for its extraction, or is open.
 
     An extraction that failed before, and a turn that nobody has written to for a while, hold nothing up.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engram.errors import StoreError
+from engram.models.conditions import IS_CURRENT
 from engram.models.injections import AT_START
 from engram.models.meta import get_meta
 from engram.models.store import Store
+from engram.models.transaction import Reader
 
 #: Longest wait for the write lock to claim the weekly line, in milliseconds: a hook waits for the answer.
 MAX_CLAIM_WAIT_MS = 20
@@ -51,7 +53,7 @@ class Usage:
 
 def usage_since(store: Store, since_ms: int) -> Usage:
     """Figures from ``since_ms`` until now, in one consistent view."""
-    with store.reading():
+    with store.snapshot():
         return Usage(
             sessions=_number(store, "SELECT count(*) FROM session WHERE last_at_ms >= ?", since_ms),
             prompts=_number(
@@ -69,11 +71,11 @@ def usage_since(store: Store, since_ms: int) -> Usage:
         )
 
 
-def _number(store: Store, sql: str, since_ms: int) -> int:
+def _number(store: Reader, sql: str, since_ms: int) -> int:
     return int(store.value(sql, (since_ms,)))
 
 
-def _projects_with_none(store: Store, since_ms: int) -> tuple[str, ...]:
+def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
     rows = store.rows(
         "SELECT p.name FROM project p WHERE EXISTS (SELECT 1 FROM turn t WHERE t.project_id = p.id "
         "AND t.opening <> 'continuation' AND t.started_at_ms >= ?) AND NOT EXISTS "
@@ -83,10 +85,10 @@ def _projects_with_none(store: Store, since_ms: int) -> tuple[str, ...]:
     return tuple(str(row[0]) for row in rows)
 
 
-def _most_used(store: Store, since_ms: int) -> MostUsed | None:
+def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
     found = store.row(
         "SELECT e.episode_id, e.summary, coalesce(p.name, ''), e.project_id, e.scope, sum(u.uses) AS uses, "
-        "e.status IN ('active', 'provisional') AND e.suspect = '' AND e.is_lowered = 0 FROM "
+        f"{IS_CURRENT} AND e.suspect = '' AND e.is_lowered = 0 FROM "
         "(SELECT episode_id, count(*) AS uses FROM injection WHERE state = 'shown' AND channel <> ? AND at_ms >= ? "
         "GROUP BY episode_id UNION ALL "
         "SELECT episode_id, count(*) FROM injection WHERE expanded_at_ms >= ? GROUP BY episode_id UNION ALL "
@@ -108,7 +110,7 @@ def _most_used(store: Store, since_ms: int) -> MostUsed | None:
     )
 
 
-def told_at_ms(store: Store) -> int | None:
+def told_at_ms(store: Reader) -> int | None:
     """When the line of the report was last said; None where it never was."""
     found = get_meta(store, _TOLD)
     return None if found is None else int(found)
@@ -122,12 +124,12 @@ def claim_telling(store: Store, every_ms: int) -> bool:
     now, usual = store.now_ms(), int(store.value("PRAGMA busy_timeout") or 0)
     store.rows(f"PRAGMA busy_timeout = {MAX_CLAIM_WAIT_MS}")
     try:
-        with store.writing():
+        with store.transaction() as tx:
             sql = (
                 "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value "
                 "WHERE CAST(value AS INTEGER) <= ? OR CAST(value AS INTEGER) > ?"
             )
-            return store.run(sql, (_TOLD, str(now), now - every_ms, now)) == 1
+            return tx.run(sql, (_TOLD, str(now), now - every_ms, now)) == 1
     except StoreError:
         return False
     finally:

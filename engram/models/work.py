@@ -1,11 +1,17 @@
-"""What is due: one row for each piece of work, leases for periodic work, and the health of each stage."""
+"""What is due: one row for each piece of work."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engram.models.store import Row, Store
+from peewee import EXCLUDED, Case, Query, fn
+
+from engram.models import tables
+from engram.models.records import RecordReader
+from engram.models.statement import prepared
+from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 
 
 class WorkState(StrEnum):
@@ -21,7 +27,10 @@ class WorkState(StrEnum):
 BACK_OFF_SECONDS = (15, 30, 60, 120)
 
 #: Nothing is put off for longer, in milliseconds: what is due later than that was written before the clock went back.
-FARTHEST_MS = 86_400_000
+MAX_DELAY_MS = 86_400_000
+
+#: Longest error that is kept, in characters.
+MAX_ERROR_CHARS = 500
 
 #: Scope of a pause of the work itself: transcripts are read on, but nothing that is due is begun.
 TASKS_SCOPE = "tasks"
@@ -46,205 +55,158 @@ class Work:
     updated_at_ms: int
 
 
-_WORK = "SELECT id, kind, key, state, due_at_ms, attempts, version, last_error, reason, updated_at_ms FROM work"
+_WORK = RecordReader(Work, tables.Work, readers={"state": WorkState})
 
 
-def _work(row: Row) -> Work:
-    return Work(row[0], row[1], row[2], WorkState(row[3]), *row[4:])
+def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> None:
+    """Make work due at a time (an earlier time of a waiting one stays). Call it with the change that causes it."""
+    tx.run(_make_due(kind, key, due_at_ms, reason, tx.now_ms()))
 
 
-def make_due(store: Store, kind: str, key: str, due_at_ms: int, reason: str = "") -> None:
-    """Make work due at a time (an earlier time of a waiting one stays). Inside ``writing``, with the change that causes it."""
-    store.run(
-        "INSERT INTO work (kind, key, state, due_at_ms, reason, updated_at_ms) VALUES (?, ?, 'due', ?, ?, ?) "
-        "ON CONFLICT (kind, key) DO UPDATE SET version = version + 1, updated_at_ms = excluded.updated_at_ms, "
-        "reason = excluded.reason, attempts = CASE WHEN state = 'due' THEN attempts ELSE 0 END, "
-        "due_at_ms = CASE WHEN state = 'due' AND attempts > 0 THEN max(due_at_ms, excluded.due_at_ms) "
-        "WHEN state = 'due' THEN min(due_at_ms, excluded.due_at_ms) ELSE excluded.due_at_ms END, "
-        "state = CASE WHEN state = 'dead' THEN 'dead' ELSE 'due' END",
-        (kind, key, due_at_ms, reason, store.now_ms()),
-    )
+def postpone(tx: Tx, kind: str, key: str, due_at_ms: int) -> None:
+    """Make waiting work due later (or earlier) than it was; makes it where there is none."""
+    make_due(tx, kind, key, due_at_ms)
+    tx.run(_set_due(kind, key, due_at_ms))
 
 
-def postpone(store: Store, kind: str, key: str, due_at_ms: int) -> None:
-    """Make waiting work due later (or earlier) than it was; makes it where there is none. Inside ``writing``."""
-    make_due(store, kind, key, due_at_ms)
-    store.run("UPDATE work SET due_at_ms = ? WHERE kind = ? AND key = ? AND attempts = 0", (due_at_ms, kind, key))
-
-
-def find_work(store: Store, kind: str, key: str) -> Work | None:
+def find_work(store: Reader, kind: str, key: str) -> Work | None:
     """One piece of work."""
-    found = store.row(f"{_WORK} WHERE kind = ? AND key = ?", (kind, key))
-    return None if found is None else _work(found)
+    return store.fetch_record(_WORK, _of_kind_and_key(kind, key))
 
 
-def work_by_id(store: Store, work_id: int) -> Work | None:
+def work_by_id(store: Reader, work_id: int) -> Work | None:
     """One piece of work by its row id."""
-    found = store.row(f"{_WORK} WHERE id = ?", (work_id,))
-    return None if found is None else _work(found)
+    return store.fetch_record(_WORK, _WORK.select().where(tables.Work.id == work_id))
 
 
-def is_work_paused(store: Store) -> bool:
+def is_work_paused(store: Reader) -> bool:
     """True while the user lets the worker begin nothing (``engram tasks pause``)."""
-    return store.row("SELECT 1 FROM pause WHERE scope = ? AND until_ms > ?", (TASKS_SCOPE, store.now_ms())) is not None
+    return store.has_any(_paused_until(TASKS_SCOPE, store.now_ms()))
 
 
-def due_work(store: Store, limit: int = 1000) -> list[Work]:
+def due_work(store: Reader, limit: int = 1000) -> list[Work]:
     """Work whose time has come, the oldest first; none while the work is paused."""
     if is_work_paused(store):
         return []
-    rows = store.rows(
-        f"{_WORK} WHERE state = 'due' AND (due_at_ms <= ? OR due_at_ms > ?) ORDER BY due_at_ms LIMIT ?",
-        (store.now_ms(), store.now_ms() + FARTHEST_MS, limit),
-    )
-    return [_work(row) for row in rows]
+    now = store.now_ms()
+    return store.fetch_records(_WORK, _due(now, now + MAX_DELAY_MS, limit))
 
 
-def list_work(store: Store, states: tuple[WorkState, ...] = (WorkState.DUE, WorkState.DEAD)) -> list[Work]:
+def list_work(store: Reader, states: tuple[WorkState, ...] = (WorkState.DUE, WorkState.DEAD)) -> list[Work]:
     """All work in these states."""
-    marks = ",".join("?" * len(states))
-    return [_work(row) for row in store.rows(f"{_WORK} WHERE state IN ({marks}) ORDER BY due_at_ms", states)]
+    query = _WORK.select().where(tables.Work.state.in_([state.value for state in states]))
+    return store.fetch_records(_WORK, query.order_by(tables.Work.due_at_ms))
 
 
-def finish(store: Store, work: Work) -> bool:
-    """The work is done, unless it was made due again meanwhile (then False, and it stays due). Inside ``writing``."""
-    return (
-        store.run(
-            "UPDATE work SET state = 'done', attempts = 0, last_error = '', updated_at_ms = ? WHERE id = ? AND version = ?",
-            (store.now_ms(), work.id, work.version),
-        )
-        == 1
-    )
+def finish(tx: Tx, work: Work) -> bool:
+    """The work is done, unless it was made due again meanwhile (then False, and it stays due)."""
+    return tx.run(_finish(work.id, work.version, tx.now_ms())) == 1
 
 
 def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> WorkState:
     """The work failed: due again after a while, or dead after ``max_attempts`` (0: never)."""
     attempts = work.attempts + 1
-    is_dead = bool(max_attempts) and attempts >= max_attempts
+    state = WorkState.DEAD if max_attempts and attempts >= max_attempts else WorkState.DUE
     wait = BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
-    with store.writing():
-        store.run(
-            "UPDATE work SET state = ?, attempts = ?, last_error = ?, due_at_ms = ?, updated_at_ms = ? WHERE id = ?",
-            (
-                "dead" if is_dead else "due",
-                attempts,
-                error[:500],
-                store.now_ms() + wait * 1000,
-                store.now_ms(),
-                work.id,
-            ),
-        )
-    return WorkState.DEAD if is_dead else WorkState.DUE
+    with store.transaction() as tx:
+        tx.run(_try_again(state, attempts, error, wait, tx.now_ms()).where(tables.Work.id == work.id))
+    return state
+
+
+def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts: int) -> None:
+    """The process died while it did this work: ``free`` times may be chance, then it waits, and is dead in the end."""
+    attempts = work.attempts + 1
+    state = WorkState.DEAD if attempts >= max_attempts else WorkState.DUE
+    wait = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
+    with store.transaction() as tx:
+        query = _try_again(state, attempts, error, wait, tx.now_ms())
+        tx.run(query.where((tables.Work.id == work.id) & (tables.Work.state == WorkState.DUE.value)))
 
 
 def retry(store: Store, work_id: int) -> bool:
     """Make a piece of work due now, dead or not; False where there is none."""
-    with store.writing():
-        return (
-            store.run(
-                "UPDATE work SET state = 'due', attempts = 0, due_at_ms = ?, version = version + 1, updated_at_ms = ? "
-                "WHERE id = ?",
-                (store.now_ms(), store.now_ms(), work_id),
-            )
-            == 1
+    with store.transaction() as tx:
+        now = tx.now_ms()
+        query = tables.Work.update(
+            state=WorkState.DUE.value,
+            attempts=0,
+            due_at_ms=now,
+            version=tables.Work.version + 1,
+            updated_at_ms=now,
         )
+        return tx.run(query.where(tables.Work.id == work_id)) == 1
 
 
 def cancel(store: Store, work_id: int) -> bool:
     """Mark work as done without doing it; the next change makes it due again."""
-    with store.writing():
-        return (
-            store.run("UPDATE work SET state = 'done', updated_at_ms = ? WHERE id = ?", (store.now_ms(), work_id)) == 1
-        )
+    with store.transaction() as tx:
+        query = tables.Work.update(state=WorkState.DONE.value, updated_at_ms=tx.now_ms())
+        return tx.run(query.where(tables.Work.id == work_id)) == 1
 
 
-def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_seconds: float = 0) -> bool:
-    """Take the lease of periodic work; False while another holds it or the last run is younger than ``every_seconds``.
-
-    A clock that went back never keeps a lease away for longer than it lasts.
-    """
-    now = store.now_ms()
-    with store.writing():
-        found = store.row("SELECT owner, until_ms, last_run_ms FROM lease WHERE name = ?", (name,))
-        if found is not None:
-            held, until_ms, last_run_ms = found
-            if held and held != owner and now < until_ms <= now + int(seconds * 1000):
-                return False
-            if last_run_ms <= now < last_run_ms + int(every_seconds * 1000):
-                return False
-        store.run(
-            "INSERT INTO lease VALUES (?, ?, ?, 0) ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, "
-            "until_ms = excluded.until_ms",
-            (name, owner, now + int(seconds * 1000)),
-        )
-    return True
+def _try_again(state: WorkState, attempts: int, error: str, wait_seconds: int, now_ms: int) -> Query:
+    return tables.Work.update(
+        state=state.value,
+        attempts=attempts,
+        last_error=error[:MAX_ERROR_CHARS],
+        due_at_ms=now_ms + wait_seconds * 1000,
+        updated_at_ms=now_ms,
+    )
 
 
-def release_lease(store: Store, name: str, owner: str, *, has_run: bool = True) -> None:
-    """Give a lease back; ``has_run`` notes the time of the run."""
-    with store.writing():
-        store.run(
-            "UPDATE lease SET owner = '', until_ms = 0, last_run_ms = CASE WHEN ? THEN ? ELSE last_run_ms END "
-            "WHERE name = ? AND owner = ?",
-            (int(has_run), store.now_ms(), name, owner),
-        )
+@prepared
+def _make_due(kind: str, key: str, due_at_ms: int, reason: str, now_ms: int) -> Query:
+    work = tables.Work
+    is_waiting = work.state == WorkState.DUE.value
+    has_failed = is_waiting & (work.attempts > 0)
+    return work.insert(
+        kind=kind, key=key, state=WorkState.DUE.value, due_at_ms=due_at_ms, reason=reason, updated_at_ms=now_ms
+    ).on_conflict(
+        conflict_target=(work.kind, work.key),
+        update={
+            work.version: work.version + 1,
+            work.updated_at_ms: EXCLUDED.updated_at_ms,
+            work.reason: EXCLUDED.reason,
+            work.attempts: Case(None, [(is_waiting, work.attempts)], 0),
+            # What has failed goes on waiting; what waits keeps an earlier time.
+            work.due_at_ms: Case(
+                None,
+                [
+                    (has_failed, fn.MAX(work.due_at_ms, EXCLUDED.due_at_ms)),
+                    (is_waiting, fn.MIN(work.due_at_ms, EXCLUDED.due_at_ms)),
+                ],
+                EXCLUDED.due_at_ms,
+            ),
+            work.state: Case(None, [(work.state == WorkState.DEAD.value, WorkState.DEAD.value)], WorkState.DUE.value),
+        },
+    )
 
 
-def last_run_ms(store: Store, name: str) -> int:
-    """When periodic work last ran; 0 for never."""
-    return int(store.value("SELECT last_run_ms FROM lease WHERE name = ?", (name,)) or 0)
+@prepared
+def _set_due(kind: str, key: str, due_at_ms: int) -> Query:
+    waiting = (tables.Work.kind == kind) & (tables.Work.key == key) & (tables.Work.attempts == 0)
+    return tables.Work.update(due_at_ms=due_at_ms).where(waiting)
 
 
-def is_overdue(store: Store, name: str, every_seconds: float) -> bool:
-    """True where periodic work is to run again: its last run is long ago, never was, or lies in the future."""
-    since_ms = store.now_ms() - last_run_ms(store, name)
-    return not 0 <= since_ms < int(every_seconds * 1000)
+@prepared
+def _of_kind_and_key(kind: str, key: str) -> Query:
+    return _WORK.select().where((tables.Work.kind == kind) & (tables.Work.key == key))
 
 
-def note_success(store: Store, stage: str, *, seen: int = 0, done: int = 0) -> None:
-    """A stage worked: count, and clear its last error. May be called inside ``writing``."""
-    with store.writing():
-        store.run(
-            "INSERT INTO stage (name, seen, done, last_success_ms) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
-            "seen = seen + excluded.seen, done = done + excluded.done, last_success_ms = excluded.last_success_ms, "
-            "last_error = '', last_error_ms = NULL",
-            (stage, seen, done, store.now_ms()),
-        )
+@prepared
+def _paused_until(scope: str, now_ms: int) -> Query:
+    paused = (tables.Pause.scope == scope) & (tables.Pause.until_ms > now_ms)
+    return tables.Pause.select(tables.Pause.scope).where(paused)
 
 
-def note_failure(store: Store, stage: str, error: str) -> None:
-    """A stage failed: keep when it began to fail and what it said last."""
-    with store.writing():
-        store.run(
-            "INSERT INTO stage (name, last_error, last_error_ms) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
-            "last_error = excluded.last_error, last_error_ms = coalesce(last_error_ms, excluded.last_error_ms)",
-            (stage, error[:500], store.now_ms()),
-        )
+@prepared
+def _due(now_ms: int, farthest_ms: int, limit: int) -> Query:
+    is_time = (tables.Work.due_at_ms <= now_ms) | (tables.Work.due_at_ms > farthest_ms)
+    query = _WORK.select().where((tables.Work.state == WorkState.DUE.value) & is_time)
+    return query.order_by(tables.Work.due_at_ms).limit(limit)
 
 
-def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
-    """Forget the failure of a stage that began longer than ``seconds`` ago."""
-    with store.writing():
-        store.run(
-            "UPDATE stage SET last_error = '', last_error_ms = NULL WHERE name = ? AND last_error_ms <= ?",
-            (stage, store.now_ms() - int(seconds * 1000)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """The health of one stage."""
-
-    name: str
-    seen: int
-    done: int
-    last_success_ms: int | None
-    last_error: str
-    #: Since when it fails; None while it works.
-    last_error_ms: int | None
-
-
-def list_stages(store: Store) -> list[Stage]:
-    """The health of every stage that ever ran."""
-    rows = store.rows("SELECT name, seen, done, last_success_ms, last_error, last_error_ms FROM stage ORDER BY name")
-    return [Stage(*row) for row in rows]
+@prepared
+def _finish(work_id: int, version: int, now_ms: int) -> Query:
+    query = tables.Work.update(state=WorkState.DONE.value, attempts=0, last_error="", updated_at_ms=now_ms)
+    return query.where((tables.Work.id == work_id) & (tables.Work.version == version))

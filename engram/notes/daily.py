@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engram.clock import day_of
+from engram.enums import Kind
 from engram.models.episodes import Episode, episodes_of_session
 from engram.models.sessions import SessionRow, find_session, project_by_id
 from engram.models.store import Store
@@ -139,7 +140,7 @@ def _sections_by_day(store: Store, session: SessionRow) -> dict[str, str]:
         return {}
     decided: dict[str, list[str]] = {}
     for episode in episodes_of_session(store, session.session_id):
-        if episode.kind == "decision" and _is_current(episode):
+        if episode.kind == Kind.DECISION and _is_current(episode):
             day = day_of(episode.created_at_ms)
             decided.setdefault(day if day in turns else max(turns), []).append(episode.summary)
     project = None if session.project_id is None else project_by_id(store, session.project_id)
@@ -152,7 +153,7 @@ def _sections_by_day(store: Store, session: SessionRow) -> dict[str, str]:
 
 
 def _is_current(episode: Episode) -> bool:
-    return episode.is_in_force and not episode.suspect
+    return episode.is_current and not episode.suspect
 
 
 def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:

@@ -41,9 +41,9 @@ def index_notes(store: Store, settings: Settings, redact: Redact) -> IndexReport
         total += 1
         changed += _index_one(store, source, path, known.get(source), redact)
     gone = set(known) - seen
-    with store.writing():
+    with store.transaction() as tx:
         for source in gone:
-            rows.drop_note(store, source)
+            rows.drop_note(tx, source)
     return IndexReport(total, changed, len(gone))
 
 
@@ -59,9 +59,9 @@ def _index_one(store: Store, source: str, path: Path, known: NoteRow | None, red
         return False
     digest = hashlib.sha256(text.encode()).digest()
     note = NoteRow(0, source, str(path), facts.st_size, facts.st_mtime_ns, digest)
-    with store.writing():
+    with store.transaction() as tx:
         clean = redact(text)
-        rows.put_note(store, note, cut_markdown(clean, owners=owners_of_lines(source, clean.splitlines())))
+        rows.put_note(tx, note, cut_markdown(clean, owners=owners_of_lines(source, clean.splitlines())))
     return True
 
 

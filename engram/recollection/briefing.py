@@ -8,20 +8,21 @@ from pathlib import PurePath
 
 from engram.atomic import read_regular
 from engram.clock import day_of
+from engram.enums import Importance, Source, Status
 from engram.models.episodes import Episode, latest_episodes, may_see_context, related_episodes
 from engram.models.notes import is_seen_by
 from engram.models.recent import count_active, pinned_episodes, recent_files
 from engram.models.sessions import project_by_id
+from engram.models.stages import Stage, list_stages
 from engram.models.store import Store
-from engram.models.work import Stage, list_stages
 from engram.notes.owner import owners_of_lines
-from engram.recollection.gate import telling_words
+from engram.recollection.prompt_filter import telling_words
 from engram.recollection.render import FENCE, OUTPUT_CHARS, TOKEN_CHARS, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
-from engram.recollection.words import same_words, stems
 from engram.reports.health import take_vitals
 from engram.reports.usage import weekly_line
 from engram.settings import Settings
+from engram.text.stems import same_words, stems
 
 #: Share of the budget that is used.
 USED_SHARE = 0.9
@@ -133,7 +134,7 @@ def rank_for_briefing(episodes: Sequence[Episode], files: Collection[str], now_m
 
 
 def _worth(episode: Episode, files: Collection[str], now_ms: int) -> float:
-    standing = (0.5 if episode.importance == "high" else 0.25) + 0.5 * min(max(episode.confidence, 0.0), 1.0)
+    standing = (0.5 if episode.importance == Importance.HIGH else 0.25) + 0.5 * min(max(episode.confidence, 0.0), 1.0)
     age_days = max(now_ms - episode.created_at_ms, 0) / _DAY_MS
     recency = max(0.0, 1 - age_days / RECENT_DAYS)
     names = {PurePath(name).name.lower() for name in episode.entities}
@@ -141,7 +142,7 @@ def _worth(episode: Episode, files: Collection[str], now_ms: int) -> float:
 
 
 def _is_firm(episode: Episode) -> bool:
-    return episode.status == "active" and not (episode.suspect or episode.superseded_by or episode.is_lowered)
+    return episode.status == Status.ACTIVE and not (episode.suspect or episode.superseded_by or episode.is_lowered)
 
 
 def _add_episodes(
@@ -192,7 +193,7 @@ def related_line(store: Store, episode: Episode, project_id: int, without: Colle
 
 def told_facts(episode: Episode) -> list[str]:
     """The facts that may be shown: of the local extractor's, which come from tools, only changed files and commits."""
-    if episode.source == "auto" and episode.extractor.startswith("local"):
+    if episode.source == Source.AUTO and episode.extractor.startswith("local"):
         return [fact for fact in episode.facts if fact.startswith("changed: ") or _COMMIT.match(fact)]
     return list(episode.facts)
 

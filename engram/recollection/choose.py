@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from engram.enums import Importance, Scope, Status, Voice
 from engram.models.episodes import Episode
-from engram.recollection.gate import telling_words
+from engram.recollection.prompt_filter import telling_words
 from engram.recollection.relevance import Answer, Support, relevance
-from engram.recollection.words import same_words, stems
-from engram.search.query import Hit
+from engram.search.hits import Hit
+from engram.text.stems import same_words, stems
 
 #: Provisional memories below this confidence are never injected.
 PROVISIONAL_CONFIDENCE = 0.5
@@ -36,9 +37,9 @@ class Bite:
     #: One line; shortened when it is rendered.
     text: str
     created_at_ms: int
-    importance: str
+    importance: Importance
     #: user, assistant or agent.
-    voice: str
+    voice: Voice
     relevance: float
     #: Uuids of the entries that the memory rests on.
     evidence: tuple[str, ...]
@@ -100,17 +101,19 @@ def spread_out(rated: Sequence[tuple[float, Hit]], bites: int, below_best: float
 
 
 def _floor(hit: Hit, asking: Asking, floors: Floors) -> float:
-    floor = floors.relevance * (floors.high_share if hit.importance == "high" else 1.0)
+    floor = floors.relevance * (floors.high_share if hit.importance == Importance.HIGH else 1.0)
     is_own = bool(asking.session_id) and hit.session_id == asking.session_id
     return min(floor * floors.own_session, 0.95) if is_own else floor
 
 
 def may_inject(episode: Episode, asking: Asking) -> bool:
     """False for what is never injected, and for what belongs to another project."""
-    is_firm = episode.status == "active" or (
-        episode.status == "provisional" and episode.confidence >= PROVISIONAL_CONFIDENCE
+    is_firm = episode.status == Status.ACTIVE or (
+        episode.status == Status.PROVISIONAL and episode.confidence >= PROVISIONAL_CONFIDENCE
     )
-    is_ours = episode.scope == "global" or (asking.project_id is not None and episode.project_id == asking.project_id)
+    is_ours = episode.scope == Scope.GLOBAL or (
+        asking.project_id is not None and episode.project_id == asking.project_id
+    )
     is_over = episode.valid_to_ms is not None and asking.now_ms > 0 and episode.valid_to_ms <= asking.now_ms
     return is_firm and is_ours and not (episode.suspect or episode.superseded_by or episode.is_lowered or is_over)
 

@@ -51,8 +51,8 @@ class Ledger:
         now_ms = self._store.now_ms()
 
         def write() -> None:
-            with self._store.writing():
-                contexts.note_context_start(self._store, session_id, now_ms)
+            with self._store.transaction() as tx:
+                contexts.note_context_start(tx, session_id, now_ms)
             with self._lock:
                 if self._began_at_ms.get(session_id) == now_ms:
                     del self._began_at_ms[session_id]
@@ -74,8 +74,8 @@ class Ledger:
 
     def note_pending(self, session_id: str, key: str, bites: Sequence[Bite]) -> None:
         """Bites will wait for the next tool call; written at once."""
-        with self._store.writing():
-            injections.add_injections(self._store, self._injections(session_id, key, "tool", bites, "pending"))
+        with self._store.transaction() as tx:
+            injections.add_injections(tx, self._injections(session_id, key, "tool", bites, "pending"))
 
     def note_briefing(self, session_id: str, briefing: str, *, is_new_context: bool) -> None:
         """A briefing goes out, into an empty context or a new session; written by ``write_down``.
@@ -100,8 +100,8 @@ class Ledger:
     def take_back_briefing(self, session_id: str) -> None:
         """A briefing came too late: it was not shown, and neither was what it tells."""
         self.write_down()
-        with self._store.writing():
-            injections.drop_told_at_start(self._store, session_id)
+        with self._store.transaction() as tx:
+            injections.drop_told_at_start(tx, session_id)
             injections.clear_ledger(self._store, session_id)
 
     def write_down(self) -> None:
@@ -113,8 +113,8 @@ class Ledger:
             with self._lock:
                 self._later.remove(one)
         if unwritten:
-            with self._store.writing():
-                injections.add_injections(self._store, unwritten)
+            with self._store.transaction() as tx:
+                injections.add_injections(tx, unwritten)
             with self._lock:
                 self._unwritten = [one for one in self._unwritten if not any(one is done for done in unwritten)]
 
@@ -122,23 +122,23 @@ class Ledger:
         """An answer came too late: its bites were not shown."""
         with self._lock:
             self._unwritten = [one for one in self._unwritten if (one.session_id, one.prompt_key) != (session_id, key)]
-        with self._store.writing():
-            injections.mark_pending(self._store, session_id, key)
-            injections.drop_pending(self._store, session_id, key)
+        with self._store.transaction() as tx:
+            injections.mark_pending(tx, session_id, key)
+            injections.drop_pending(tx, session_id, key)
 
     def drop_pending(self, session_id: str) -> None:
         """What waited was withdrawn. Nothing is written where nothing waited."""
         if any(one.state == "pending" for one in self.of_session(session_id)):
-            with self._store.writing():
-                injections.drop_pending(self._store, session_id)
+            with self._store.transaction() as tx:
+                injections.drop_pending(tx, session_id)
 
     def mark_shown(self, session_id: str) -> None:
         """What waited was handed over."""
         waiting = {one.prompt_key for one in self.of_session(session_id) if one.state == "pending"}
         if waiting:
-            with self._store.writing():
+            with self._store.transaction() as tx:
                 for key in waiting:
-                    injections.mark_shown(self._store, session_id, key)
+                    injections.mark_shown(tx, session_id, key)
 
     def _injections(
         self, session_id: str, key: str, channel: str, bites: Sequence[Bite], state: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engram.recollection.at_hand import ToolCall, choose_at_hand
 from engram.recollection.choose import Asking, Bite, Floors, choose_bites
 from engram.recollection.relevance import Support
 from engram.recollection.searching import NO_PROJECT, Searcher
-from engram.search.query import Query
+from engram.recollection.tool_context import ToolCall, choose_at_hand
+from engram.search.question.query import Query
 
 #: Memories that are looked at for three bites.
 CANDIDATES = 20

@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engram.recollection.gate import telling_words
-from engram.recollection.words import stems
-from engram.search.nearest import mean_of_nearest
-from engram.search.query import Hit
+from engram.recollection.prompt_filter import telling_words
+from engram.search.episodes.nearest import mean_of_nearest
+from engram.search.hits import Hit
+from engram.text.stems import stems
 
 #: Names of the features, in the order of the weights.
 FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support", "near")

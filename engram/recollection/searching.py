@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from engram.search.query import Hit, Query
+from engram.search.hits import Hit
+from engram.search.question.query import Query
 
 #: Stands for "no project" in a query: only memories of global scope belong to it. (None would search all.)
 NO_PROJECT = -1

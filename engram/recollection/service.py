@@ -13,17 +13,17 @@ from engram.models.injections import AT_START
 from engram.models.recent import latest_turn
 from engram.models.store import Store
 from engram.paths import is_session_id
-from engram.recollection.at_hand import ToolCall
 from engram.recollection.briefing import build_briefing
 from engram.recollection.choose import Asking, Bite, Floors
 from engram.recollection.files import RecollectionFiles
-from engram.recollection.gate import search_text
 from engram.recollection.ledger import Ledger
+from engram.recollection.prompt_filter import search_text
 from engram.recollection.prompts import AskedPrompt, Claim, LatestPrompts, belongs_to, digest_of, key_of
 from engram.recollection.recall import bites_at_hand, bites_for
 from engram.recollection.render import OUTPUT_CHARS, bites_text, hook_output, shown_words
 from engram.recollection.searching import Searcher
 from engram.recollection.starts import Starts
+from engram.recollection.tool_context import ToolCall
 from engram.recollection.topics import Topics
 from engram.redaction import redact as redact_text
 from engram.settings import Settings

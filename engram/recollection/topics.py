@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from engram.embedding.embedder import Embedder
 from engram.errors import EmbeddingError
-from engram.recollection.gate import telling_words
-from engram.recollection.words import overlap, stems
+from engram.recollection.prompt_filter import telling_words
+from engram.text.stems import overlap, stems
 
 if TYPE_CHECKING:
     from engram.embedding.embedder import Matrix

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from engram.redaction.composed import is_composed
-from engram.redaction.marks import Span
+from engram.redaction.placeholders import Span
 from engram.redaction.values import (
     has_plain_shape,
     is_dummy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engram.redaction.marks import Span
+from engram.redaction.placeholders import Span
 from engram.redaction.values import has_plain_shape, is_expression, is_mixed, is_placeholder, total_bits
 
 _VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"

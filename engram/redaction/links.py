@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engram.redaction.marks import Span
+from engram.redaction.placeholders import Span
 from engram.redaction.values import is_mixed, is_placeholder, total_bits
 
 _SCHEME = re.compile(r"://")

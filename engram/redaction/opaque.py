@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from engram.redaction.composed import is_drawn
-from engram.redaction.marks import Span
+from engram.redaction.placeholders import Span
 from engram.redaction.providers import may_be_issued, provider_spans
 from engram.redaction.randomness import evidence_bits
 from engram.redaction.values import is_dummy

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from engram.redaction.marks import Span
+from engram.redaction.placeholders import Span
 from engram.redaction.values import is_dummy
 
 #: Prefix (a regular expression) → kind. What follows must be at least as long as the number says.

@@ -11,9 +11,9 @@ from engram.redaction.commands import command_spans
 from engram.redaction.composed import composed_spans, word_spans
 from engram.redaction.known import SHORTEST, known_spans
 from engram.redaction.links import link_spans
-from engram.redaction.marks import Span, merge, outside_marks, replace
 from engram.redaction.opaque import opaque_spans
 from engram.redaction.phrases import phrase_spans
+from engram.redaction.placeholders import Span, merge, outside_marks, replace
 from engram.redaction.words import NAME, PASSWORD, TOKEN, places
 
 #: Text is worked on in windows of this many characters, so that no rule ever sees more.

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from engram.clock import iso_time
-from engram.models import counts, transcripts, work
+from engram.models import counts, transcripts
+from engram.models.stages import list_stages
 from engram.models.store import Store
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
-from engram.transcripts.discover import find_transcripts
+from engram.transcripts.claude_code.discover import find_transcripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,12 @@ class StageHealth:
     def as_json(self) -> dict[str, Any]:
         """For scripts."""
         return {
-            "seen": self.seen, "done": self.done, "lag_seconds": round(self.lag_seconds, 1),
-            "last_success": iso_time(self.last_success_ms) if self.last_success_ms else None, "last_error": self.last_error or None,
-        }  # fmt: skip
+            "seen": self.seen,
+            "done": self.done,
+            "lag_seconds": round(self.lag_seconds, 1),
+            "last_success": iso_time(self.last_success_ms) if self.last_success_ms else None,
+            "last_error": self.last_error or None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +85,21 @@ class Vitals:
 
     def troubles(self) -> list[Trouble]:
         """What is wrong, the processes first."""
-        found = []
+        troubles = []
         for name, state, follows in (
             ("watcher", self.watcher, "new lines are not read"),
             ("worker", self.worker, "no memories are made, and hooks stay silent"),
         ):
             if not state.is_alive:
-                found.append(Trouble(name, f"not running: {follows}", "start both: engram up"))
+                troubles.append(Trouble(name, f"not running: {follows}", "start both: engram up"))
         for name, stage in self.stages.items():
             if stage.last_error:
                 advice = f"look into the log: engram logs --errors ({name})"
-                found.append(Trouble(name, stage.last_error, advice))
+                troubles.append(Trouble(name, stage.last_error, advice))
             elif stage.lag_seconds > MAX_LAG_SECONDS:
                 behind = f"is {stage.lag_seconds / 3600:.1f} h behind"
-                found.append(Trouble(name, behind, "is the worker running? engram up", is_broken=False))
-        return found
+                troubles.append(Trouble(name, behind, "is the worker running? engram up", is_broken=False))
+        return troubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +112,12 @@ class Health(Vitals):
     @property
     def waiting(self) -> int:
         """Pieces of work that are due now."""
-        return sum(one.due or 0 for one in self.work)
+        return sum(totals.due or 0 for totals in self.work)
 
     @property
     def lag_seconds(self) -> float:
         """The longest lag of any stage."""
-        return max((one.lag_seconds for one in self.stages.values()), default=0.0)
+        return max((stage.lag_seconds for stage in self.stages.values()), default=0.0)
 
 
 def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) -> Vitals:
@@ -149,26 +153,29 @@ def take_health(store: Store, settings: Settings) -> Health:
 def count_unread(store: Store, settings: Settings) -> Unread:
     """How much of the transcripts on the disk was not read yet."""
     read = transcripts.all_cursors(store)
-    files = bytes_left = found = 0
+    files = bytes_left = total_files = 0
     lag = 0.0
-    for one in find_transcripts(settings.claude_folder, with_subagents=settings.subagents):
-        found += 1
+    for transcript in find_transcripts(settings.claude_folder, with_subagents=settings.subagents):
+        total_files += 1
         # The end of a file may be a line that is still being written: what was seen at the last read is no lag.
-        offset, size = read.get(one.path, (0, -1))
-        if one.size != size and one.size != offset:
+        offset, size = read.get(transcript.path, (0, -1))
+        if transcript.size != size and transcript.size != offset:
             files += 1
-            bytes_left += max(0, one.size - offset)
-            lag = max(lag, time.time() - one.changed_at_ns / 1e9)
-    return Unread(files, bytes_left, lag, found)
+            bytes_left += max(0, transcript.size - offset)
+            lag = max(lag, time.time() - transcript.changed_at_ns / 1e9)
+    return Unread(files, bytes_left, lag, total_files)
 
 
 def _stages(store: Store, unread: Unread, by_kind: list[counts.WorkTotals]) -> dict[str, StageHealth]:
     now = store.now_ms()
-    waits = {one.kind: max(0, now - one.oldest_due_at_ms) / 1000 if one.oldest_due_at_ms else 0.0 for one in by_kind}
-    found = {one.name: one for one in work.list_stages(store)}
+    waits = {
+        totals.kind: max(0, now - totals.oldest_due_at_ms) / 1000 if totals.oldest_due_at_ms else 0.0
+        for totals in by_kind
+    }
+    known_stages = {stage.name: stage for stage in list_stages(store)}
     stages = {}
-    for name in sorted({"ingest", "extract", "recollect", *found, *waits}):
-        known = found.get(name)
+    for name in sorted({"ingest", "extract", "recollect", *known_stages, *waits}):
+        known = known_stages.get(name)
         lag = unread.lag_seconds if name == "ingest" else waits.get(name, 0.0)
         if known is None:
             stages[name] = StageHealth(0, 0, lag)
@@ -176,9 +183,12 @@ def _stages(store: Store, unread: Unread, by_kind: list[counts.WorkTotals]) -> d
             stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, known.last_error)
     ingest, read = stages["ingest"], counts.count_transcripts(store)
     stages["ingest"] = StageHealth(
-        read + unread.files, read, ingest.lag_seconds, ingest.last_success_ms,
+        read + unread.files,
+        read,
+        ingest.lag_seconds,
+        ingest.last_success_ms,
         ingest.last_error,
-    )  # fmt: skip
+    )
     return stages
 
 

@@ -64,8 +64,8 @@ def rss_mb(pid: int) -> float | None:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
     with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
-        found = subprocess.run(
+        finished = subprocess.run(
             ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
         )
-        return round(int(found.stdout) * 1024 / 1e6, 1)
+        return round(int(finished.stdout) * 1024 / 1e6, 1)
     return None

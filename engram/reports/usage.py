@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engram.enums import Scope
 from engram.models.store import Store
 from engram.models.usage import Usage, claim_telling, told_at_ms, usage_since
 from engram.redaction.display import fence_safe, one_line
@@ -24,8 +25,8 @@ def weekly_line(store: Store, project_id: int) -> str:
     Who gets the line has claimed it. It is read by a session of one project: the numbers are of all projects, and the
     memory that was used most is named only where that project may see it.
     """
-    now, told = store.now_ms(), told_at_ms(store)
-    if told is not None and now - REPORT_DAYS * DAY_MS < told <= now:
+    now, last_told_ms = store.now_ms(), told_at_ms(store)
+    if last_told_ms is not None and now - REPORT_DAYS * DAY_MS < last_told_ms <= now:
         return ""
     usage = report_of_days(store)
     if not usage.prompts or not claim_telling(store, REPORT_DAYS * DAY_MS):
@@ -35,7 +36,7 @@ def weekly_line(store: Store, project_id: int) -> str:
         f"{usage.memories} memories kept, {usage.shown} shown, {usage.opened} opened"
     )
     used = usage.most_used
-    if used is not None and used.may_be_shown and (used.scope == "global" or used.project_id == project_id):
+    if used is not None and used.may_be_shown and (used.scope == Scope.GLOBAL or used.project_id == project_id):
         # Not above: who only counts needs no rules, and they take a while to load.
         from engram.redaction import redact
 

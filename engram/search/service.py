@@ -16,19 +16,20 @@ from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.models.vectors import vectors_of
-from engram.search.asked import Asked, take_apart
-from engram.search.classic import NEWEST, rank_classic
-from engram.search.coverage import Coverage
-from engram.search.floor import fitting
-from engram.search.loaded import Floats, LoadedVectors
-from engram.search.note_search import note_hits
-from engram.search.passage_search import passage_hits
-from engram.search.pool import Column, Pool, pool_of_episodes
-from engram.search.query import Hit, Query
-from engram.search.ranking import Ranked, rank
-from engram.search.source import Source
-from engram.search.terms import TermCounts, informative
-from engram.search.weights import EPISODE_WEIGHTS
+from engram.search.episodes.abstain import fitting
+from engram.search.episodes.classic import NEWEST, rank_classic
+from engram.search.episodes.pool import Column, Pool, pool_of_episodes
+from engram.search.episodes.ranking import Ranked, rank
+from engram.search.episodes.weights import EPISODE_WEIGHTS
+from engram.search.hits import Hit
+from engram.search.passages.note_search import note_hits
+from engram.search.passages.search import passage_hits
+from engram.search.passages.source import Source
+from engram.search.question.coverage import Coverage
+from engram.search.question.parsed import Asked, take_apart
+from engram.search.question.query import Query
+from engram.search.question.terms import TermCounts, informative
+from engram.search.vectors.cache import Floats, LoadedVectors
 from engram.settings import Settings
 
 __all__ = ["Hit", "Query", "Searcher"]
@@ -223,20 +224,21 @@ class Searcher:
             if episode is None:
                 continue
             evidence = evidence_of(self._store, episode.id)
+            places = places_of(self._store, [entry.uuid for entry in evidence if entry.uuid])
             hits.append(
                 Hit(
-                    episode.episode_id,
-                    episode.kind,
-                    episode.summary,
-                    float(ranked.score[index]),
-                    ranked.parts_of(index),
-                    episode.project,
-                    episode.created_at_ms,
-                    tuple(places_of(self._store, [one.uuid for one in evidence if one.uuid])),
-                    episode.status,
-                    episode.importance,
-                    episode,
-                    episode.session_id,
+                    id=episode.episode_id,
+                    kind=episode.kind,
+                    text=episode.summary,
+                    score=float(ranked.score[index]),
+                    parts=ranked.parts_of(index),
+                    project=episode.project,
+                    created_at_ms=episode.created_at_ms,
+                    evidence=tuple(places),
+                    status=episode.status,
+                    importance=episode.importance,
+                    episode=episode,
+                    session_id=episode.session_id,
                     turn_id=evidence[0].turn_id if evidence else None,
                     row_id=episode.id,
                     cosine=_cosine(pool, index),

@@ -1,4 +1,8 @@
-"""Task ``consolidate()``: tidy up, at most every four hours by the last run in memory.db. Heavy."""
+"""Task ``consolidate()``: tidy up memories, at most every ``consolidate_seconds`` (four hours). Heavy.
+
+When it is due is decided by the time of the last run in memory.db (``is_overdue``), not by Huey's crontab: a crontab
+of every fourth hour is skipped if the laptop sleeps or the worker is down at that minute.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ if TYPE_CHECKING:
 @huey.task(name="consolidate", priority=0)
 def consolidate() -> None:
     """Archive duplicates, merge, supersede, age, pack and graduate; nothing where the last run is too young."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import run_guarded
     from engram.tasks.embed import embed
     from engram.tasks.runtime import current_runtime
 
@@ -24,23 +28,24 @@ def consolidate() -> None:
         if tidy(runtime):
             embed()
 
-    runtime.lane_of_extraction().run("consolidate", lambda: attempt(runtime, "consolidate", "", tidy_and_embed))
+    runtime.extraction_executor.run("consolidate", lambda: run_guarded(runtime, "consolidate", "", tidy_and_embed))
 
 
 def tidy(runtime: Runtime) -> bool:
     """Consolidate under its lease; True where it ran. Raises StoreError."""
     from engram.consolidation.service import consolidate as run_consolidation
-    from engram.models.work import note_success
-    from engram.search.pairs import similar_pairs
+    from engram.models.stages import note_success
+    from engram.search.vectors.pairs import similar_pairs
 
     embedder = runtime.embedder
+    rewording, reconciling = runtime.model_steps
     report = run_consolidation(
         runtime.store,
         runtime.settings,
         similar=None if embedder is None else partial(similar_pairs, runtime.store, embedder.model_id),
         duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
-        rewording=runtime.rewording,
-        reconciling=runtime.reconciling,
+        rewording=rewording,
+        reconciling=reconciling,
     )
     if report.has_run:
         note_success(runtime.store, "consolidate", seen=1, done=len(report.lines))

@@ -1,53 +1,159 @@
-"""Huey's consumer, quiet when idle and quick to stop."""
+"""The worker's consumer: Huey's, with hooks that run once a process, and stopped cleanly by any signal."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from huey.consumer import Consumer, ConsumerStopped
+from huey.constants import WORKER_THREAD
+from huey.consumer import Consumer, ConsumerStopped, Worker
 
-from engram.tasks.queue import EngramQueue
+from engram.errors import AlreadyRunning, EngramError, SettingsError
+from engram.models.store import Store
+from engram.process_lock import EXIT_RESTART
+from engram.settings import Settings, load
+from engram.tasks.runtime import Runtime, make_runtime
+
+if TYPE_CHECKING:
+    from engram.tasks.queue import EngramQueue
 
 logger = logging.getLogger(__name__)
 
-#: Threads that run tasks; at most one of them is at something heavy.
+#: Threads that run tasks; at most one of them runs a heavy task.
 WORKERS = 4
-#: Seconds between two looks at Huey's schedule; nothing of ours waits there but Huey's own retries.
+#: Seconds between two looks at Huey's schedule, where only Huey's own retries wait.
 SCHEDULER_SECONDS = 5
 #: Seconds between two looks of the main thread at signals.
 SIGNAL_SECONDS = 0.25
+#: Each stops the worker after its running tasks. launchd and systemd send SIGTERM, Ctrl-C SIGINT, a closed terminal SIGHUP.
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class TaskThread(Worker):
+    """A thread that runs tasks. Huey runs the hooks in each thread; our consumer runs them once."""
+
+    def initialize(self) -> None:
+        """Do nothing: the consumer has run the start-up hooks."""
+
+    def shutdown(self) -> None:
+        """Do nothing: the consumer will run the shut-down hooks."""
 
 
 class EngramConsumer(Consumer):
-    """Threads that are woken by a datagram; SIGTERM and SIGINT let running tasks finish."""
+    """The consumer of ``huey_consumer engram.tasks.queue.huey`` and of ``engram work``.
 
-    def __init__(self, queue: EngramQueue, drain_seconds: float, *, workers: int = WORKERS) -> None:
-        """A consumer of ``queue`` that waits at most ``drain_seconds`` for running tasks when it stops."""
-        super().__init__(
-            queue,
-            workers=workers,
-            scheduler_interval=SCHEDULER_SECONDS,
-            graceful_signal="TERM",
-            shutdown_timeout=drain_seconds,
-        )
+    The start-up hooks run in the main thread before the first task, so that a signal ends a start immediately and a
+    hook that fails ends the process. The shut-down hooks run after the last task.
+    """
+
+    worker_class = TaskThread
+
+    def __init__(
+        self,
+        queue: EngramQueue,
+        *,
+        settings: Settings | None = None,
+        make_runtime: Callable[[Settings, Store], Runtime] = make_runtime,
+        worker_type: str = WORKER_THREAD,
+        shutdown_timeout: float | None = None,
+        **options: Any,
+    ) -> None:
+        """Prepare; nothing runs before ``serve`` or ``run``.
+
+        Args:
+            queue: whose tasks run.
+            settings: by default those of the environment and config.toml.
+            make_runtime: creates the services of the tasks.
+            worker_type: must be ``thread``, since all tasks share one model and one memory.
+            shutdown_timeout: how long a stop waits for running tasks; ``drain_seconds`` by default.
+            options: see Huey's ``Consumer``.
+
+        Raises:
+            SettingsError: a setting or the worker type can't be used.
+        """
+        if worker_type != WORKER_THREAD:
+            raise SettingsError(f"the worker can't run tasks in workers of type {worker_type!r}; use `-k thread`")
+        self.settings = load().settings if settings is None else settings
+        queue.bind(self.settings.places, self.settings.sqlite_driver)
+        if shutdown_timeout is None:
+            shutdown_timeout = self.settings.drain_seconds
+        super().__init__(queue, worker_type=worker_type, shutdown_timeout=shutdown_timeout, **options)
         self._stop_flag_timeout = SIGNAL_SECONDS
-        self._signal_actions = {self._graceful_sig: (False, True), self._interrupt_sig: (False, True)}
-        #: False where a running task did not finish in time.
+        # Signal -> (restart, graceful), see Huey.
+        self._signal_actions = dict.fromkeys(STOP_SIGNALS, (False, True))
+        self.make_runtime = make_runtime
+        #: Called when a stop begins, before it waits for running tasks.
+        self.on_stop: Callable[[], None] = lambda: None
+        #: False if a running task did not finish in time.
         self.has_drained = True
+        self.exit_code = 0
+
+    def run(self) -> None:
+        """Serve, and end the process with a message or the exit code; ``huey_consumer`` calls this."""
+        try:
+            code = self.serve()
+        except EngramError as error:
+            sys.exit(f"Error: {error}")
+        if code:
+            sys.exit(code)
+
+    def serve(self) -> int:
+        """Run tasks until a signal or ``request_restart``; call it from the main thread.
+
+        Returns:
+            0 after a clean stop, or immediately if another worker runs; 75 if the worker is to be started again.
+
+        Raises:
+            EngramError: what a start-up hook raises.
+        """
+        for number in STOP_SIGNALS:
+            signal.signal(number, _end_while_starting)
+        try:
+            _run_hooks(self.huey._startup)
+        except AlreadyRunning as error:
+            sys.stderr.write(f"{error}\n")
+            return 0
+        self._set_signal_handlers()
+        try:
+            if not self.stop_flag.is_set():
+                super().run()
+        finally:
+            _run_hooks(self.huey._shutdown)
+        return self.exit_code
+
+    def request_restart(self, reason: str) -> None:
+        """Stop, and ask for a new start by the exit code. Any thread may call this."""
+        if not self.exit_code:
+            logger.warning("action=stop reason=%s", reason)
+            self.exit_code = EXIT_RESTART
+            self.stop_flag.set()
 
     def stop(self, graceful: bool = False) -> None:
-        """Stop; with ``graceful`` running tasks may finish. The threads that wait are let go at once."""
+        """Stop; see Huey. Threads that wait for a task return immediately."""
         self.stop_flag.set()
+        self.on_stop()
         self.huey.storage.stop_waiting()
         super().stop(graceful)
         self.has_drained = not any(self.environment.is_alive(thread) for _, thread in self.worker_threads)
 
     def loop(self, health_check_ts: float | None = None) -> Any:
-        """One look of the main thread; see Huey. A stop that a thread asked for is graceful as well."""
+        """Look once for signals; see Huey. A stop that a thread requested waits for running tasks as well."""
         try:
             return super().loop(health_check_ts)
         except ConsumerStopped:
             if self._signum is None:
                 self.stop(graceful=True)
             raise
+
+
+def _run_hooks(hooks: Mapping[str, Callable[[], object]]) -> None:
+    for hook in hooks.values():
+        hook()
+
+
+def _end_while_starting(*_: object) -> None:
+    """Handle a signal during the start: no task runs yet, so end immediately."""
+    raise SystemExit(0)

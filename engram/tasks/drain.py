@@ -8,8 +8,8 @@ from functools import partial
 
 from engram.models.extractions import sessions_with_due_turns
 from engram.models.work import due_work
+from engram.tasks.boundary import run_guarded
 from engram.tasks.consolidate import tidy
-from engram.tasks.edge import attempt
 from engram.tasks.embed import embed_slice
 from engram.tasks.extract import extract_now
 from engram.tasks.index_notes import index_now
@@ -44,10 +44,10 @@ def drain(
     """
     done = Drained()
     _extract_all(runtime, done, with_waiting, progress)
-    attempt(runtime, "index_notes", "", lambda: index_now(runtime))
+    run_guarded(runtime, "index_notes", "", lambda: index_now(runtime))
     _embed_all(runtime, done, progress)
     if with_consolidation:
-        attempt(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", tidy(runtime)))
+        run_guarded(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", tidy(runtime)))
         _embed_all(runtime, done, progress)
     return done
 
@@ -59,7 +59,7 @@ def _extract_all(runtime: Runtime, done: Drained, with_waiting: bool, progress: 
     if with_waiting:
         todo = list(dict.fromkeys([*todo, *sessions_with_due_turns(runtime.store)]))
     for number, session_id in enumerate(todo, 1):
-        has_worked = attempt(runtime, "extract", session_id, partial(extract_now, runtime, session_id))
+        has_worked = run_guarded(runtime, "extract", session_id, partial(extract_now, runtime, session_id))
         done.sessions += 1
         done.failed += not has_worked
         progress("extract", number, len(todo))
@@ -77,5 +77,5 @@ def _embed_all(runtime: Runtime, done: Drained, progress: Progress) -> None:
 def _embed_slice(runtime: Runtime) -> int:
     """Embed a slice; 0 where nothing is left or it failed."""
     counts: list[int] = []
-    attempt(runtime, "embed", "", lambda: counts.append(embed_slice(runtime, DRAIN_ROWS)))
+    run_guarded(runtime, "embed", "", lambda: counts.append(embed_slice(runtime, DRAIN_ROWS)))
     return counts[0] if counts else 0

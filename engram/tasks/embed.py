@@ -26,14 +26,14 @@ def embed() -> None:
 
 def run_embed(runtime: Runtime) -> None:
     """Embed one slice when no other heavy task runs, and get in line again where more is left."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import run_guarded
 
     def slice_and_again() -> None:
         done: list[int] = []
-        if attempt(runtime, "embed", "", lambda: done.append(embed_slice(runtime))) and done and done[0]:
-            runtime.lane.run("embed", slice_and_again)
+        if run_guarded(runtime, "embed", "", lambda: done.append(embed_slice(runtime))) and done and done[0]:
+            runtime.executor.run("embed", slice_and_again)
 
-    runtime.lane.run("embed", slice_and_again)
+    runtime.executor.run("embed", slice_and_again)
 
 
 def embed_slice(runtime: Runtime, rows: int = BATCH_ROWS) -> int:
@@ -42,8 +42,8 @@ def embed_slice(runtime: Runtime, rows: int = BATCH_ROWS) -> int:
     Args:
         rows: rows of one call; more waste less on texts of unlike length, and keep others waiting longer.
     """
-    from engram.models.work import note_success
-    from engram.search.embed import embed_missing
+    from engram.models.stages import note_success
+    from engram.search.vectors.backfill import embed_missing
 
     if runtime.embedder is None:
         return 0

@@ -20,31 +20,31 @@ def extract(session_id: str) -> None:
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
     """Extract when no other heavy task runs, or, where a language model is asked, behind other extractions."""
-    from engram.tasks.edge import attempt
-    from engram.tasks.marker import marked
-    from engram.tasks.refresh import refresh
+    from engram.tasks.boundary import run_guarded
+    from engram.tasks.in_progress import in_progress
+    from engram.tasks.recollect import refresh
 
     def extract_and_refresh() -> None:
         if extract_now(runtime, session_id):
             refresh(session_id)
 
     def guarded() -> None:
-        with marked(runtime.store, "extract", session_id):
-            attempt(runtime, "extract", session_id, extract_and_refresh)
+        with in_progress(runtime.store, "extract", session_id):
+            run_guarded(runtime, "extract", session_id, extract_and_refresh)
 
-    runtime.lane_of_extraction().run(f"extract {session_id}", guarded)
+    runtime.extraction_executor.run(f"extract {session_id}", guarded)
 
 
 def run_join(runtime: Runtime) -> None:
     """Join what no longer waits for an older turn, when no other heavy task runs."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import run_guarded
 
-    runtime.lane.run("join", lambda: attempt(runtime, "join", "", lambda: join_now(runtime)))
+    runtime.executor.run("join", lambda: run_guarded(runtime, "join", "", lambda: join_now(runtime)))
 
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; True where that changed a memory. Raises ExtractionError, StoreError."""
-    from engram.consolidation.arrivals import welcome
+    from engram.consolidation.on_extract import welcome
     from engram.extraction.service import extract_session
 
     if runtime.extractor is None:
@@ -65,7 +65,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 def join_now(runtime: Runtime) -> list[str]:
     """Join the memories whose turn it is with those said before them; returns a line a change. Raises StoreError."""
     from engram.consolidation.joining import join_waiting
-    from engram.search.embed import embed_episodes
+    from engram.search.vectors.backfill import embed_episodes
 
     embedder = runtime.embedder
 

@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 @huey.task(name="flush", priority=20)
 def flush(session_id: str) -> None:
     """Read the rest of a session, close its turn, and extract without waiting for a threshold."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import run_guarded
     from engram.tasks.extract import run_extract
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    if attempt(runtime, "ingest", session_id, lambda: read_and_make_due(runtime, session_id)):
+    if run_guarded(runtime, "ingest", session_id, lambda: read_and_make_due(runtime, session_id)):
         run_extract(runtime, session_id)
         # In line behind the extraction, so that the log has its decisions.
-        runtime.lane.run(
-            f"log {session_id}", lambda: attempt(runtime, "log", session_id, lambda: write_log(runtime, session_id))
+        runtime.executor.run(
+            f"log {session_id}", lambda: run_guarded(runtime, "log", session_id, lambda: write_log(runtime, session_id))
         )
 
 
 def write_log(runtime: Runtime, session_id: str) -> None:
     """Bring the daily log of a session up to date; the scan indexes it. Raises StoreError or OSError."""
-    from engram.models.work import note_success
+    from engram.models.stages import note_success
     from engram.notes.daily import log_session
 
     files = log_session(runtime.store, runtime.settings.places, session_id)
@@ -47,5 +47,5 @@ def read_and_make_due(runtime: Runtime, session_id: str) -> None:
     session = find_session(runtime.store, session_id)
     if session is None or runtime.extractor is None or not has_due_turns(runtime.store, session.id):
         return
-    with runtime.store.writing():
-        make_due(runtime.store, "extract", session_id, runtime.store.now_ms(), reason="flush")
+    with runtime.store.transaction() as tx:
+        make_due(tx, "extract", session_id, runtime.store.now_ms(), reason="flush")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @huey.task(name="index_notes", priority=0)
 def index_notes() -> None:
     """Index new and changed notes, drop vanished ones; their vectors are made afterwards."""
-    from engram.tasks.edge import attempt
+    from engram.tasks.boundary import run_guarded
     from engram.tasks.embed import embed
     from engram.tasks.runtime import current_runtime
 
@@ -23,12 +23,12 @@ def index_notes() -> None:
         if index_now(runtime):
             embed()
 
-    runtime.lane.run("index_notes", lambda: attempt(runtime, "index_notes", "", index_and_embed))
+    runtime.executor.run("index_notes", lambda: run_guarded(runtime, "index_notes", "", index_and_embed))
 
 
 def index_now(runtime: Runtime) -> bool:
     """Index; True where something changed. Raises StoreError."""
-    from engram.models.work import note_success
+    from engram.models.stages import note_success
     from engram.notes.index import index_notes as bring_in_line
 
     report = bring_in_line(runtime.store, runtime.settings, runtime.redact)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @huey.task(name="ingest", priority=30)
 def ingest(session_id: str) -> None:
-    """Read the rest of a session's transcripts and close its open turn; what that makes due is rung for."""
-    from engram.tasks.edge import attempt
-    from engram.tasks.ring import ring_due
+    """Read the rest of a session's transcripts and close its open turn; what that makes due is enqueued for."""
+    from engram.tasks.boundary import run_guarded
+    from engram.tasks.enqueue import enqueue_due
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    if attempt(runtime, "ingest", session_id, lambda: read_session(runtime, session_id)):
-        attempt(runtime, "ring", session_id, lambda: ring_due(runtime.store, runtime.settings, session_id))
+    if run_guarded(runtime, "ingest", session_id, lambda: read_session(runtime, session_id)):
+        run_guarded(runtime, "ring", session_id, lambda: enqueue_due(runtime.store, runtime.settings, session_id))
 
 
 def read_session(runtime: Runtime, session_id: str) -> None:

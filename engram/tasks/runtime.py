@@ -1,4 +1,4 @@
-"""The services that tasks work with, laid on once when the worker starts."""
+"""The services that tasks work with, created once when the worker starts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engram.errors import EmbeddingError, EngramError
+from engram.extraction.api_key import find_api_key
+from engram.models.stages import note_failure, note_success
 from engram.models.store import Store
-from engram.models.work import note_failure, note_success
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.tasks.api_key import find_api_key
-from engram.tasks.lane import BackgroundLane, HeavyLane
+from engram.tasks.serial_executor import BackgroundExecutor, SerialExecutor
 
 if TYPE_CHECKING:
     from engram.consolidation.reconcile import Reconciling
     from engram.consolidation.rewording import Rewording
     from engram.embedding.embedder import Embedder
+    from engram.extraction.language_model import LanguageModel
     from engram.extraction.protocol import Extractor
     from engram.recollection.service import RecollectionService
     from engram.search.service import Searcher
@@ -29,107 +30,116 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Runtime:
-    """What a task may use. One object serves all threads."""
+    """The services of a worker. All threads share one object."""
 
     settings: Settings
     store: Store
     searcher: Searcher
     recollection: RecollectionService
-    #: None where the model cannot be used: text alone then.
+    #: None if the model can't be used: search then uses text alone.
     embedder: Embedder | None = None
-    #: None where extraction is switched off.
+    #: None if extraction is switched off.
     extractor: Extractor | None = None
-    #: None where no language model is chosen.
-    rewording: Rewording | None = None
-    #: None where no language model is chosen.
-    reconciling: Reconciling | None = None
+    #: The language model behind the extractor; None if none is chosen.
+    language_model: LanguageModel | None = None
     redact: Callable[..., str] = redact
-    lane: HeavyLane = field(default_factory=HeavyLane)
-    #: What may wait for a language model; one at a time, in a thread that nobody else waits for.
-    model_lane: BackgroundLane = field(default_factory=lambda: BackgroundLane("language-model"))
-    #: Steady time at which it was laid on, in seconds.
+    #: Runs heavy tasks one at a time.
+    executor: SerialExecutor = field(default_factory=SerialExecutor)
+    #: Runs tasks that may wait for a language model, one at a time, in their own thread.
+    model_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("language-model"))
+    #: Monotonic time of the start, in seconds.
     started_seconds: float = 0.0
-    #: What ``embeddable_mark`` said when every row had its vector.
+    #: The value of ``embeddable_mark`` when every row had its vector.
     embedded_mark: tuple[int, int, int] | None = None
-    #: Set where memory.db proved to be damaged: the worker stops, so that the next start sets it aside.
+    #: Set when memory.db turns out to be damaged: the worker stops, so that the next start sets the file aside.
     is_damaged: threading.Event = field(default_factory=threading.Event)
 
     @property
     def is_stopping(self) -> bool:
         """True once the worker is to stop: a long task ends at its next step."""
-        return self.lane.is_closed
+        return self.executor.is_closed
 
     @property
     def is_busy(self) -> bool:
         """True while a heavy task runs or a language model is asked."""
-        return self.lane.is_busy or self.model_lane.is_busy
+        return self.executor.is_busy or self.model_executor.is_busy
 
     @property
-    def waiting(self) -> int:
-        """How many tasks stand in line behind those that run."""
-        return self.lane.length + self.model_lane.length
+    def queued(self) -> int:
+        """Return the number of heavy tasks that wait for the running ones."""
+        return self.executor.queued + self.model_executor.queued
 
-    def lane_of_extraction(self) -> HeavyLane:
-        """Where extractions run: in the background where a language model is asked."""
-        return self.lane if self.rewording is None else self.model_lane
+    @property
+    def extraction_executor(self) -> SerialExecutor:
+        """Return the executor for extractions: the background one if a language model is asked."""
+        return self.executor if self.language_model is None else self.model_executor
 
-    def stop_lanes(self) -> None:
-        """Begin nothing any more, and end a call to a language model that is under way."""
-        self.lane.close()
-        self.model_lane.close()
-        model = getattr(self.extractor, "model", None)
-        if model is not None:
-            model.close()
+    @property
+    def model_steps(self) -> tuple[Rewording | None, Reconciling | None]:
+        """Return the steps of a consolidation that ask the language model; (None, None) without a model."""
+        return make_model_steps(self.language_model)
+
+    def stop_executors(self) -> None:
+        """Start no heavy task from now on, and end a running call to a language model."""
+        self.executor.close()
+        self.model_executor.close()
+        if self.language_model is not None:
+            self.language_model.close()
 
     def index_mb(self) -> float:
-        """Size of the vectors in memory, in MB."""
+        """Return the size of the vectors in memory, in MB."""
         return round(self.searcher.index_bytes / 1e6, 1)
 
     def refresh_index(self) -> None:
-        """Bring the vectors in memory up to date, and drop what was forgotten."""
+        """Load new vectors and drop forgotten ones."""
         self.searcher.refresh()
 
     def catch_up(self) -> None:
-        """Read the vectors that are new; costs nothing where none are."""
+        """Load new vectors; returns immediately if there are none."""
         self.searcher.catch_up()
 
 
 _current: Runtime | None = None
 
 
-def lay_on(runtime: Runtime | None) -> None:
-    """Make ``runtime`` the one that tasks of this process use; None takes it away."""
+def set_runtime(runtime: Runtime | None) -> None:
+    """Set the services that the tasks of this process use; None removes them."""
     global _current
     _current = runtime
 
 
 def current_runtime() -> Runtime:
-    """The services of this process.
+    """Return the services of this process.
 
     Raises:
-        EngramError: none were laid on: only a worker runs tasks.
+        EngramError: there are none: only a worker runs tasks.
     """
     if _current is None:
-        raise EngramError("no services are laid on: tasks run in the worker")
+        raise EngramError("this process has no services: tasks run in the worker (`engram work`)")
     return _current
 
 
 def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool = True) -> Runtime:
-    """Load the model and the extractor for an open memory; the vectors come with the first ``refresh_index``.
+    """Load the embedding model and the extractor; the first ``refresh_index`` loads the vectors.
 
-    A model that cannot be used is noted in the status; everything else works without it.
+    A model that can't be used is recorded for the status; everything else works without it.
     """
     from engram.recollection.service import RecollectionService
     from engram.search.service import Searcher
 
     embedder = _load_embedder(settings, store, compile_if_missing)
     searcher = Searcher(store, settings, embedder=embedder)
-    recollection = RecollectionService(store, searcher, settings, embedder=embedder)
-    extractor = _make_extractor(settings, store)
+    extractor, language_model = _make_extractor(settings, store)
     return Runtime(
-        settings, store, searcher, recollection, embedder, extractor, rewording_by(extractor), reconciling_by(extractor),
+        settings=settings,
+        store=store,
+        searcher=searcher,
+        recollection=RecollectionService(store, searcher, settings, embedder=embedder),
+        embedder=embedder,
+        extractor=extractor,
+        language_model=language_model,
         started_seconds=store.clock.steady_seconds(),
-    )  # fmt: skip
+    )
 
 
 def _load_embedder(settings: Settings, store: Store, compile_if_missing: bool) -> Embedder | None:
@@ -155,51 +165,50 @@ def _load_embedder(settings: Settings, store: Store, compile_if_missing: bool) -
     return embedder
 
 
-def _make_extractor(settings: Settings, store: Store) -> Extractor | None:
+def _make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, LanguageModel | None]:
+    """Return the extractor of the settings and the language model that it asks, each None if there is none."""
     if settings.extractor == "off":
-        return None
+        return None, None
     from engram.extraction.local import LocalExtractor
 
     local = LocalExtractor()
     if settings.extractor == "local":
-        return local
+        return local, None
     from engram.extraction.budget import Budget
 
     if settings.extractor == "claude":
         from engram.extraction.claude_provider import ClaudeProvider
         from engram.extraction.model_extractor import ModelExtractor
 
-        return ModelExtractor("claude-1", ClaudeProvider(settings), Budget(store, settings), local)
+        by_claude = ModelExtractor("claude-1", ClaudeProvider(settings), Budget(store, settings), local)
+        return by_claude, by_claude.model
     from engram.extraction.openai_extractor import OpenAIExtractor
 
     key = find_api_key(settings.places.env_file)
     if not key and not settings.llm_base_url:
-        note_failure(store, "extract", "extractor = openai, but there is no OPENAI_API_KEY: the local one serves")
-        return local
-    return OpenAIExtractor(settings, Budget(store, settings), local, api_key=key)
+        note_failure(
+            store,
+            "extract",
+            "extractor = openai, but OPENAI_API_KEY is not set: the local extractor is used. "
+            f"Put the key into {settings.places.env_file.name} in the memory folder and restart the worker",
+        )
+        return local, None
+    by_openai = OpenAIExtractor(settings, Budget(store, settings), local, api_key=key)
+    return by_openai, by_openai.model
 
 
-def rewording_by(extractor: Extractor | None) -> Rewording | None:
-    """What finds better words for local memories: the language model of the extractor; None where it has none."""
-    model = getattr(extractor, "model", None)
+def make_model_steps(model: LanguageModel | None) -> tuple[Rewording | None, Reconciling | None]:
+    """Return what rewords local memories and what finds those that end or repeat others; (None, None) without a model."""
     if model is None:
-        return None
+        return None, None
+    from engram.extraction.reconcile import Reconciler
     from engram.extraction.rewording import Rewriter
 
-    return Rewriter(model)
-
-
-def reconciling_by(extractor: Extractor | None) -> Reconciling | None:
-    """What says which memories end or repeat others: the language model of the extractor; None where it has none."""
-    model = getattr(extractor, "model", None)
-    if model is None:
-        return None
-    from engram.extraction.reconcile import Reconciler
-
-    return Reconciler(model)
+    return Rewriter(model), Reconciler(model)
 
 
 def find_model_steps(settings: Settings, store: Store) -> tuple[Rewording | None, Reconciling | None]:
-    """Both for a process that is no worker."""
-    extractor = _make_extractor(settings, store) if settings.extractor in MODEL_EXTRACTORS else None
-    return rewording_by(extractor), reconciling_by(extractor)
+    """Return the same steps for a process that is no worker."""
+    if settings.extractor not in MODEL_EXTRACTORS:
+        return None, None
+    return make_model_steps(_make_extractor(settings, store)[1])

@@ -1,88 +1,83 @@
-"""Task ``scan()``, every 60 s: what does memory.db say is due, missing or overdue?"""
+"""Task ``scan()``, every minute: enqueue what memory.db says is due, missing or overdue."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
+from huey import crontab
+
 from engram.tasks.queue import huey
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from engram.tasks.runtime import Runtime
 
-#: A scan younger than this is enough, in seconds.
+#: A scan that is younger than this is not repeated, in seconds.
 EVERY_SECONDS = 50
 #: How long a scan may hold its lease, in seconds.
 LEASE_SECONDS = 60
 
 
-def _each_time(_: datetime) -> bool:
-    """Huey asks once a minute."""
-    return True
-
-
-@huey.periodic_task(_each_time, name="scan", priority=5)
+@huey.periodic_task(crontab(), name="scan", priority=5)
 def scan() -> None:
-    """Ring for due work, missing vectors, changed notes and an overdue consolidation; one worker at a time."""
-    from engram.tasks.edge import attempt
+    """Enqueue due work, missing vectors, changed notes and an overdue consolidation."""
+    from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    attempt(runtime, "scan", "", lambda: scan_under_lease(runtime))
+    run_guarded(runtime, "scan", "", lambda: scan_under_lease(runtime))
 
 
 def scan_under_lease(runtime: Runtime) -> bool:
-    """Scan; False where another worker does, or just did. Raises StoreError."""
-    from engram.models.work import note_success, release_lease, take_lease
+    """Scan; return False if another process does, or just did. Raises StoreError."""
+    from engram.models.leases import release_lease, take_lease
+    from engram.models.stages import note_success
 
     owner = f"{os.getpid()}-{id(runtime)}"
     if not take_lease(runtime.store, "scan", owner, LEASE_SECONDS, every_seconds=EVERY_SECONDS):
         return False
     try:
-        rung = scan_now(runtime)
-        note_success(runtime.store, "scan", seen=1, done=rung)
+        enqueued = scan_now(runtime)
+        note_success(runtime.store, "scan", seen=1, done=enqueued)
     finally:
         release_lease(runtime.store, "scan", owner)
     return True
 
 
 def scan_now(runtime: Runtime) -> int:
-    """Ring for everything that is due; returns how many bells. Raises StoreError."""
+    """Enqueue everything that is due and return how many tasks that are. Raises StoreError."""
     from engram.ingest.moves import join_moved, read_hints
+    from engram.models.leases import is_overdue
     from engram.models.unjoined import join_horizon_ms, next_unjoined
-    from engram.models.work import is_overdue
     from engram.tasks.consolidate import consolidate
     from engram.tasks.embed import embed
+    from engram.tasks.enqueue import enqueue_due
     from engram.tasks.extract import run_join
     from engram.tasks.index_notes import index_notes
-    from engram.tasks.ring import ring_due
 
     store, settings = runtime.store, runtime.settings
-    rung = ring_due(store, settings)
+    enqueued = enqueue_due(store, settings)
     if runtime.embedder is not None and _misses_vectors(runtime, runtime.embedder.model_id):
         embed()
-        rung += 1
+        enqueued += 1
     index_notes()
     if is_overdue(store, "consolidate", settings.consolidate_seconds):
         consolidate()
-        rung += 1
+        enqueued += 1
     if next_unjoined(store, join_horizon_ms(store)) is not None:
         run_join(runtime)
     runtime.recollection.tidy()
     read_hints(store)
     if join_moved(store):
         runtime.refresh_index()
-    return rung
+    return enqueued
 
 
 def _misses_vectors(runtime: Runtime, model: str) -> bool:
-    """True where a row has no current vector; looks at all rows only when some came or changed since it last did."""
-    from engram.models.changes import embeddable_mark
-    from engram.models.vectors import missing_vectors
+    """True if a row has no current vector; reads all rows only after some were added or changed."""
+    from engram.models.vectors import embeddable_watermark, missing_vectors
 
-    mark = embeddable_mark(runtime.store)
+    mark = embeddable_watermark(runtime.store)
     if mark == runtime.embedded_mark:
         return False
     if missing_vectors(runtime.store, model, 1):

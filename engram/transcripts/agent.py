@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from engram.transcripts.discover import TranscriptFile, find_transcripts, identify
-from engram.transcripts.entry import BadLine, Entry, parse_line
+from engram.transcripts.claude_code.discover import TranscriptFile, find_transcripts, identify
+from engram.transcripts.claude_code.entry import BadLine, Entry, parse_line
+from engram.transcripts.claude_code.turn import AGENT, TurnBuilder, keys_to_resume
 from engram.transcripts.record import Turn
 from engram.transcripts.tail import Line
-from engram.transcripts.turn import AGENT, TurnBuilder, keys_to_resume
 
 
 class Agent(Protocol):

@@ -36,7 +36,7 @@ class Opening(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextBlock:
     """One text of a turn: the visible text of one entry (a prompt, or one text block of the assistant)."""
 
     #: Uuid of the entry; "" for a queued prompt.
@@ -103,7 +103,7 @@ class Turn:
     key: str
     session_id: str
     opening: Opening
-    said: tuple[Said, ...] = ()
+    said: tuple[TextBlock, ...] = ()
     actions: tuple[Action, ...] = ()
     #: Every entry with a uuid in this turn (also tool results and meta), each in exactly one turn.
     entries: tuple[EntryRef, ...] = ()

@@ -15,29 +15,26 @@ from engram.errors import AlreadyRunning, BrokenDatabase, EngramError, StoreErro
 from engram.failpoint import reach
 from engram.ingest.service import IngestResult, ingest_file
 from engram.log import start_logging
-from engram.models.changes import file_identity
-from engram.models.damage_note import note_damage
+from engram.models.leases import is_overdue
 from engram.models.replacement import using_database
 from engram.models.sessions import paused_scopes
+from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store, open_store
 from engram.models.transcripts import all_cursors, note_gone
-from engram.models.work import is_overdue, note_failure, note_success
 from engram.paths import Home
+from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consolidate import consolidate
-from engram.tasks.lock import ProcessLock
+from engram.tasks.enqueue import enqueue_due
 from engram.tasks.queue import huey
 from engram.tasks.recollect import recollect
-from engram.tasks.ring import ring_due
 from engram.transcripts.agent import CLAUDE_CODE, Agent
-from engram.transcripts.discover import TranscriptFile, projects_folder
+from engram.transcripts.claude_code.discover import TranscriptFile, projects_folder
 from engram.watcher.events import Events
 
 logger = logging.getLogger(__name__)
 
-#: What a watcher returns that wants to be started again (EX_TEMPFAIL).
-EXIT_AGAIN = 75
 #: Longest wait between two looks at the folder, in seconds.
 LOOK_SECONDS = 5.0
 #: Bytes of a transcript that are read at one time: keeps this process small.
@@ -64,7 +61,7 @@ class Watcher:
         #: Transcripts that must not be read: their size and the pauses then.
         self._passed_over: dict[Path, tuple[int, frozenset[str]]] = {}
         self._next_sweep = 0.0
-        self._opened = file_identity(store)
+        self._opened = store.file_identity()
         self._is_stopping = False
         self._pipe = os.pipe()
         os.set_blocking(self._pipe[0], False)
@@ -120,7 +117,7 @@ class Watcher:
             return
         reach("watch.enqueue")
         try:
-            ring_due(self.store, self.settings, result.session_id)
+            enqueue_due(self.store, self.settings, result.session_id)
             if result.calls and self.settings.inject and self._is_live(result.path):
                 recollect(result.session_id)
         except BrokenDatabase:
@@ -175,7 +172,7 @@ class Watcher:
 
     def ring(self) -> None:
         """Enqueue all work that is due by now, such as sessions that fell silent, and an overdue consolidation."""
-        ring_due(self.store, self.settings)
+        enqueue_due(self.store, self.settings)
         if is_overdue(self.store, "consolidate", self.settings.consolidate_seconds):
             consolidate()
 
@@ -185,14 +182,14 @@ class Watcher:
         """Follow the transcripts until ``stop``; returns the exit code."""
         while not self._is_stopping:
             try:
-                if file_identity(self.store) != self._opened:
+                if self.store.file_identity() != self._opened:
                     raise BrokenDatabase("memory.db was replaced")
                 self._turn()
             except BrokenDatabase as error:
                 logger.error("action=watch failed=%s", error)
-                if file_identity(self.store) == self._opened:
+                if self.store.file_identity() == self._opened:
                     note_damage(self.store)
-                return EXIT_AGAIN
+                return EXIT_RESTART
             except Exception as error:
                 logger.warning("action=watch failed=%s", error, exc_info=error)
                 self._note_failure("watch", str(error))
@@ -284,7 +281,7 @@ def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -
         store = open_store(home.memory_db, driver=settings.sqlite_driver)
     except BrokenDatabase as error:
         logger.error("action=open failed=%s", error)
-        return EXIT_AGAIN
+        return EXIT_RESTART
     if log_damage:
         note_failure(store, "memory", log_damage)
     huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)

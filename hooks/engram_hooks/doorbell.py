@@ -9,7 +9,6 @@ import select
 import time
 from typing import Any
 
-from engram.clock import iso_time
 from engram.paths import Home, default_home, is_session_id
 
 #: Longest payload that is read, in bytes.
@@ -53,18 +52,15 @@ def _read_payload() -> bytes:
 
 def _session_of(payload: bytes) -> str:
     try:
-        found: Any = json.loads(payload.decode("utf-8", "replace"))
+        value: Any = json.loads(payload.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return ""
-    session_id = found.get("session_id") if isinstance(found, dict) else None
+    session_id = value.get("session_id") if isinstance(value, dict) else None
     return session_id if is_session_id(session_id) and isinstance(session_id, str) else ""
 
 
-def _log(home: Home, line: str) -> None:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        descriptor = os.open(home.logs / "hook.log", flags, 0o600)
-        os.write(descriptor, f"{iso_time(time.time_ns() // 1_000_000)} WARNING {line}\n".encode())
-        os.close(descriptor)
-    except OSError:
-        pass
+def _log(home: Home, message: str) -> None:
+    # Not above: a hook that works writes nothing, and logging takes a while to load.
+    from engram.log import append_warning
+
+    append_warning(home.logs, "hook", message)

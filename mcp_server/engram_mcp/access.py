@@ -16,12 +16,12 @@ from engram.log import start_logging
 from engram.models.episodes import Episode, find_episode, is_episode_id, may_see
 from engram.models.replacement import is_replaced, using_database
 from engram.models.sessions import ProjectRow, find_project, known_values
+from engram.models.stages import note_failure
 from engram.models.store import Store
-from engram.models.work import note_failure
-from engram.recollection.client import ask_worker
 from engram.recollection.searching import NO_PROJECT
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings
+from engram.worker.client import ask_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class View:
         Raises:
             NotFound: it does not exist, or belongs to another project; the message does not say which.
         """
-        found = find_episode(store, episode_id) if is_episode_id(episode_id) else None
-        if found is None or not may_see(found, self.project_id):
+        episode = find_episode(store, episode_id) if is_episode_id(episode_id) else None
+        if episode is None or not may_see(episode, self.project_id):
             raise NotFound(
                 f"there is no memory {episode_id[:40]!r} here; memory_recall and memory_timeline print ids, "
                 "and project= opens those of another project"
             )
-        return found
+        return episode
 
 
 @dataclass(frozen=True, slots=True)

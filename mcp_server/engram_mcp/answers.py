@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from engram.clock import parse_time_ms
+from engram.enums import Status, Voice
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.turns import EvidencePlace
 from engram.redaction.display import fence_safe, one_line
+from engram.search.hits import PublicHit
 
 #: Longest summary in a list, in characters.
 SUMMARY_CHARACTERS = 300
@@ -34,11 +34,7 @@ def day(at_ms: int | None, now_ms: int | None = None) -> str:
     return f"{moment:%b} {moment.day}" + ("" if moment.year == this_year else f" {moment.year}")
 
 
-def _day_of(hit: Mapping[str, Any]) -> str:
-    return day(parse_time_ms(hit.get("created_at")))
-
-
-def recall_lines(hits: Sequence[Mapping[str, Any]], note: str = "", project: str = "") -> str:
+def recall_lines(hits: Sequence[PublicHit], note: str = "", project: str = "") -> str:
     """The answer of ``memory_recall``: a line a memory, ``[1] (Feb 20, high) summary — ID: ep_…``.
 
     ``project`` is the one that was asked about: of a global memory out of another one only its summary is told.
@@ -47,25 +43,25 @@ def recall_lines(hits: Sequence[Mapping[str, Any]], note: str = "", project: str
         return "Nothing in memory fits. memory_search looks through verbatim turns and notes." + tail(note)
     lines = _heading(hits)
     for number, hit in enumerate(hits, 1):
-        marks = [_day_of(hit), str(hit.get("importance") or "normal")]
-        marks += [str(hit["status"])] if hit.get("status") not in (None, "", "active") else []
-        is_own = hit.get("project") in (None, "", project)
-        marks += [one_line(str(hit["stale"]), 80) if is_own else STALE] if hit.get("stale") else []
-        summary = one_line(str(hit.get("summary") or ""), SUMMARY_CHARACTERS)
-        lines.append(f"[{number}] ({', '.join(marks)}) {summary} — ID: {hit['id']}")
+        remarks = [day(hit.created_at_ms), hit.importance]
+        if hit.status != Status.ACTIVE:
+            remarks.append(hit.status)
+        if hit.memory is not None and hit.memory.stale_reason:
+            is_own = hit.project in ("", project)
+            remarks.append(one_line(hit.memory.stale_reason, 80) if is_own else STALE)
+        lines.append(f"[{number}] ({', '.join(remarks)}) {one_line(hit.text, SUMMARY_CHARACTERS)} — ID: {hit.id}")
     lines.append("memory_expand(id) gives context and evidence.")
     return "\n".join(lines) + tail(note)
 
 
-def search_lines(hits: Sequence[Mapping[str, Any]], note: str = "") -> str:
+def search_lines(hits: Sequence[PublicHit], note: str = "") -> str:
     """The answer of ``memory_search``: verbatim texts with where they stand."""
     if not hits:
         return "No turn or note fits; try other words, or memory_timeline." + tail(note)
     lines = _heading(hits)
     for number, hit in enumerate(hits, 1):
-        place = _place_of(hit)
-        head = f"[{number}] ({day(hit.get('created_at_ms'))}, {hit.get('kind') or 'turn'}, {place})"
-        lines += [head, fence_safe(str(hit.get("text") or ""), keep_lines=True)[:TEXT_CHARACTERS].strip()]
+        lines.append(f"[{number}] ({day(hit.created_at_ms)}, {hit.kind}, {_place_of(hit)})")
+        lines.append(fence_safe(hit.text, keep_lines=True)[:TEXT_CHARACTERS].strip())
     lines.append("memory_get(source, start, lines) reads on in a note.")
     return "\n".join(lines) + tail(note)
 
@@ -78,17 +74,17 @@ def contradiction_line(older_id: str, newer_id: str) -> str:
     )
 
 
-def _heading(hits: Sequence[Mapping[str, Any]]) -> list[str]:
+def _heading(hits: Sequence[PublicHit]) -> list[str]:
     """What stands above hits: that they are records, and where all are doubtful, that."""
-    return [HEADER, DOUBTFUL] if all(hit.get("doubtful") for hit in hits) else [HEADER]
+    return [HEADER, DOUBTFUL] if all(hit.is_doubtful for hit in hits) else [HEADER]
 
 
-def _place_of(hit: Mapping[str, Any]) -> str:
+def _place_of(hit: PublicHit) -> str:
     """``source: name, line n`` of a note, ``session id`` of a turn."""
-    if hit.get("kind") == "note":
-        source, _, line = str(hit.get("id")).rpartition("#")
+    if hit.kind == "note":
+        source, _, line = hit.id.rpartition("#")
         return f"source: {one_line(source, 200)}, line {line}"
-    return f"session {hit.get('session') or '?'}, {hit.get('role') or 'turn'}"
+    return f"session {hit.session_id or '?'}, {hit.role or 'turn'}"
 
 
 def expand_text(
@@ -98,8 +94,7 @@ def expand_text(
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · project: {episode.project or 'none'} · scope: {episode.scope} · status: {episode.status}",
-        f"Said by: {_VOICES.get(episode.voice, episode.voice)} · kept by: {episode.extractor}"
-        f" · expanded {episode.access_count} times",
+        f"Said by: {_VOICES[episode.voice]} · kept by: {episode.extractor} · expanded {episode.access_count} times",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
     if episode.superseded_by:
@@ -127,7 +122,7 @@ def foreign_text(episode: Episode, related: Sequence[Episode]) -> str:
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · scope: {episode.scope} · status: {episode.status}",
-        f"Said by: {_VOICES.get(episode.voice, episode.voice)}",
+        f"Said by: {_VOICES[episode.voice]}",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
     if episode.superseded_by:
@@ -139,15 +134,15 @@ def foreign_text(episode: Episode, related: Sequence[Episode]) -> str:
 
 
 def _related_lines(related: Sequence[Episode]) -> list[str]:
-    shown = [f"- {one_line(one.summary, 120)} — ID: {one.episode_id}" for one in related]
+    shown = [f"- {one_line(episode.summary, 120)} — ID: {episode.episode_id}" for episode in related]
     return ["Related:", *shown] if shown else []
 
 
 _VOICES = {
-    "user": "the user",
-    "assistant": "the assistant",
-    "agent": "an agent (saved by tool)",
-    "chosen": "the user's choice, in the assistant's words",
+    Voice.USER: "the user",
+    Voice.ASSISTANT: "the assistant",
+    Voice.AGENT: "an agent (saved by tool)",
+    Voice.CHOSEN: "the user's choice, in the assistant's words",
 }
 
 
@@ -159,12 +154,12 @@ def _evidence_lines(places: Iterable[EvidencePlace]) -> list[str]:
     return ["Evidence:", *shown] if shown else []
 
 
-def timeline_lines(found: Sequence[Episode], project_id: int) -> str:
+def timeline_lines(memories: Sequence[Episode], project_id: int) -> str:
     """The answer of ``memory_timeline`` for a project: a line a memory, the oldest first."""
-    if not found:
+    if not memories:
         return "No memories there yet."
     lines = [HEADER]
-    for episode in found:
+    for episode in memories:
         project = f", {one_line(episode.project, 60)}" if episode.project_id == project_id else ""
         summary = one_line(episode.summary, SUMMARY_CHARACTERS)
         lines.append(f"({day(episode.created_at_ms)}{project}, {episode.kind}) {summary} — ID: {episode.episode_id}")

@@ -40,7 +40,7 @@ def _schema_of_type(hint: Any) -> dict[str, Any]:
     if origin is Literal:
         return {"type": "string", "enum": list(arguments)}
     if origin in (Union, types.UnionType):
-        return _schema_of_type(next(one for one in arguments if one is not type(None)))
+        return _schema_of_type(next(argument for argument in arguments if argument is not type(None)))
     return {"type": _TYPES[hint]}
 
 

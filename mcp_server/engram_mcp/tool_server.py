@@ -59,9 +59,12 @@ class ToolServer:
 
     async def _serve(self) -> None:
         server: Server[Any] = Server(
-            self._name, version=_version(), instructions=self._instructions,
-            on_list_tools=self._list, on_call_tool=self._call,
-        )  # fmt: skip
+            self._name,
+            version=_version(),
+            instructions=self._instructions,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 

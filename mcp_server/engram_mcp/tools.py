@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
+from engram.enums import Importance, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.models import contexts, episode_changes, episode_history, episodes, injections, notes
@@ -19,7 +19,8 @@ from engram.models.sessions import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.redaction.display import fence_safe, one_line
-from engram.search.query import MAX_QUERY_CHARS
+from engram.search.hits import PublicHit
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 
@@ -33,45 +34,30 @@ NO_WATCHER = "it is not running: what is said now is not kept; 'engram up' start
 
 def recall(access: Access, query: str, limit: int, project: str | None) -> str:
     """Ranked memories for a question."""
-    hits, view, note = _find(access, "recall", query, limit, project)
+    hits, view, note = _find(access, Operation.RECALL, query, limit, project)
     return answers.recall_lines(hits, note, view.project.name if view.project else "")
 
 
 def search(access: Access, query: str, limit: int, project: str | None) -> str:
     """Verbatim turns and notes for a question."""
-    hits, _, note = _find(access, "search", query, limit, project)
+    hits, _, note = _find(access, Operation.SEARCH, query, limit, project)
     return answers.search_lines(hits, note)
 
 
 def _find(
-    access: Access, operation: str, query: str, limit: int, project: str | None
-) -> tuple[Sequence[Mapping[str, Any]], View, str]:
-    """Hits from the worker, or by text alone where none runs, with what they were looked for in and what to say of it."""
+    access: Access, operation: Operation, query: str, limit: int, project: str | None
+) -> tuple[Sequence[PublicHit], View, str]:
+    """Hits with the view they come from and what to say about them. Without a worker the text alone is searched."""
     if not query.strip():
         raise BadRequest("the query is empty: say what to look for in a few words")
     with access.store() as store:
         view = access.view(store, project)
-        request = {
-            "op": operation, "query": query[:MAX_QUERY_CHARS], "limit": max(1, min(limit, LIMIT)),
-            "project_id": view.project_id,
-        }  # fmt: skip
-        answer = access.ask(request)
-        if answer is not None and isinstance(answer.get("hits"), list):
-            return answer["hits"], view, view.note
-        hits = _find_by_text(access, store, request)
-        return hits, view, "; ".join(part for part in (view.note, NO_WORKER) if part)
-
-
-def _find_by_text(access: Access, store: Store, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    from engram.search.hits import hit_to_json
-    from engram.search.service import Query, Searcher
-
-    query = Query(
-        text=request["query"], project_id=request["project_id"], limit=request["limit"], now_ms=store.now_ms()
-    )
-    searcher = Searcher(store, access.settings)
-    found = searcher.recall(query) if request["op"] == "recall" else searcher.search(query)
-    return [hit_to_json(hit) for hit in found]
+        request = RecallRequest(
+            operation=operation, text=query, limit=max(1, min(limit, LIMIT)), project_id=view.project_id
+        )
+        response = ask_memory(store, access.settings, request, with_model=False)
+        no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER
+        return response.hits, view, "; ".join(part for part in (view.note, no_worker) if part)
 
 
 def expand(access: Access, episode_id: str, project: str | None = None) -> str:
@@ -87,7 +73,7 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
         if not view.is_own(episode):
             nameless = dataclasses.replace(episode, project="another one")
             return answers.expand_text(nameless, [], related, history) + answers.tail(view.note)
-        uuids = [one.uuid for one in episodes.evidence_of(store, episode.id) if one.uuid]
+        uuids = [entry.uuid for entry in episodes.evidence_of(store, episode.id) if entry.uuid]
         return answers.expand_text(episode, places_of(store, uuids), related, history) + answers.tail(view.note)
 
 
@@ -98,9 +84,14 @@ def get(access: Access, source: str, start: int | None, lines: int | None, proje
     with access.store() as store:
         view = access.view(store, project)
         text = read_lines(
-            store, access.settings, lambda one: access.redact(store, one), source, start, lines,
+            store,
+            access.settings,
+            lambda text: access.redact(store, text),
+            source,
+            start,
+            lines,
             project_id=view.project_id,
-        )  # fmt: skip
+        )
         return (fence_safe(text, keep_lines=True) or "(no lines there)") + answers.tail(view.note)
 
 
@@ -115,22 +106,28 @@ def save(
     kind: str | None = None,
 ) -> str:
     """Keep a text as a memory, or as a note of the day."""
-    from engram.extraction.saving import save_memory
+    from engram.memories.save import save_memory
 
     with access.store() as store:
-        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != "global")
+        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != Scope.GLOBAL)
         if scope == "note":
             return _save_note(access, store, content, place.project)
-        if scope == "project" and place.project is None:
-            scope = "global"
+        is_global = Scope.parse(scope) is Scope.GLOBAL or place.project is None
         if supersedes is not None:
             access.view(store).require(store, supersedes)
         made = save_memory(
-            store, content, lambda one: access.redact(store, one), scope=scope, importance=importance,
-            project_id=place.project.id if place.project else None, session_id=access.session_id,
-            supersedes=supersedes, is_pinned=is_pinned, kind=kind or "fact",
-        )  # fmt: skip
-        is_own = made.scope == "project" and place.project is not None
+            store,
+            content,
+            lambda text: access.redact(store, text),
+            scope=Scope.GLOBAL if is_global else Scope.PROJECT,
+            importance=Importance.parse(importance),
+            project_id=place.project.id if place.project else None,
+            session_id=access.session_id,
+            supersedes=supersedes,
+            is_pinned=is_pinned,
+            kind=Kind.FACT if kind is None else Kind.parse(kind),
+        )
+        is_own = made.scope == Scope.PROJECT and place.project is not None
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
         is_open = bool(open_contradictions(store, made.episode_id))
     access.ask({"op": "wake"})
@@ -157,7 +154,7 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
 
 def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, project: str | None = None) -> str:
     """Delete a memory and the words that it alone rests on, or whole turns, everywhere."""
-    from engram.consolidation.forget import forget_episode
+    from engram.memories.forget import forget_episode
 
     with access.store() as store:
         view = access.view(store, project)
@@ -168,20 +165,20 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
                 "with project= where the user wants its turns gone"
             )
         report = forget_episode(store, access.settings.places, episode_id, also_source=is_source_forgotten)
-        said = report.describe(lambda one: episodes.may_see(one, view.project_id))
+        said = report.describe(lambda memory: episodes.may_see(memory, view.project_id))
     access.ask({"op": "wake"})
     return f"Forgotten for good: {fence_safe(said, keep_lines=True)}" + answers.tail(view.note)
 
 
 def correct(access: Access, episode_id: str, text: str, why: str, project: str | None = None) -> str:
     """Replace a memory by another text; what is a person's own is left for them to decide."""
-    from engram.extraction.correcting import correct_memory
+    from engram.memories.correct import correct_memory
 
     with access.store() as store:
         view = access.view(store, project)
         view.require(store, episode_id)
         done = correct_memory(
-            store, episode_id, text, why, lambda one: access.redact(store, one), session_id=access.session_id
+            store, episode_id, text, why, lambda text: access.redact(store, text), session_id=access.session_id
         )
     access.ask({"op": "wake"})
     if done.contradiction:
@@ -193,7 +190,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
 
 def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:
     """Pin a memory, or unpin it."""
-    from engram.extraction.saving import pin_memory
+    from engram.memories.save import pin_memory
 
     with access.store() as store:
         view = access.view(store, project)
@@ -263,23 +260,23 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
     with access.store() as store:
         view = access.view(store, project)
         if around is None:
-            found = episodes.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
+            memories = episodes.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
         else:
             at_ms = _moment(store, view, around)
-            found = episodes.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
-        return answers.timeline_lines(found, view.project_id) + answers.tail(view.note)
+            memories = episodes.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
+        return answers.timeline_lines(memories, view.project_id) + answers.tail(view.note)
 
 
 def _moment(store: Store, view: View, around: str) -> int:
     """When a memory was made, or the time that a date names. Raises NotFound or BadRequest."""
     if episodes.is_episode_id(around):
         return view.require(store, around).created_at_ms
-    found = parse_time_ms(around)
-    if found is None:
+    at_ms = parse_time_ms(around)
+    if at_ms is None:
         raise BadRequest(
             f"around {around[:40]!r} is neither a memory's id nor a date such as {iso_time(store.now_ms())[:10]}"
         )
-    return found
+    return at_ms
 
 
 def context(access: Access, project: str | None) -> str:
@@ -299,8 +296,8 @@ def context(access: Access, project: str | None) -> str:
         project_id = view.project.id if view.project else None
         text = build_briefing(store, access.settings, project_id=project_id, without=own, with_report=False)
         if access.session_id and text and not project:
-            told = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
-            with store.writing():
+            injected = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
+            with store.transaction() as tx:
                 injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
-                injections.add_injections(store, told)
+                injections.add_injections(tx, injected)
         return (text or "Nothing is kept for this project yet.") + answers.tail(view.note)

@@ -42,9 +42,22 @@ class Set:
     def run(self, *arguments: str) -> dict[str, object]:
         result: Result = CliRunner().invoke(
             engram,
-            ["bench", "code", "--corpus", str(self.folder / "corpus"), "--questions", str(self.questions), "--no-model",
-             "--answers", str(self.answers), "--kept", str(self.kept), "--json", *arguments],
-        )  # fmt: skip
+            [
+                "bench",
+                "code",
+                "--corpus",
+                str(self.folder / "corpus"),
+                "--questions",
+                str(self.questions),
+                "--no-model",
+                "--answers",
+                str(self.answers),
+                "--kept",
+                str(self.kept),
+                "--json",
+                *arguments,
+            ],
+        )
         assert result.exit_code == 0, result.output
         return dict(json.loads(result.stdout))
 

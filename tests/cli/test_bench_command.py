@@ -30,11 +30,17 @@ def transcript(folder: Path) -> None:
             content = text if role == "user" else [{"type": "text", "text": text}]
             lines.append(
                 {
-                    "type": role, "uuid": f"{name}-{role}", "sessionId": "s1", "cwd": "/work/app", "parentUuid": None,
-                    "timestamp": f"2026-01-0{number + 1}T10:00:00Z", "userType": "external", "version": "2.1.0",
+                    "type": role,
+                    "uuid": f"{name}-{role}",
+                    "sessionId": "s1",
+                    "cwd": "/work/app",
+                    "parentUuid": None,
+                    "timestamp": f"2026-01-0{number + 1}T10:00:00Z",
+                    "userType": "external",
+                    "version": "2.1.0",
                     "message": {"role": role, "id": f"m{number}", "content": content},
                 }
-            )  # fmt: skip
+            )
     (sessions / "s1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
@@ -43,10 +49,15 @@ def code_set(tmp_path: Path) -> tuple[Path, Path]:
     transcript(tmp_path / "corpus")
     questions = tmp_path / "questions.jsonl"
     rows = [
-        {"id": name, "project": "app", "question": f"Tell me about the {name} and why", "category": "fix",
-         "evidence": [{"session": "s1", "uuid": f"{name}-assistant"}]}
+        {
+            "id": name,
+            "project": "app",
+            "question": f"Tell me about the {name} and why",
+            "category": "fix",
+            "evidence": [{"session": "s1", "uuid": f"{name}-assistant"}],
+        }
         for name in FACTS
-    ]  # fmt: skip
+    ]
     questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path / "corpus", questions
 
@@ -56,9 +67,17 @@ def test_the_code_bench_reads_transcripts_and_writes_every_hit(code_set: tuple[P
     run_file = tmp_path / "run.jsonl"
 
     result = run(
-        "bench", "code", "--corpus", str(corpus), "--questions", str(questions), "--no-model", "--json",
-        "--run", str(run_file),
-    )  # fmt: skip
+        "bench",
+        "code",
+        "--corpus",
+        str(corpus),
+        "--questions",
+        str(questions),
+        "--no-model",
+        "--json",
+        "--run",
+        str(run_file),
+    )
 
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)

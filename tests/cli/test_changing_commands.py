@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from engram.extraction.correcting import correct_memory
+from engram.memories.correct import correct_memory
 from engram.models import episodes, sessions, work
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -201,29 +201,33 @@ def test_import_brings_nothing_that_rests_on_forgotten_words(
     copies.append(chosen | {"id": "ep_ba9876543210", "stable_id": "", "evidence": []})
     file = tmp_path / "memories.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in copies))
-    with filled.writing():
-        filled.run("INSERT INTO tombstone VALUES ('entry', ?, 1)", (pack_uuid(chosen["evidence"][0]),))
-        filled.run("INSERT INTO tombstone VALUES ('slot', ?, 1)", (str(chosen["slot"]).encode(),))
+    with filled.transaction() as tx:
+        tx.run("INSERT INTO tombstone VALUES ('entry', ?, 1)", (pack_uuid(chosen["evidence"][0]),))
+        tx.run("INSERT INTO tombstone VALUES ('slot', ?, 1)", (str(chosen["slot"]).encode(),))
 
     assert run_json("import", str(file)) == {"added": 0, "known": 0, "forgotten": 2, "bad": 0}
 
 
 @pytest.mark.parametrize(
-    "line", ['{"id": "ep_0123456789ab"}', '{"id": "x", "kind": "fact", "summary": "s"}',
-             '{"id": "ep_0123456789ab", "kind": "fact", "summary": 5}',
-             '{"id": "ep_0123456789ab", "kind": "spell", "summary": "s"}'],
-)  # fmt: skip
+    "line",
+    [
+        '{"id": "ep_0123456789ab"}',
+        '{"id": "x", "kind": "fact", "summary": "s"}',
+        '{"id": "ep_0123456789ab", "kind": "fact", "summary": 5}',
+        '{"id": "ep_0123456789ab", "kind": "spell", "summary": "s"}',
+    ],
+)
 def test_import_counts_lines_that_cannot_be_used_and_goes_on(run: Run, line: str) -> None:
     good = '{"id": "ep_ffffffffffff", "kind": "fact", "summary": "s", "content": "c", "scope": "global"}'
 
     result = run("import", "-", stdin=f"{line}\n{good}\n")
 
     assert "Added 1 memories" in result.stdout
-    assert "1 lines could not be used" in result.stdout
+    assert "1 unusable lines" in result.stdout
 
 
 def test_import_of_something_else_fails_in_one_line(run: Run) -> None:
-    assert "no JSON" in run("import", "-", stdin="hello\n", code=1).stderr
+    assert "not JSON" in run("import", "-", stdin="hello\n", code=1).stderr
 
 
 def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: RunJson) -> None:
@@ -231,7 +235,7 @@ def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: R
 
     assert paused == {"paused": [{"scope": "everything"}]}
     assert run_json("ingest")["new_turns"] == 0
-    assert "Going on" in run("pause", "--off").stdout
+    assert "Resumed" in run("pause", "--off").stdout
     assert run_json("ingest")["new_turns"] > 0
 
 
@@ -248,8 +252,8 @@ def test_a_length_of_time_without_sense_is_a_usage_error(run: Run) -> None:
 
 
 def test_work_is_retried_cancelled_paused_and_resumed(filled: Store, run: Run, run_json: RunJson) -> None:
-    with filled.writing():
-        work.make_due(filled, "extract", "broken", 0)
+    with filled.transaction() as tx:
+        work.make_due(tx, "extract", "broken", 0)
     one = work.find_work(filled, "extract", "broken")
     assert one is not None
     work.fail(filled, one, "no answer", max_attempts=1)

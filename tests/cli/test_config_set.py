@@ -87,9 +87,17 @@ def test_a_wrong_value_changes_nothing(home: Home, name: str, text: str, reason:
 
 
 @pytest.mark.parametrize(
-    "line", ["llm_dollars_per_day = nan", "llm_dollars_per_hour = inf", "bites = inf", "bites = 1.5", "bites = [1]",
-             "llm_dollars_per_day = 1" + "0" * 400, "bites = true"]
-)  # fmt: skip
+    "line",
+    [
+        "llm_dollars_per_day = nan",
+        "llm_dollars_per_hour = inf",
+        "bites = inf",
+        "bites = 1.5",
+        "bites = [1]",
+        "llm_dollars_per_day = 1" + "0" * 400,
+        "bites = true",
+    ],
+)
 def test_a_number_in_the_file_that_is_none_is_refused(home: Home, line: str) -> None:
     home.config_file.write_text(f"{line}\n")
 
@@ -164,7 +172,7 @@ def test_unset_brings_the_default_back(home: Home) -> None:
     home.config_file.write_text("bites = 2\nrecall_limit = 9\n")
 
     assert invoke(home, "unset", "bites")[0] == 0
-    assert "does not stand in config.toml" in invoke(home, "unset", "bites")[1]
+    assert "is not in config.toml" in invoke(home, "unset", "bites")[1]
 
     assert home.config_file.read_text() == "recall_limit = 9\n"
 
@@ -175,7 +183,7 @@ def test_what_goes_before_the_file_is_said(home: Home, monkeypatch: pytest.Monke
     code, _, errors = invoke(home, "set", "bites", "1")
 
     assert code == 0
-    assert "environment sets bites too" in errors
+    assert "environment also sets bites" in errors
 
 
 def test_two_writers_at_once_lose_nothing(home: Home) -> None:

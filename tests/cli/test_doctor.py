@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from planting import plant
 
-from engram.models import transcripts, work
+from engram.models import stages, transcripts, work
 from engram.models.store import Store
 from engram.models.transcripts import BadLine
 from engram.paths import Home
@@ -71,7 +72,7 @@ def test_hooks_that_are_gone_switched_off_or_incomplete_are_named(run: Run, clau
 
     moved = json.dumps({"hooks": block["hooks"]}).replace("/engram_hooks/", "/elsewhere/engram_hooks/")
     (claude / "settings.json").write_text(moved)
-    assert "gone" in checks(run)["hooks"]["detail"]
+    assert "do not exist" in checks(run)["hooks"]["detail"]
 
 
 def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
@@ -145,24 +146,24 @@ def test_a_file_that_others_may_read_is_named(run: Run, claude: Path, home: Home
 
 def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
-    with filled.writing():
-        transcripts.add_bad_lines(filled, transcript_id, 0, [BadLine(10, 5, "not JSON")])
-        work.make_due(filled, "extract", "broken", 0)
+    with filled.transaction() as tx:
+        transcripts.add_bad_lines(tx, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+        work.make_due(tx, "extract", "broken", 0)
     one = work.find_work(filled, "extract", "broken")
     assert one is not None
     work.fail(filled, one, "no answer", max_attempts=1)
-    work.note_failure(filled, "extract", "no answer")
+    stages.note_failure(filled, "extract", "no answer")
     run("pause", "--for", "1h")
-    filled.run("UPDATE episode SET suspect = 'tells the reader what to do' WHERE id = 1")
+    plant(filled, "UPDATE episode SET suspect = 'tells the reader what to do' WHERE id = 1")
 
     found = checks(run)
 
     assert "tasks retry --dead" in found["given up"]["advice"]
     assert found["stage extract"]["detail"] == "no answer"
-    assert "at byte 10" in found["not readable"]["detail"]
+    assert "at byte 10" in found["unreadable"]["detail"]
     assert "engram pause --off" in found["paused"]["advice"]
     assert found["suspect"]["state"] == "warn"
-    assert "→ after the cause is gone" in run("doctor", code=1).stdout
+    assert "→ remove the cause" in run("doctor", code=1).stdout
 
 
 def test_what_is_switched_off_is_named(run: Run, claude: Path) -> None:

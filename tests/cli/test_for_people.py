@@ -14,13 +14,13 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from engram.cli import up_command
+from engram.cli.dashboard import draw, line
 from engram.cli.main import engram
 from engram.cli.output import one_line, safe, span, when
-from engram.cli.picture import draw, line
 from engram.cli.supervisor import Child, Supervisor
 from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
-from engram.models import counts, episodes, transcripts, work
+from engram.models import counts, episodes, stages, transcripts, work
 from engram.models.store import Store
 from engram.models.transcripts import BadLine
 from engram.paths import Home
@@ -43,7 +43,7 @@ def test_ingest_tells_what_was_read_and_passed_over(run: Run, tmp_path: Path) ->
     assert "Read 5 files: 13 new turns, 13 in all." in run("ingest").stdout
     run("pause")
 
-    assert "5 files passed over: paused" in run("ingest").stdout
+    assert "5 files skipped: paused" in run("ingest").stdout
 
 
 def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Path) -> None:
@@ -53,16 +53,27 @@ def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Pat
 
 
 def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
-    with filled.writing():
-        transcripts.add_bad_lines(filled, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
+    with filled.transaction() as tx:
+        transcripts.add_bad_lines(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
 
     assert "engram doctor" in run("ingest").stdout
     assert "bad lines" in run("up", "--once").stdout
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("sessions",), ("config",), ("timeline",), ("tasks", "list", "--all"),
-                                       ("tasks", "dead"), ("consolidate", "--list"), ("consolidate", "--dry-run"),
-                                       ("pause", "--list")])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status",),
+        ("sessions",),
+        ("config",),
+        ("timeline",),
+        ("tasks", "list", "--all"),
+        ("tasks", "dead"),
+        ("consolidate", "--list"),
+        ("consolidate", "--dry-run"),
+        ("pause", "--list"),
+    ],
+)
 def test_a_person_is_shown_something(filled: Store, run: Run, arguments: tuple[str, ...]) -> None:
     assert run(*arguments).stdout.strip()
 
@@ -72,20 +83,20 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
 
     assert f"Changed {made}." in run("edit", made, "--importance", "high").stdout
     assert f"Pinned {made}." in run("pin", made).stdout
-    assert f"{made} is not injected any more." in run("bad", made).stdout
+    assert f"{made} is no longer injected." in run("bad", made).stdout
     assert "Saved as ep_" in run("save", "Sails are made of linen.", "--project", "boats").stdout
     assert "Wrote" in run("export", "--output", str(folder / "all.jsonl")).stderr
-    done = re.search(r"Done; `engram consolidate --undo (\d+)`", run("consolidate").stdout)
+    done = re.search(r"Done. To undo it, run: engram consolidate --undo (\d+)", run("consolidate").stdout)
     assert done
-    assert "is undone" in run("consolidate", "--undo", done[1]).stdout
+    assert "was undone" in run("consolidate", "--undo", done[1]).stdout
     assert "begins no work" in run("tasks", "pause", "--for", "2h").stdout
     assert "goes on" in run("tasks", "resume").stdout
     assert "was not paused" in run("tasks", "resume").stdout
 
 
 def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
-    with filled.writing():
-        work.make_due(filled, "extract", "some-session", 0)
+    with filled.transaction() as tx:
+        work.make_due(tx, "extract", "some-session", 0)
     one = work.find_work(filled, "extract", "some-session")
     assert one is not None
 
@@ -126,7 +137,7 @@ def picture(health: Any, children: list[Child]) -> str:
 
 
 def test_the_picture_shows_sessions_turns_memories_queue_and_lag(filled: Store, run: Run) -> None:
-    work.note_failure(filled, "extract", "no answer from \x1b[2Jthe model")
+    stages.note_failure(filled, "extract", "no answer from \x1b[2Jthe model")
     health = take_health(filled, load().settings)
 
     shown = picture(health, [Child("work", [], ended="another one runs")])
@@ -191,7 +202,7 @@ def test_a_child_that_cannot_run_ends_up_with_its_reason(run: Run, monkeypatch: 
 
     monkeypatch.setattr(up_command, "Child", Broken)
 
-    assert "engram watch cannot run: the disk is gone" in run("up", code=1).stderr
+    assert "engram watch can't run: the disk is gone" in run("up", code=1).stderr
 
 
 def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +210,7 @@ def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monke
         raise AlreadyRunning
 
     monkeypatch.setattr("engram.watcher.watch.run_watcher", running)
-    monkeypatch.setattr("engram.tasks.worker.run_worker", lambda _: 75)
+    monkeypatch.setattr("engram.worker.main.run_worker", lambda _: 75)
 
     assert "already running" in run("watch").stderr
     run("work", code=75)
@@ -209,7 +220,7 @@ def test_an_expected_fault_of_a_service_is_one_line(run: Run, monkeypatch: pytes
     def broken(_: object) -> int:
         raise EngramError("the folder is gone")
 
-    monkeypatch.setattr("engram.tasks.worker.run_worker", broken)
+    monkeypatch.setattr("engram.worker.main.run_worker", broken)
 
     assert run("work", code=1).stderr == "Error: the folder is gone\n"
 

@@ -14,8 +14,8 @@ from click.testing import Result
 from processes import read_pid, wait_until_gone
 
 from engram.extraction.budget import STAGE
+from engram.models.stages import note_failure
 from engram.models.store import Store
-from engram.models.work import note_failure
 
 Run = Callable[..., Result]
 

@@ -23,8 +23,12 @@ def engram(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "ENGRAM_EMBEDDING_MODEL": "hashed", "CLAUDE_CONFIG_DIR": str(SAMPLES), **more}
     return subprocess.run(
         [sys.executable, "-m", "engram.cli.main", *arguments],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_an_expected_failure_is_one_line_and_code_1(home: Home) -> None:
@@ -54,9 +58,13 @@ def test_a_closed_pipe_is_no_failure() -> None:
     engram("up", "--once", "--json")
 
     result = subprocess.run(
-        f"{sys.executable} -m engram.cli.main export | head -c 1", shell=True, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        f"{sys.executable} -m engram.cli.main export | head -c 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
     assert (result.stdout, result.stderr) == ("{", "")
 
@@ -84,7 +92,7 @@ def test_a_fault_is_one_line_and_its_traceback_goes_to_the_log(
         main(["config", "--json"])
 
     assert ended.value.code == 70
-    assert capsys.readouterr().err.startswith("Error: a fault in Engram (ZeroDivisionError)")
+    assert capsys.readouterr().err.startswith("Error: a bug in Engram (ZeroDivisionError)")
     assert "the fault of a test" in (home.logs / "cli.log").read_text()
     assert "Traceback" in (home.logs / "cli.log").read_text()
 

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
+from planting import plant
+from repositories import repository, worktree
 
 from engram.models.sessions import list_projects
 from engram.models.store import Store
@@ -31,8 +34,8 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
     before = {one["name"]: one for one in run_json("projects", "list")["projects"]}
 
     asked = run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
-    assert "There is no undo: this can't be taken apart" in asked
-    assert "There is no undo" in run("projects", "merge", "--help").stdout
+    assert "There is no undo." in asked
+    assert "can't be undone" in run("projects", "merge", "--help").stdout
     assert len(list_projects(filled)) == 2
     run("projects", "merge", "lantern", "harbor", "--yes")
 
@@ -75,12 +78,12 @@ def test_a_name_may_be_changed_and_stays_one_projects_alone(filled: Store, run: 
 
 def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
     harbor, lantern = sorted(list_projects(filled), key=lambda one: one.name)
-    filled.run("UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
-    filled.run("UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
+    plant(filled, "UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
+    plant(filled, "UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
 
     advice = [one["advice"] for one in run_json("doctor", code=1)["checks"] if one["name"] == "moved project"]
 
-    assert advice == ["if it is: engram projects merge lantern harbor"]
+    assert advice == ["if it is, run: engram projects merge lantern harbor"]
     assert "engram projects merge lantern harbor" in run("projects").stdout
     assert harbor.name == "harbor"
 
@@ -94,10 +97,13 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     kept = filled.value("SELECT count(*) FROM episode WHERE project_id = ? AND scope = 'global'", (harbor.id,))
     lantern = "SELECT t.key, s.text FROM turn t JOIN said s ON s.turn_id = t.id WHERE t.project_id <> ? ORDER BY s.id"
     others = filled.rows(lantern, (harbor.id,))
-    prompts = [str(row[0]) for row in filled.rows(
-        "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
-        (harbor.id,),
-    )]  # fmt: skip
+    prompts = [
+        str(row[0])
+        for row in filled.rows(
+            "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
+            (harbor.id,),
+        )
+    ]
     assert prompts
 
     asked = run("projects", "forget", "harbor", code=1, stdin="n\n").stdout
@@ -123,3 +129,34 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     files = b"".join(path.read_bytes() for path in home.root.rglob("*") if path.is_file())
     assert [text for text in prompts if text.encode() in files] == []
     assert "no project" in run("projects", "forget", "castle", "--yes", code=1).stderr
+
+
+@pytest.fixture
+def separate_worktree(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A worktree of a known repository, where each worktree is a project of its own."""
+    monkeypatch.setenv("ENGRAM_JOIN_WORKTREES", "false")
+    main = repository(tmp_path / "shop")
+    monkeypatch.chdir(main)
+    run("save", "The till speaks ESC/POS.")
+    return worktree(main, tmp_path / "trees" / "shop-fix")
+
+
+def test_a_separate_worktree_is_linked_by_its_own_folder(
+    separate_worktree: Path, run: Run, run_json: RunJson, filled: Store
+) -> None:
+    run("projects", "link", str(separate_worktree), "harbor", "--yes")
+
+    assert run_json("projects", "show", "harbor")["joined_folders"] == [str(separate_worktree)]
+
+
+def test_a_memory_of_a_separate_worktree_is_found_there_and_not_in_the_repository(
+    separate_worktree: Path, run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(separate_worktree)
+    run("save", "The till test needs a paper roll.")
+
+    def texts(folder: Path) -> str:
+        return str(run_json("recall", "what does the till need", "--project", str(folder))["hits"])
+
+    assert "paper roll" in texts(separate_worktree)
+    assert "paper roll" not in texts(separate_worktree.parents[1] / "shop")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from engram.enums import Status
 from engram.models import episode_changes, episodes
 from engram.models.store import Store
 
@@ -19,9 +20,9 @@ RunJson = Callable[..., Any]
 def archived(filled: Store) -> list[str]:
     """Ids of two archived memories."""
     some = [one for one in episodes.all_episodes(filled) if one.importance == "normal"][:2]
-    with filled.writing():
+    with filled.transaction() as tx:
         for one in some:
-            episode_changes.change_episode(filled, one, "age", "not used for 180 days", status="archived")
+            episode_changes.change_episode(tx, one, "age", "not used for 180 days", status=Status.ARCHIVED)
     return [one.episode_id for one in some]
 
 
@@ -39,7 +40,7 @@ def test_without_yes_it_shows_what_would_go_and_deletes_nothing(
 
     assert all(one in shown for one in archived)
     assert "Nothing was deleted" in shown
-    assert "cannot be undone" in shown
+    assert "can't be undone" in shown
     assert (facts["purged"], facts["count"], facts["run"]) == (False, 2, None)
     assert facts["bytes"] > 0
     assert {one["id"] for one in facts["memories"]} == set(archived)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from planting import plant
 
 from engram.cli.up_command import SAMPLES
 from engram.models import counts, episodes, injections, transcripts, work
@@ -55,7 +56,8 @@ def test_ingest_takes_a_file_a_folder_of_files_and_a_configuration_folder(run_js
 def test_ingest_of_a_path_that_is_not_there_fails_in_one_line(run: Run, tmp_path: Path) -> None:
     result = run("ingest", str(tmp_path / "nothing"), code=1)
 
-    assert result.stderr.startswith("Error: there is no ")
+    assert result.stderr.startswith("Error: ")
+    assert "does not exist" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
 
 
@@ -93,8 +95,8 @@ def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(fil
     answer = run_json("recall", "the VAT is a cent too low")
 
     best = answer["hits"][0]
-    assert {"id", "kind", "summary", "score", "parts", "project", "created_at", "evidence"} <= set(best)
-    assert "vat_cents" in best["summary"]
+    assert {"id", "kind", "text", "score", "parts", "project", "created_at", "evidence"} <= set(best)
+    assert "vat_cents" in best["text"]
     assert best["evidence"]
     assert all(set(place) == EVIDENCE_KEYS for place in best["evidence"])
     assert all(entry_at(place["path"], place["line"])["uuid"] == place["uuid"] for place in best["evidence"])
@@ -105,12 +107,15 @@ def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: R
     best = run_json("recall", "the VAT is a cent too low")["hits"][0]["id"]
     assert "!" not in run("recall", "the VAT is a cent too low", "--limit", "1").stdout
 
-    filled.run(
-        "UPDATE episode SET status = 'superseded', superseded_by = 'ep_0123456789ab' WHERE episode_id = ?", (best,)
+    plant(
+        filled,
+        "UPDATE episode SET status = 'superseded', superseded_by = 'ep_0123456789ab' WHERE episode_id = ?",
+        (best,),
     )
     assert "! superseded by ep_0123456789ab\n" in run("recall", "the VAT is a cent too low").stdout
 
-    filled.run(
+    plant(
+        filled,
         "UPDATE episode SET status = 'active', superseded_by = '', stale_reason = 'vat.py is gone', is_lowered = 1 "
         "WHERE episode_id = ?",
         (best,),
@@ -133,8 +138,8 @@ def test_recall_without_a_model_says_that_it_searched_by_text_alone(
     answer = run_json("recall", "pnpm")
 
     assert answer["by"] == "text"
-    assert "text alone" in answer["note"]
-    assert "pnpm" in answer["hits"][0]["summary"]
+    assert "text search only" in answer["note"]
+    assert "pnpm" in answer["hits"][0]["text"]
 
 
 def test_recall_explains_every_score_to_a_person(filled: Store, run: Run) -> None:
@@ -148,6 +153,17 @@ def test_an_unknown_project_is_named_with_those_that_are_known(filled: Store, ru
     result = run("recall", "tests", "--project", "castle", code=1)
 
     assert "harbor, lantern" in result.stderr
+
+
+def test_recall_and_search_call_the_text_of_a_hit_and_everything_else_that_both_have_alike(
+    filled: Store, run_json: RunJson
+) -> None:
+    memory, passage = run_json("recall", "pnpm")["hits"][0], run_json("search", "pnpm")["hits"][0]
+
+    assert set(memory) - set(passage) == {"content", "scope", "pinned", "lowered", "superseded_by", "stale"}
+    assert set(passage) - set(memory) == set()
+    assert "pnpm" in memory["text"]
+    assert "pnpm" in passage["text"]
 
 
 def test_search_prints_turns_word_for_word(filled: Store, run_json: RunJson) -> None:
@@ -220,7 +236,7 @@ def test_status_tells_how_far_reading_is_behind(run_json: RunJson) -> None:
 
 
 def test_a_worker_that_holds_its_lock_is_alive(home: Home, run_json: RunJson) -> None:
-    from engram.tasks.lock import ProcessLock
+    from engram.process_lock import ProcessLock
 
     home.prepare()
     lock = ProcessLock(home.worker_lock)
@@ -237,8 +253,8 @@ def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run,
     every = run_json("sessions")["sessions"]
     chosen = next(one for one in every if one["id"].startswith("5d4da058"))
     bite = episodes.episodes_of_session(filled, chosen["id"])[0]
-    with filled.writing():
-        injections.add_injections(filled, [Injection(chosen["id"], "p", "prompt", bite.episode_id, 0.7, 31, "shown")])
+    with filled.transaction() as tx:
+        injections.add_injections(tx, [Injection(chosen["id"], "p", "prompt", bite.episode_id, 0.7, 31, "shown")])
 
     facts = run_json("sessions", "5d4da058")
     shown = run("sessions", "5d4da058").stdout
@@ -285,9 +301,9 @@ def test_a_setting_that_cannot_be_used_fails_in_one_line_with_its_value(run: Run
 
 
 def test_tasks_shows_due_failed_and_given_up_work(run: Run, run_json: RunJson, filled: Store) -> None:
-    with filled.writing():
+    with filled.transaction() as tx:
         for key in ("broken", "shaky", "later"):
-            work.make_due(filled, "extract", key, filled.now_ms() + (10**9 if key == "later" else 0))
+            work.make_due(tx, "extract", key, filled.now_ms() + (10**9 if key == "later" else 0))
     for key, most in (("broken", 1), ("shaky", 0)):
         one = work.find_work(filled, "extract", key)
         assert one is not None
@@ -309,22 +325,22 @@ def test_tasks_shows_due_failed_and_given_up_work(run: Run, run_json: RunJson, f
 def test_tasks_show_finds_the_failure_that_the_worker_logged(
     run_json: RunJson, filled: Store, home: Home, tmp_path: Path
 ) -> None:
-    with filled.writing():
-        work.make_due(filled, "extract", "shaky", filled.now_ms())
+    with filled.transaction() as tx:
+        work.make_due(tx, "extract", "shaky", filled.now_ms())
     program = (
         "from engram.log import start_logging\n"
         "from engram.models.store import open_store\n"
         "from engram.recollection.service import RecollectionService\n"
         "from engram.search.service import Searcher\n"
         "from engram.settings import load\n"
-        "from engram.tasks.edge import attempt\n"
+        "from engram.tasks.boundary import run_guarded\n"
         "from engram.tasks.runtime import Runtime\n"
         "settings = load().settings\n"
         "start_logging(settings.places.logs, 'worker', 'info', str)\n"
         "store = open_store(settings.places.memory_db)\n"
         "searcher = Searcher(store, settings)\n"
         "runtime = Runtime(settings, store, searcher, RecollectionService(store, searcher, settings), None)\n"
-        "attempt(runtime, 'extract', 'shaky', lambda: [][1])\n"
+        "run_guarded(runtime, 'extract', 'shaky', lambda: [][1])\n"
     )
     home.prepare()
     environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
@@ -336,6 +352,15 @@ def test_tasks_show_finds_the_failure_that_the_worker_logged(
     assert "IndexError" in shown["error"]
     assert "Traceback" in shown["log"]
     assert "IndexError" in shown["log"]
+
+
+def test_tasks_show_finds_a_failure_of_up_once(run: Run, run_json: RunJson, home: Home) -> None:
+    model = ("--set", "extractor=claude", "--set", "claude_command=/bin/false")
+    run(*model, "up", "--once", "--json")
+
+    task = run_json("tasks", "list")["tasks"][0]
+
+    assert task["error"] in run_json("tasks", "show", task["id"])["log"]
 
 
 def test_tasks_shows_what_the_queue_holds(run_json: RunJson, home: Home) -> None:
@@ -375,9 +400,10 @@ def test_cost_is_nothing_without_a_language_model(run: Run, run_json: RunJson) -
 
 
 def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store) -> None:
-    filled.run(
+    plant(
+        filled,
         "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
-        "VALUES (?, 'extract', 'small', 1, 'done', 1000, 100, 0.25)",
+        "VALUES (?, 'extract', 'small', 1, 'spent', 1000, 100, 0.25)",
         (filled.now_ms(),),
     )
 
@@ -395,8 +421,8 @@ def test_completion_prints_a_script(run: Run, shell: str) -> None:
 
 def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
-    with filled.writing():
-        transcripts.add_bad_lines(filled, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+    with filled.transaction() as tx:
+        transcripts.add_bad_lines(tx, transcript_id, 0, [BadLine(10, 5, "not JSON")])
 
     assert run_json("status")["bad_lines"] == 1
     assert counts.read_faults(filled)[0].reason == "not JSON"
@@ -409,9 +435,9 @@ def test_a_session_is_active_then_idle_then_over(
     filled: Store, run: Run, run_json: RunJson, silent_seconds: int, state: str
 ) -> None:
     (session_id, *_) = [one["id"] for one in run_json("sessions")["sessions"]]
-    with filled.writing():
+    with filled.transaction() as tx:
         last_at_ms = filled.now_ms() - 1_000 * silent_seconds
-        filled.run("UPDATE session SET last_at_ms = ? WHERE session_id = ?", (last_at_ms, session_id))
+        tx.run("UPDATE session SET last_at_ms = ? WHERE session_id = ?", (last_at_ms, session_id))
 
     assert run_json("sessions", session_id)["state"] == state
     assert state in run("sessions", session_id).stdout

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.extraction.saving import save_memory
+from engram.memories.save import save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.store import open_store
 from engram.paths import Home, default_home
-from engram.tasks.lock import ProcessLock
+from engram.process_lock import ProcessLock
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def home() -> Home:
     with open_store(places.memory_db) as store:
         save_memory(store, "The mast is brown", str, scope="global")
         make_backup(store, places.backups)
-        with store.writing():
-            episode_changes.add_episode(store, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
+        with store.transaction() as tx:
+            episode_changes.add_episode(tx, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
     return places
 
 
@@ -75,5 +75,5 @@ def test_while_engram_runs_it_is_refused(home: Home) -> None:
     lock.release()
 
     assert code == 1
-    assert "stop it first" in output
+    assert "Stop it first" in output
     assert not (home.root / "memory.replaced.db").exists()

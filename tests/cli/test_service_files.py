@@ -61,8 +61,14 @@ def test_every_path_of_an_agent_is_absolute_and_it_holds_no_secret(
 def test_a_unit_means_the_same_as_the_agent(settings: Settings, name: str) -> None:
     lines = unit(name, settings).splitlines()
 
-    assert {"Restart=on-failure", "RestartSec=5", "TimeoutStopSec=20", "LimitNOFILE=1024", "UMask=0077",
-            "WantedBy=default.target"} <= set(lines)  # fmt: skip
+    assert {
+        "Restart=on-failure",
+        "RestartSec=5",
+        "TimeoutStopSec=20",
+        "LimitNOFILE=1024",
+        "UMask=0077",
+        "WantedBy=default.target",
+    } <= set(lines)
     assert any(line.startswith("ExecStart=") and line.endswith(f'"{name}"') for line in lines)
 
 
@@ -88,9 +94,12 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
 
         checked = subprocess.run(
             ["systemd-analyze", "--user", "--man=no", "verify", str(path)],
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
             env={"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        )  # fmt: skip
+        )
 
         complaints = [line for line in (checked.stdout + checked.stderr).splitlines() if file.name in line]
         assert complaints == []

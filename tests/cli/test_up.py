@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from processes import wait_for
 
 from engram.cli.supervisor import MOST_FAILURES, Child, Supervisor
 from engram.cli.up_command import SAMPLES
@@ -20,14 +20,6 @@ from engram.reports.processes import is_held, process_state
 
 #: Longest wait for anything in these tests, in seconds.
 PATIENCE_SECONDS = 60
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Look again and again, for a bounded time."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < until, "it took too long"
-        time.sleep(0.05)
 
 
 def child_that(code: str) -> Child:
@@ -90,13 +82,15 @@ def test_a_child_that_was_killed_is_started_again_after_a_while(monkeypatch: pyt
 
 def test_stopping_waits_for_a_clean_end_and_kills_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engram.cli.supervisor.STOP_SECONDS", 1.0)
-    deaf = child_that("import signal; signal.signal(15, signal.SIG_IGN); print(1, file=sys.stderr, flush=True)\n"
-                      "while True: time.sleep(9)")  # fmt: skip
+    deaf = child_that(
+        "import signal; signal.signal(15, signal.SIG_IGN); print(1, file=sys.stderr, flush=True)\n"
+        "while True: time.sleep(9)"
+    )
     good = child_that("time.sleep(99)")
     supervisor = Supervisor([deaf, good])
     supervisor.start()
     assert deaf.errors is not None
-    wait_until(lambda: os.fstat(deaf.errors.fileno()).st_size > 0)  # type: ignore[union-attr]
+    wait_for(lambda: os.fstat(deaf.errors.fileno()).st_size > 0)  # type: ignore[union-attr]
 
     was_clean = supervisor.stop()
 
@@ -110,12 +104,15 @@ def started(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """``engram up`` on the sample sessions, with both processes running."""
     environment = {**os.environ, "ENGRAM_EMBEDDING_MODEL": "hashed", "CLAUDE_CONFIG_DIR": str(SAMPLES)}
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "engram.cli.main", "up"], env=environment, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, "-P", "-m", "engram.cli.main", "up"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     home = Home(tmp_path / "home")
     try:
-        wait_until(lambda: home.recall_socket.exists() and is_held(home.watcher_lock))
+        wait_for(lambda: home.recall_socket.exists() and is_held(home.watcher_lock))
         yield process
     finally:
         if process.poll() is None:
@@ -123,7 +120,7 @@ def started(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(PATIENCE_SECONDS)
         assert process.stdout is not None
         process.stdout.close()
-        wait_until(lambda: not is_held(home.watcher_lock) and not is_held(home.worker_lock))
+        wait_for(lambda: not is_held(home.watcher_lock) and not is_held(home.worker_lock))
 
 
 def test_ctrl_c_stops_both_cleanly(started: subprocess.Popen[bytes], home: Home) -> None:
@@ -140,7 +137,7 @@ def test_ctrl_c_stops_both_cleanly(started: subprocess.Popen[bytes], home: Home)
 def test_no_process_outlives_an_up_that_was_killed(started: subprocess.Popen[bytes], home: Home) -> None:
     started.kill()
 
-    wait_until(lambda: not is_held(home.watcher_lock) and not is_held(home.worker_lock))
+    wait_for(lambda: not is_held(home.watcher_lock) and not is_held(home.worker_lock))
 
 
 def test_a_running_worker_answers_recall(
@@ -152,4 +149,4 @@ def test_a_running_worker_answers_recall(
         assert answer["by"] == "worker"
         return list(answer["hits"])
 
-    wait_until(lambda: any("vat_cents" in json.dumps(hit) for hit in hits()))
+    wait_for(lambda: any("vat_cents" in json.dumps(hit) for hit in hits()))

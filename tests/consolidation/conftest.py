@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
+from engram.enums import Scope
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store, open_store
@@ -41,11 +42,11 @@ def keep(store: Store) -> Keep:
     """Keeps a memory; ``evidence`` names what it rests on."""
 
     def keep(summary: str, *, evidence: list[Evidence] | None = None, **changes: object) -> Episode:
-        made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope="global")
+        made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope=Scope.GLOBAL)
         made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
-        with store.writing():
+        with store.transaction() as tx:
             return episode_changes.add_episode(
-                store, made, evidence or [Evidence(f"uuid of {made.episode_id}", made.session_id or "s1")]
+                tx, made, evidence or [Evidence(f"uuid of {made.episode_id}", made.session_id or "s1")]
             )
 
     return keep

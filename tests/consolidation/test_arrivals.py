@@ -7,14 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.arrivals import welcome
+from engram.consolidation.on_extract import welcome
 from engram.embedding.embedder import Embedder
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Kind, Status
 from engram.models import episode_history, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
-from engram.search.embed import embed_missing
 from engram.search.service import Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 
 Keep = Callable[..., Episode]
@@ -43,9 +44,9 @@ def test_a_decision_that_gives_up_an_older_one_replaces_it_at_once(
 def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    old = keep("the queue is SQLite", kind="fact")
+    old = keep("the queue is SQLite", kind=Kind.FACT)
     clock.advance(3600)
-    new = keep("SQLite holds the queue", kind="fact")
+    new = keep("SQLite holds the queue", kind=Kind.FACT)
 
     welcome(store, settings, "s1", [new.id], similar((new, old, 0.95)), duplicate_cosine=0.92)
 
@@ -53,7 +54,7 @@ def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
     assert found is not None
     assert found.summary == "the queue is SQLite | SQLite holds the queue"
     assert episode_history.history_of(store, old.episode_id)[-1].before["summary"] == "the queue is SQLite"
-    assert [e.episode_id for e in episodes.all_episodes(store) if e.status == "active"] == [old.episode_id]
+    assert [e.episode_id for e in episodes.all_episodes(store) if e.status == Status.ACTIVE] == [old.episode_id]
 
 
 def test_memories_of_one_extraction_are_not_compared_with_each_other(
@@ -79,10 +80,10 @@ def test_memories_of_one_extraction_are_not_compared_with_each_other(
 def test_with_the_bundled_model_a_changed_mind_is_seen_at_once(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep, bundled: Embedder
 ) -> None:
-    old = keep("We deploy with Jenkins pipelines", kind="decision")
-    keep("The parser is written by hand", kind="decision")
+    old = keep("We deploy with Jenkins pipelines", kind=Kind.DECISION)
+    keep("The parser is written by hand", kind=Kind.DECISION)
     clock.advance(3600)
-    new = keep("We deploy with GitHub Actions from now on, no longer with Jenkins pipelines", kind="decision")
+    new = keep("We deploy with GitHub Actions from now on, no longer with Jenkins pipelines", kind=Kind.DECISION)
     while embed_missing(store, bundled):
         pass
     searcher = Searcher(store, settings, embedder=bundled)

@@ -11,6 +11,7 @@ from transcript_lines import say
 
 from engram.consolidation.confirm import agrees
 from engram.consolidation.service import consolidate
+from engram.enums import Status
 from engram.ingest.service import ingest_file
 from engram.models import episodes
 from engram.models.episodes import Episode, Evidence
@@ -111,7 +112,7 @@ def test_a_proposal_is_confirmed_when_the_next_prompt_agrees(
     transcript.ask("Where should the cache live?")
     entry = transcript.say("I propose SQLite for the cache.")
     made = keep(
-        "The cache lives in SQLite", status="provisional", session_id=SESSION, evidence=transcript.evidence(entry)
+        "The cache lives in SQLite", status=Status.PROVISIONAL, session_id=SESSION, evidence=transcript.evidence(entry)
     )
     transcript.ask(answer)
 
@@ -126,7 +127,9 @@ def test_only_the_last_words_before_the_answer_are_agreed_to(
     transcript.ask("Where should the cache live?")
     entry = transcript.say("Redis may be an option.")
     transcript.say("I propose SQLite for the cache.")
-    made = keep("Redis may be an option", status="provisional", session_id=SESSION, evidence=transcript.evidence(entry))
+    made = keep(
+        "Redis may be an option", status=Status.PROVISIONAL, session_id=SESSION, evidence=transcript.evidence(entry)
+    )
     transcript.ask("yes")
 
     consolidate(store, settings, is_forced=True)
@@ -153,7 +156,7 @@ def test_a_fix_is_confirmed_when_a_test_passes_after_the_edit(
     transcript.edit("/work/demo/cache.py")
     transcript.run(command, fails=fails)
     transcript.say("Done.")
-    made = keep("The lock was missing", kind=kind, status="provisional", session_id=SESSION,
+    made = keep("The lock was missing", kind=kind, status=Status.PROVISIONAL, session_id=SESSION,
                 evidence=transcript.evidence(entry))  # fmt: skip
 
     consolidate(store, settings, is_forced=True)
@@ -167,7 +170,7 @@ def test_what_came_back_in_another_session_is_confirmed(
     transcript.ask("Where?")
     entry = transcript.say("In SQLite.")
     both = [*transcript.evidence(entry), Evidence("other", "another session")]
-    made = keep("In SQLite", status="provisional", session_id=SESSION, evidence=both)
+    made = keep("In SQLite", status=Status.PROVISIONAL, session_id=SESSION, evidence=both)
 
     consolidate(store, settings, is_forced=True)
 
@@ -180,7 +183,11 @@ def test_a_suspect_memory_is_never_confirmed(
     transcript.ask("Where?")
     entry = transcript.say("In SQLite.")
     made = keep(
-        "In SQLite", status="provisional", suspect="orders", session_id=SESSION, evidence=transcript.evidence(entry)
+        "In SQLite",
+        status=Status.PROVISIONAL,
+        suspect="orders",
+        session_id=SESSION,
+        evidence=transcript.evidence(entry),
     )
     transcript.ask("yes")
 

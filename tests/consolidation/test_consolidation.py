@@ -12,9 +12,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from engram.clock import FixedClock, day_of
-from engram.consolidation.merging import merged_content, merged_summary
 from engram.consolidation.service import consolidate, undo_run
+from engram.enums import Importance, Scope, Source, Voice
 from engram.errors import BadRequest
+from engram.memories.merging import merged_content, merged_summary
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.sessions import ensure_project
@@ -44,10 +45,10 @@ def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
 
 
 def keep(store: Store, summary: str, **changes: object) -> Episode:
-    made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope="global")
+    made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope=Scope.GLOBAL)
     made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
-    with store.writing():
-        return episode_changes.add_episode(store, made, [Evidence(f"uuid of {made.episode_id}", "s1")])
+    with store.transaction() as tx:
+        return episode_changes.add_episode(tx, made, [Evidence(f"uuid of {made.episode_id}", "s1")])
 
 
 def status_of(store: Store, episode: Episode) -> str:
@@ -99,9 +100,9 @@ def test_unused_memories_sink_then_leave_but_never_high_pinned_or_saved_ones(
 ) -> None:
     plain = keep(store, "plain one")
     spared = [
-        keep(store, "high one", importance="high"),
+        keep(store, "high one", importance=Importance.HIGH),
         keep(store, "pinned one", is_pinned=True),
-        keep(store, "saved one", source="manual"),
+        keep(store, "saved one", source=Source.MANUAL),
     ]
     clock.advance(31 * DAY)
     consolidate(store, settings)
@@ -132,7 +133,7 @@ def test_packed_content_reads_as_before_and_the_index_stays_whole(
 
 
 def test_a_much_used_memory_of_the_user_graduates_once(store: Store, settings: Settings) -> None:
-    mine = keep(store, "never force-push", voice="user", access_count=3)
+    mine = keep(store, "never force-push", voice=Voice.USER, access_count=3)
     keep(store, "the assistant's own words", access_count=9)
 
     consolidate(store, settings, is_forced=True)
@@ -145,11 +146,15 @@ def test_a_much_used_memory_of_the_user_graduates_once(store: Store, settings: S
 
 
 def test_a_graduated_line_says_when_and_for_which_project(store: Store, settings: Settings, clock: FixedClock) -> None:
-    with store.writing():
-        harbor = ensure_project(store, "/work/harbor", "harbor\x1b[31m")
-    ours = keep(store, "deploy on fridays only", voice="user", access_count=3, scope="project", project_id=harbor.id)
-    mine = keep(store, "never force-push", voice="user", access_count=3, scope="global")
-    old = keep(store, "tag every release", voice="user", scope="project", project_id=harbor.id, graduated_at_ms=1)
+    with store.transaction() as tx:
+        harbor = ensure_project(tx, "/work/harbor", "harbor\x1b[31m")
+    ours = keep(
+        store, "deploy on fridays only", voice=Voice.USER, access_count=3, scope=Scope.PROJECT, project_id=harbor.id
+    )
+    mine = keep(store, "never force-push", voice=Voice.USER, access_count=3, scope=Scope.GLOBAL)
+    old = keep(
+        store, "tag every release", voice=Voice.USER, scope=Scope.PROJECT, project_id=harbor.id, graduated_at_ms=1
+    )
     settings.places.memory_note.write_text(
         f"# Memory\n\n## 2025-12\n- tag every release <!-- {old.episode_id} -->\n- my own line\n"
     )
@@ -204,7 +209,7 @@ def test_a_dry_run_tells_what_would_be_done_and_does_nothing(store: Store, setti
 
 def test_undo_restores_memories_and_notes_byte_for_byte(store: Store, settings: Settings, clock: FixedClock) -> None:
     for number in range(3):
-        keep(store, "we use pnpm", content="same", access_count=3, voice="user")
+        keep(store, "we use pnpm", content="same", access_count=3, voice=Voice.USER)
         keep(store, f"memory {number}")
     settings.places.memory_note.write_text("# mine\n\nkept by hand\n")
     clock.advance(200 * DAY)

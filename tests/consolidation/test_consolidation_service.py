@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from planting import plant
+
 from engram.clock import FixedClock
 from engram.consolidation import steps
 from engram.consolidation.context import Context
 from engram.consolidation.service import consolidate, undo_run
+from engram.enums import Status, Voice
 from engram.models import episode_changes, episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -28,7 +31,9 @@ def test_an_import_of_old_sessions_archives_and_packs_nothing_at_once(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
     long_ago = clock.at_ms - 700 * DAY * 1000
-    old = [keep(f"memory {n}", created_at_ms=long_ago, status="provisional" if n % 2 else "active") for n in range(40)]
+    old = [
+        keep(f"memory {n}", created_at_ms=long_ago, status=Status.PROVISIONAL if n % 2 else "active") for n in range(40)
+    ]
 
     report = consolidate(store, settings, is_forced=True)
 
@@ -55,8 +60,8 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
     first, second = keep("the queue is SQLite"), keep("SQLite holds the queue")
     context = Context(store, settings, run_id=1)
     seen = now(store, first)
-    with store.writing():
-        episode_changes.change_episode(store, seen, "edit", "by hand", summary="my own words", content="mine")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, seen, "edit", "by hand", summary="my own words", content="mine")
 
     assert not context.change(seen, "age", "old", weight=0.7)
     assert not steps._merge(context, seen, second, 0.95)
@@ -77,11 +82,12 @@ def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, setting
 
 
 def test_a_merge_of_two_sessions_confirms_what_both_say(store: Store, settings: Settings, keep: Keep) -> None:
-    store.run(
-        "INSERT INTO session (session_id, agent, first_at_ms, last_at_ms) VALUES ('s1', 'c', 0, 0), ('s2', 'c', 0, 0)"
+    plant(
+        store,
+        "INSERT INTO session (session_id, agent, first_at_ms, last_at_ms) VALUES ('s1', 'c', 0, 0), ('s2', 'c', 0, 0)",
     )
-    one = keep("the queue is SQLite", status="provisional", session_id="s1", entities=("queue",))
-    other = keep("SQLite holds the queue", status="provisional", session_id="s2", entities=("SQLite",))
+    one = keep("the queue is SQLite", status=Status.PROVISIONAL, session_id="s1", entities=("queue",))
+    other = keep("SQLite holds the queue", status=Status.PROVISIONAL, session_id="s2", entities=("SQLite",))
 
     consolidate(store, settings, similar=lambda *_: iter([(one.id, other.id, 0.95)]))
 
@@ -132,14 +138,14 @@ def test_a_long_step_stops_at_the_time_budget_and_the_next_run_goes_on_inside_it
 def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_back(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    old = keep("we use npm", voice="user", access_count=3)
-    keep("tabs, never spaces", voice="user", access_count=3)
+    old = keep("we use npm", voice=Voice.USER, access_count=3)
+    keep("tabs, never spaces", voice=Voice.USER, access_count=3)
     consolidate(store, settings, is_forced=True)
     note, archive = settings.places.memory_note, settings.places.archive_notes
     before = note.read_bytes()
     assert b"we use npm" in before
-    with store.writing():
-        episode_changes.change_episode(store, now(store, old), "supersede", "by hand", status="superseded")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, now(store, old), "supersede", "by hand", status=Status.SUPERSEDED)
 
     report = consolidate(store, settings, is_forced=True)
 
@@ -152,7 +158,7 @@ def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_ba
 
 
 def test_undo_keeps_what_the_user_wrote_into_the_note_since(store: Store, settings: Settings, keep: Keep) -> None:
-    keep("we use pnpm", voice="user", access_count=3)
+    keep("we use pnpm", voice=Voice.USER, access_count=3)
     report = consolidate(store, settings, is_forced=True)
     note = settings.places.memory_note
     note.write_text(note.read_text() + "- my own line\n")
@@ -170,7 +176,9 @@ def test_the_note_stays_within_its_limits_however_much_graduates(
     settings = dataclasses.replace(settings, graduate_limit=200)
     texts = []
     for month in range(4):
-        texts += [keep(f"rule {month}-{n}: {'word ' * 20}", voice="user", access_count=3).summary for n in range(120)]
+        texts += [
+            keep(f"rule {month}-{n}: {'word ' * 20}", voice=Voice.USER, access_count=3).summary for n in range(120)
+        ]
         consolidate(store, settings, is_forced=True)
         note = settings.places.memory_note.read_bytes()
         assert len(note.splitlines()) <= 200

@@ -11,19 +11,20 @@ import numpy as np
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import consolidate, undo_run
-from engram.consolidation.truth import replaces
+from engram.consolidation.supersede import replaces
 from engram.embedding.embedder import Embedder
+from engram.enums import Importance, Kind, Scope, Status, Voice
 from engram.errors import BadRequest, NotFound
-from engram.extraction.correcting import correct_memory, keep_both, keep_one
-from engram.extraction.saving import pin_memory, save_memory
+from engram.memories.correct import correct_memory, keep_both, keep_one
+from engram.memories.forget import forget_episode
+from engram.memories.save import pin_memory, save_memory
 from engram.models import contradictions, episode_history, episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.redaction import redact
-from engram.search.embed import embed_missing
-from engram.search.pairs import similar_pairs
+from engram.search.vectors.backfill import embed_missing
+from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 
 DATA = runpy.run_path(str(Path(__file__).with_name("near_pairs.py")))
@@ -33,7 +34,7 @@ Keep = Callable[..., Episode]
 
 
 def decision(summary: str) -> Episode:
-    return Episode(episodes.new_episode_id(), "decision", summary, summary, scope="global")
+    return Episode(episodes.new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL)
 
 
 def why(embedder: Embedder, older: str, newer: str) -> str:
@@ -87,7 +88,7 @@ def test_no_saved_memory_goes_out_of_force_by_itself(
     saved = []
     for text in dict.fromkeys(text for pair in BOTH_HOLD + CHANGES for text in pair):
         clock.advance(3600)
-        saved.append(save_memory(store, text, redact, scope="global", voice=voice))
+        saved.append(save_memory(store, text, redact, scope=Scope.GLOBAL, voice=voice))
 
     tidy(store, settings, bundled)
 
@@ -103,11 +104,11 @@ def test_a_saved_memory_and_what_is_said_later_become_a_contradiction(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep, bundled: Embedder
 ) -> None:
     saved = save_memory(
-        store, "We deploy with Jenkins pipelines", redact, scope="global", voice="user", kind="decision"
+        store, "We deploy with Jenkins pipelines", redact, scope=Scope.GLOBAL, voice=Voice.USER, kind=Kind.DECISION
     )
     pinned = keep("The queue lives in Redis", is_pinned=True)
     clock.advance(3600)
-    later = keep("We deploy with GitHub Actions from now on, no longer with Jenkins pipelines", voice="user")
+    later = keep("We deploy with GitHub Actions from now on, no longer with Jenkins pipelines", voice=Voice.USER)
     moved = keep("The queue moved from Redis to SQLite")
 
     lines = tidy(store, settings, bundled)
@@ -124,7 +125,7 @@ def test_a_saved_memory_and_what_is_said_later_become_a_contradiction(
 
 
 def test_a_correction_replaces_in_one_step_with_its_reason(store: Store, keep: Keep) -> None:
-    old = keep("Deploy with make deploy", importance="high")
+    old = keep("Deploy with make deploy", importance=Importance.HIGH)
 
     done = correct_memory(store, old.episode_id, "Deploy with make ship. Never by hand.", "it was renamed", redact)
 
@@ -152,14 +153,14 @@ def test_a_correction_can_be_undone(store: Store, settings: Settings, keep: Keep
 @pytest.mark.parametrize("own", ["pinned", "saved"])
 def test_what_is_a_persons_own_is_not_corrected_by_an_agent(store: Store, keep: Keep, own: str) -> None:
     if own == "saved":
-        old = save_memory(store, "Deploy on Tuesdays", redact, scope="global", voice="user")
+        old = save_memory(store, "Deploy on Tuesdays", redact, scope=Scope.GLOBAL, voice=Voice.USER)
     else:
         old = pin_memory(store, keep("Deploy on Tuesdays").episode_id)
 
     done = correct_memory(store, old.episode_id, "Deploy on Mondays", "a guess", redact)
 
     assert episodes.find_episode(store, old.episode_id) == old
-    assert done.made.status == "provisional"
+    assert done.made.status == Status.PROVISIONAL
     (waiting,) = contradictions.open_contradictions(store)
     assert (waiting.id, waiting.older_id, waiting.newer_id) == (
         done.contradiction, old.episode_id, done.made.episode_id,
@@ -168,19 +169,21 @@ def test_what_is_a_persons_own_is_not_corrected_by_an_agent(store: Store, keep: 
 
 
 def test_an_agent_that_saves_over_it_gets_a_contradiction_too_and_a_person_replaces_it(store: Store) -> None:
-    old = save_memory(store, "Deploy on Tuesdays", redact, scope="global", voice="user")
-    save_memory(store, "Deploy on Mondays", redact, scope="global", supersedes=old.episode_id, voice="agent")
+    old = save_memory(store, "Deploy on Tuesdays", redact, scope=Scope.GLOBAL, voice=Voice.USER)
+    save_memory(store, "Deploy on Mondays", redact, scope=Scope.GLOBAL, supersedes=old.episode_id, voice=Voice.AGENT)
     assert state(store, old) == [("active", "")]
     assert len(contradictions.open_contradictions(store)) == 1
 
-    new = save_memory(store, "Deploy on Fridays", redact, scope="global", supersedes=old.episode_id, voice="user")
+    new = save_memory(
+        store, "Deploy on Fridays", redact, scope=Scope.GLOBAL, supersedes=old.episode_id, voice=Voice.USER
+    )
 
     assert state(store, old) == [("superseded", new.episode_id)]
     assert contradictions.open_contradictions(store) == []
 
 
 def test_an_agent_corrects_what_an_agent_saved(store: Store) -> None:
-    old = save_memory(store, "Deploy on Tuesdays", redact, scope="global", voice="agent")
+    old = save_memory(store, "Deploy on Tuesdays", redact, scope=Scope.GLOBAL, voice=Voice.AGENT)
 
     done = correct_memory(store, old.episode_id, "Deploy on Mondays", "the user said so", redact)
 
@@ -211,7 +214,7 @@ def test_a_correction_masks_secrets(store: Store, keep: Keep) -> None:
 
 @pytest.fixture
 def disputed(store: Store) -> tuple[Episode, Episode, int]:
-    old = save_memory(store, "Deploy on Tuesdays", redact, scope="global", voice="user")
+    old = save_memory(store, "Deploy on Tuesdays", redact, scope=Scope.GLOBAL, voice=Voice.USER)
     done = correct_memory(store, old.episode_id, "Deploy on Mondays", "a guess", redact)
     return old, done.made, done.contradiction
 
@@ -248,7 +251,8 @@ def test_a_person_keeps_both_and_is_not_asked_again(
 
     assert state(store, old, new) == [("active", ""), ("active", "")]
     assert contradictions.open_contradictions(store) == []
-    assert contradictions.note_contradiction(store, new.episode_id, old.episode_id, "again") == 0
+    with store.transaction() as tx:
+        assert contradictions.note_contradiction(tx, new.episode_id, old.episode_id, "again") == 0
 
 
 def test_what_is_not_disputed_cannot_be_decided(store: Store, keep: Keep) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation.forget import forget_episode
-from engram.consolidation.forget_plan import plan_forget
 from engram.errors import NotFound
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
+from engram.memories.forget_plan import plan_forget
 from engram.models import episode_changes, episode_history, episodes, injections, runs, tombstones, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
@@ -76,8 +76,8 @@ def remember(store: Store, summary: str, turn_number: int) -> Episode:
         episodes.new_episode_id(), "decision", summary, stored.turn.reply, session_id=SESSION,
         project_id=stored.project_id, project="boat", entities=("hull",), facts=(summary,), slot=summary[:8],
     )  # fmt: skip
-    with store.writing():
-        return episode_changes.add_episode(store, made, evidence)
+    with store.transaction() as tx:
+        return episode_changes.add_episode(tx, made, evidence)
 
 
 @pytest.fixture
@@ -100,15 +100,16 @@ def spread(store: Store, home: Home, target: Episode) -> None:
     line = json.dumps({"id": target.episode_id, "summary": target.summary})
     (home.root / "export.jsonl").write_text(line + '\n{"id": "ep_000000000000", "summary": "other"}\n')
     run = runs.begin_run(store)
-    runs.update_run(
-        store, run, position="", state="done",
-        report={"lines": [f"graduate {target.episode_id}", "other"], "files_before": {"MEMORY.md": home.memory_note.read_text()}},
-    )  # fmt: skip
-    with store.writing():
-        vectors.put_vectors(store, "m", [("e", target.id, 0, b"zanzibar")])
-        changed = episode_changes.change_episode(store, target, "edit", "quokkafied", summary="The hull is quokkafied")
-        injections.add_injections(store, [Injection(SESSION, "p", "prompt", target.episode_id, 0.5, 9, "shown")])
-        episode_changes.change_episode(store, changed, "edit", "back", summary=target.summary)
+    with store.transaction() as tx:
+        runs.update_run(
+            tx, run, position="", state="done",
+            report={"lines": [f"graduate {target.episode_id}", "other"], "files_before": {"MEMORY.md": home.memory_note.read_text()}},
+        )  # fmt: skip
+    with store.transaction() as tx:
+        vectors.put_vectors(tx, "m", [("e", target.id, 0, b"zanzibar")])
+        changed = episode_changes.change_episode(tx, target, "edit", "quokkafied", summary="The hull is quokkafied")
+        injections.add_injections(tx, [Injection(SESSION, "p", "prompt", target.episode_id, 0.5, 9, "shown")])
+        episode_changes.change_episode(tx, changed, "edit", "back", summary=target.summary)
     store.checkpoint("TRUNCATE")
     home.backups.mkdir(mode=0o700)
     shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")
@@ -188,13 +189,13 @@ def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: 
 
 def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: Episode) -> None:
     other = remember(store, "The mast stays brown", 2)
-    with store.writing():
+    with store.transaction() as tx:
         episode_changes.change_episode(
-            store, other, "merge", f"with {target.episode_id}", summary=f"{other.summary} | zanzibarian"
+            tx, other, "merge", f"with {target.episode_id}", summary=f"{other.summary} | zanzibarian"
         )
         merged = episodes.find_episode(store, other.episode_id)
         assert merged is not None
-        episode_changes.change_episode(store, merged, "undo", "split", summary=other.summary)
+        episode_changes.change_episode(tx, merged, "undo", "split", summary=other.summary)
 
     forget_episode(store, home, target.episode_id, also_source=False)
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from engram.consolidation.context import Context
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.graduation import note_line
 from engram.consolidation.steps import merge_near_duplicates
-from engram.extraction.correcting import correct_memory
-from engram.extraction.saving import save_memory
+from engram.enums import Scope, Status
+from engram.memories.correct import correct_memory
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.contradictions import note_contradiction, open_contradictions
@@ -77,12 +78,13 @@ def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
 
 
 def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings: Settings, keep: Keep) -> None:
-    gone = save_memory(store, GONE, redact, scope="global")
+    gone = save_memory(store, GONE, redact, scope=Scope.GLOBAL)
     correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact)
     other, mine, theirs = keep("The mast is brown"), keep("The sail is white"), keep("The sail is grey")
-    with store.writing():
-        episode_changes.change_episode(store, other, "archive", f"taken back: {GONE}", status="archived")
-    note_contradiction(store, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, other, "archive", f"taken back: {GONE}", status=Status.ARCHIVED)
+    with store.transaction() as tx:
+        note_contradiction(tx, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
     make_backup(store, settings.places.backups)
 
     forget_episode(store, settings.places, gone.episode_id)
@@ -107,14 +109,14 @@ def test_a_line_of_a_note_that_holds_the_beginning_of_a_forgotten_memory_goes(
 def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
     store: Store, settings: Settings, tmp_path: Path
 ) -> None:
-    first = save_memory(store, "The hull is red", redact, scope="global")
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL)
     second = correct_memory(store, first.episode_id, GONE, "it was painted", redact).made
     engram(settings, "export", "--output", str(tmp_path / "outside.jsonl"))
     forget_episode(store, settings.places, second.episode_id)
     restored = find_episode(store, first.episode_id)
     assert restored is not None
-    with store.writing():
-        episode_changes.delete_episode(store, restored, is_purge=True)
+    with store.transaction() as tx:
+        episode_changes.delete_episode(tx, restored, is_purge=True)
 
     engram(settings, "import", str(tmp_path / "outside.jsonl"))
 
@@ -123,7 +125,7 @@ def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
 
 
 def test_forgetting_the_corrections_one_by_one_brings_back_what_each_replaced(store: Store, settings: Settings) -> None:
-    first = save_memory(store, "The hull is red", redact, scope="global")
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL)
     second = correct_memory(store, first.episode_id, "The hull is green", "painted", redact).made
     third = correct_memory(store, second.episode_id, "The hull is blue", "painted", redact).made
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from planting import plant
 from transcript_lines import line
 
-from engram.consolidation.forget_project import forget_project
+from engram.enums import Scope, Source
 from engram.ingest.service import ingest_file
+from engram.memories.forget_project import forget_project
 from engram.models import episode_changes, episodes, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
@@ -113,9 +115,9 @@ def remember(store: Store, folder: str, session: str, summary: str, **changes: o
         episodes.new_episode_id(), "decision", summary, stored.turn.reply, session_id=session,
         project_id=project(store, folder).id, project=project(store, folder).name, **(facts | changes),  # type: ignore[arg-type]
     )  # fmt: skip
-    with store.writing():
+    with store.transaction() as tx:
         return episode_changes.add_episode(
-            store, made, [Evidence(one.uuid, session, stored.id) for one in stored.turn.said]
+            tx, made, [Evidence(one.uuid, session, stored.id) for one in stored.turn.said]
         )
 
 
@@ -146,16 +148,17 @@ def everywhere(store: Store, home: Home, settings: Settings, memory: Episode) ->
         "lines": [f"graduate {memory.episode_id} zanzibarian", f"graduate {other.episode_id}"],
         "files_before": {"MEMORY.md": home.memory_note.read_text()},
     }
-    runs.update_run(store, run, position="", state="done", report=report)
-    with store.writing():
-        vectors.put_vectors(store, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
-        changed = episode_changes.change_episode(store, memory, "edit", "quokkafied", summary="The hull is quokkafied")
-        episode_changes.change_episode(store, changed, "edit", "back", summary=memory.summary)
+    with store.transaction() as tx:
+        runs.update_run(tx, run, position="", state="done", report=report)
+    with store.transaction() as tx:
+        vectors.put_vectors(tx, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
+        changed = episode_changes.change_episode(tx, memory, "edit", "quokkafied", summary="The hull is quokkafied")
+        episode_changes.change_episode(tx, changed, "edit", "back", summary=memory.summary)
         injections.add_injections(
-            store,
+            tx,
             [Injection(one, "p", "prompt", other.episode_id, 0.5, 9, "shown") for one in (BOAT_SESSION, SHED_SESSION)],
         )
-        store.run("UPDATE session SET rolling_summary = 'zanzibarian so far', branch = 'gobbelkraut' WHERE id = 1")
+        tx.run("UPDATE session SET rolling_summary = 'zanzibarian so far', branch = 'gobbelkraut' WHERE id = 1")
     store.checkpoint("TRUNCATE")
     home.backups.mkdir(mode=0o700)
     shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")
@@ -229,15 +232,15 @@ def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home:
 def test_an_older_backup_does_not_bring_it_back(
     store: Store, home: Home, everywhere: Episode, tmp_path: Path, read: Callable[[Store], None], is_merged: bool
 ) -> None:
-    global_memory = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope="global", slot="global")
-    hand = remember(store, BOAT, BOAT_SESSION, "saved: gobbelkraut", source="manual", slot=None)
+    global_memory = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope=Scope.GLOBAL, slot="global")
+    hand = remember(store, BOAT, BOAT_SESSION, "saved: gobbelkraut", source=Source.MANUAL, slot=None)
     store.checkpoint("TRUNCATE")
     outside = tmp_path / "outside.db"
     shutil.copyfile(home.memory_db, outside)
-    with store.writing():
-        store.run("DELETE FROM evidence WHERE episode_ref = ?", (hand.id,))
-        episode_changes.delete_episode(store, hand, is_purge=True)  # it is in the backup alone
-        pier = ensure_project(store, "/home/dev/pier", "pier")
+    with store.transaction() as tx:
+        tx.run("DELETE FROM evidence WHERE episode_ref = ?", (hand.id,))
+        episode_changes.delete_episode(tx, hand, is_purge=True)  # it is in the backup alone
+        pier = ensure_project(tx, "/home/dev/pier", "pier")
     if is_merged:
         merge_projects(store, pier, project(store), "by hand")
     forget_project(store, home, pier if is_merged else project(store))
@@ -256,7 +259,7 @@ def test_an_older_backup_does_not_bring_it_back(
         assert (kept.summary, kept.content, kept.project_id) == ("Always write tests first", "", None)
         saved_shed = next(home.saved_notes.iterdir())
         saved_shed.unlink()
-        restored.run("DELETE FROM note_chunk")
+        plant(restored, "DELETE FROM note_chunk")
         restored.checkpoint("TRUNCATE")
     assert canaries_in(home) == []
 
@@ -301,11 +304,11 @@ def test_what_was_said_before_but_not_read_yet_is_never_read_and_what_is_said_la
 
 
 def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store, home: Home, memory: Episode) -> None:
-    kept = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope="global", slot="global")
-    supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope="global", slot="docs")
+    kept = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope=Scope.GLOBAL, slot="global")
+    supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope=Scope.GLOBAL, slot="docs")
     boat_turn = store.value("SELECT id FROM turn WHERE project_id = ?", (project(store).id,))
-    with store.writing():
-        runs.add_seen_evidence(store, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", None)
+    with store.transaction() as tx:
+        runs.add_seen_evidence(tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", None)
 
     report = forget_project(store, home, project(store))
 

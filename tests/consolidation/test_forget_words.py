@@ -10,20 +10,22 @@ from pathlib import Path
 import httpx2
 import numpy as np
 import pytest
+from planting import plant
 from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.consolidation.context import Context
-from engram.consolidation.forget import forget_episode
-from engram.consolidation.forget_plan import plan_forget
 from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Source, Status
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
+from engram.memories.forget_plan import plan_forget
 from engram.models import episode_changes, episodes, forgetting, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.recovery import recover_by_hand
@@ -32,7 +34,7 @@ from engram.models.turns import turns_of_session
 from engram.notes.daily import log_session
 from engram.notes.index import index_notes
 from engram.redaction import redact
-from engram.search.embed import embed_missing
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 
 SESSION = "5f0e4e0e-5d62-4ae0-9e42-00000000000f"
@@ -98,8 +100,8 @@ def remember(store: Store) -> Keep:
         }
         fields = {"session_id": SESSION, "slot": episodes.slot_of("turn", "decision", summary), **changes}
         made = Episode(episodes.new_episode_id(), "decision", summary, f"{summary}, word for word", **fields)  # type: ignore[arg-type]
-        with store.writing():
-            return episode_changes.add_episode(store, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids])
+        with store.transaction() as tx:
+            return episode_changes.add_episode(tx, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids])
 
     return remember
 
@@ -184,8 +186,8 @@ def test_a_memory_out_of_force_needs_nothing_but_keeps_its_summary(
     store: Store, settings: Settings, said: dict[str, str], remember: Keep
 ) -> None:
     target = remember("The hull is painted", said["answer"])
-    archived = remember("Something else of old", said["answer"], status="archived", facts=(f"{ANSWER} tone",))
-    earlier = remember("The hull is painted now", said["answer"], status="archived")
+    archived = remember("Something else of old", said["answer"], status=Status.ARCHIVED, facts=(f"{ANSWER} tone",))
+    earlier = remember("The hull is painted now", said["answer"], status=Status.ARCHIVED)
 
     report = forget_episode(store, settings.places, target.episode_id)
 
@@ -249,7 +251,7 @@ def extractors(store: Store, settings: Settings) -> list[Extractor]:
 
 
 def extract(store: Store, settings: Settings, extractor: Extractor) -> None:
-    store.run("UPDATE turn SET revision = revision + 1")
+    plant(store, "UPDATE turn SET revision = revision + 1")
     extract_session(store, SESSION, extractor=extractor, embedder=HashedEmbedder(), settings=settings)
 
 
@@ -258,7 +260,7 @@ def evidence(store: Store) -> set[str]:
     return {
         one.uuid
         for episode in episodes.all_episodes(store)
-        if episode.source == "auto"
+        if episode.source == Source.AUTO
         for one in episodes.evidence_of(store, episode.id)
     }
 
@@ -391,14 +393,16 @@ def test_tombstones_clean_any_open_memory(
 
     with open_store(outside, driver=settings.sqlite_driver) as copy:
         rows = store.rows("SELECT kind, key, at_ms FROM tombstone")
-        with copy.writing():
-            copy.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", rows)
-        assert forgetting.apply_tombstones(copy) > 0
+        with copy.transaction() as tx:
+            tx.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", rows)
+        with copy.transaction() as tx:
+            assert forgetting.apply_tombstones(tx) > 0
         forgetting.wipe_free_space(copy)
 
         left = [one.episode_id for one in episodes.all_episodes(copy)]
         assert left == ([] if also_source else [beside.episode_id])
-        assert forgetting.apply_tombstones(copy) == 0 or not also_source
+        with copy.transaction() as tx:
+            assert forgetting.apply_tombstones(tx) == 0 or not also_source
         assert copy.find_damage() == ""
     assert words_in(outside.parent, PROMPT, ANSWER, COMMAND) == []
 

@@ -8,6 +8,7 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate
+from engram.enums import Importance
 from engram.models import episode_changes
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -46,8 +47,8 @@ def test_the_first_run_compares_everything_and_the_next_only_what_came_or_change
     assert tidy() is None
     assert tidy() == frozenset()
 
-    with store.writing():
-        episode_changes.change_episode(store, edited, "edit", "by hand", importance="high")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH)
     new = keep("a new memory")
 
     assert tidy() == {edited.id, new.id}
@@ -64,8 +65,8 @@ def test_a_memory_is_compared_once_it_has_a_vector(
     keep("embedded late")
     late = keep("and this one too")
     tidy()
-    with store.writing():
-        put_vectors(store, "test", [("e", late.id, 0, b"\0\0" * 8)])
+    with store.transaction() as tx:
+        put_vectors(tx, "test", [("e", late.id, 0, b"\0\0" * 8)])
 
     assert tidy() == {late.id}
 

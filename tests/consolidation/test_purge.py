@@ -7,15 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from planting import plant
 
 from engram.clock import FixedClock
-from engram.consolidation.purge import PurgePlan, plan_named, plan_purge, purge
 from engram.consolidation.service import consolidate, undo_run
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Importance, Kind, Status
 from engram.errors import BadRequest, NotFound
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.purge import PurgePlan, plan_named, plan_purge, purge
 from engram.models import episode_changes, episode_history, episodes, purging, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -40,16 +42,16 @@ def is_there(store: Store, episode: Episode) -> bool:
 def test_only_archived_memories_that_nobody_touched_for_long_are_planned(
     store: Store, clock: FixedClock, keep: Keep
 ) -> None:
-    old = keep("archived long ago", status="archived")
-    used = keep("archived long ago, but used", status="archived")
-    high = keep("archived, but high", status="archived", importance="high")
-    pinned = keep("archived, but pinned", status="archived", is_pinned=True)
-    replaced = keep("replaced long ago", status="superseded")
+    old = keep("archived long ago", status=Status.ARCHIVED)
+    used = keep("archived long ago, but used", status=Status.ARCHIVED)
+    high = keep("archived, but high", status=Status.ARCHIVED, importance=Importance.HIGH)
+    pinned = keep("archived, but pinned", status=Status.ARCHIVED, is_pinned=True)
+    replaced = keep("replaced long ago", status=Status.SUPERSEDED)
     keep("active")
-    keep("provisional", status="provisional")
+    keep("provisional", status=Status.PROVISIONAL)
     clock.advance(190 * DAY)
     episode_changes.note_access(store, used.episode_id)
-    keep("archived just now", status="archived")
+    keep("archived just now", status=Status.ARCHIVED)
 
     plan = plan_purge(store, archived_days=180)
     both = plan_purge(store, archived_days=180, superseded_days=180)
@@ -74,10 +76,10 @@ def test_what_is_in_use_or_unknown_cannot_be_purged_by_name(store: Store, keep: 
 def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store, keep: Keep) -> None:
     from engram.models.vectors import put_vectors
 
-    gone = keep("the zanzibarian hull", status="archived", entities=("hull.py",))
+    gone = keep("the zanzibarian hull", status=Status.ARCHIVED, entities=("hull.py",))
     stays = keep("the mast is brown")
-    with store.writing():
-        put_vectors(store, "test", [("e", one.id, 0, b"\0\0" * 8) for one in (gone, stays)])
+    with store.transaction() as tx:
+        put_vectors(tx, "test", [("e", one.id, 0, b"\0\0" * 8) for one in (gone, stays)])
 
     report = purge(store, plan_purge(store, archived_days=-1))
 
@@ -94,10 +96,10 @@ def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store
 
 
 def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep) -> None:
-    changed, used, gone = (keep(f"archived {n}", status="archived") for n in range(3))
+    changed, used, gone = (keep(f"archived {n}", status=Status.ARCHIVED) for n in range(3))
     plan = plan_purge(store, archived_days=-1)
-    with store.writing():
-        episode_changes.change_episode(store, changed, "edit", "by hand", status="active")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, changed, "edit", "by hand", status=Status.ACTIVE)
     episode_changes.note_access(store, used.episode_id)
 
     report = purge(store, plan)
@@ -115,7 +117,7 @@ def test_nothing_planned_leaves_no_run(store: Store) -> None:
 def test_a_consolidation_whose_memories_were_purged_says_that_it_cannot_be_undone(
     store: Store, settings: Settings, keep: Keep
 ) -> None:
-    first, second = keep("the port is open", kind="fact"), keep("open is the port", kind="fact")
+    first, second = keep("the port is open", kind=Kind.FACT), keep("open is the port", kind=Kind.FACT)
     report = consolidate(store, settings, similar=lambda *_: iter([(first.id, second.id, 0.95)]), is_forced=True)
     other = keep("the same words"), keep("the same words", evidence=None)
     later = consolidate(store, settings, is_forced=True)
@@ -158,13 +160,13 @@ def test_turns_stay_and_another_extraction_of_them_makes_no_purged_memory_again(
 
     assert extract() > 0
     made = episodes.all_episodes(store)
-    with store.writing():
+    with store.transaction() as tx:
         for one in made:
-            episode_changes.change_episode(store, one, "age", "test", status="archived", importance="normal")
+            episode_changes.change_episode(tx, one, "age", "test", status=Status.ARCHIVED, importance=Importance.NORMAL)
     turns = turns_of_session(store, session)
 
     report = purge(store, plan_purge(store, archived_days=-1))
-    store.run("UPDATE turn SET extracted_revision = 0")
+    plant(store, "UPDATE turn SET extracted_revision = 0")
 
     assert len(report.episode_ids) == len(made)
     assert extract() == 0

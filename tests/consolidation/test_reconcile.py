@@ -52,8 +52,8 @@ class Home:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store, self.settings, self.comparer = store, settings, Comparer()
         self.reconciler = Reconciler(LanguageModel(self.comparer, Budget(store, settings)))
-        with store.writing():
-            self.project = ensure_project(store, "/work/demo", "demo")
+        with store.transaction() as tx:
+            self.project = ensure_project(tx, "/work/demo", "demo")
 
     def keep(self, summary: str, *, day: int, session: str = "", **fields: Any) -> Episode:
         at_ms = NOW_MS + day * 86_400_000
@@ -61,13 +61,13 @@ class Home:
             new_episode_id(), "decision", summary, summary, session_id=session, project_id=self.project.id,
             created_at_ms=at_ms, valid_from_ms=at_ms, **({"status": "provisional"} | fields),
         )  # fmt: skip
-        with self.store.writing():
+        with self.store.transaction() as tx:
             if session:
                 ensure_session(
-                    self.store, session, agent="claude-code", project_id=self.project.id, is_global=False,
+                    tx, session, agent="claude-code", project_id=self.project.id, is_global=False,
                     cwd="/work/demo", at_ms=at_ms,
                 )  # fmt: skip
-            return add_episode(self.store, made, [Evidence(f"{len(all_episodes(self.store)):032x}", session)])
+            return add_episode(tx, made, [Evidence(f"{len(all_episodes(self.store)):032x}", session)])
 
     def tidy(self) -> int:
         return consolidate(self.store, self.settings, reconciling=self.reconciler, is_forced=True).run_id

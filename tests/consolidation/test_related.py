@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from engram.enums import Importance
 from engram.models import episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -28,7 +29,7 @@ def test_shared_and_rare_names_join_memories_and_suspect_lowered_or_replaced_one
 
 
 def test_the_briefing_names_what_is_related(store: Store, settings: Settings, keep: Keep) -> None:
-    one = keep("the parser reads ahead", entities=("parser.py",), importance="high", confidence=0.9)
+    one = keep("the parser reads ahead", entities=("parser.py",), importance=Importance.HIGH, confidence=0.9)
     other = keep("tokens are cut twice", entities=("parser.py",))
 
     told = build_briefing(store, settings)

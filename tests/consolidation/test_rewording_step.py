@@ -6,9 +6,11 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+from planting import plant
 
 from engram.consolidation.rewording import REWRITTEN
 from engram.consolidation.service import Report, consolidate, undo_run
+from engram.enums import Importance, Source, Status
 from engram.errors import BudgetReached
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.episodes import Episode
@@ -113,7 +115,7 @@ def test_the_used_come_first_and_a_few_a_run(
     some = [local(f"memory number {n}", quality=0.5 + n / 100) for n in range(settings.llm_rewrite_limit + 2)]
     used = local("used, though of little quality", quality=0.1)
     episode_changes.note_access(store, used.episode_id)
-    high = local("highly important", importance="high")
+    high = local("highly important", importance=Importance.HIGH)
 
     tidy()
 
@@ -126,16 +128,16 @@ def test_what_a_person_decided_or_another_extractor_made_is_left_alone(
     store: Store, model: Model, local: Keep, keep: Keep, tidy: Callable[..., Report]
 ) -> None:
     edited = local("edited by hand")
-    with store.writing():
-        episode_changes.change_episode(store, edited, "edit", "by hand", importance="high")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH)
     local("pinned", is_pinned=True)
     local("lowered", is_lowered=True)
     local("suspect", suspect="orders")
     local("graduated", graduated_at_ms=1)
     local("of little quality", quality=0.2)
-    local("archived", status="archived")
+    local("archived", status=Status.ARCHIVED)
     local("of the model", extractor="openai-1")
-    keep("saved by hand", source="manual", extractor="manual", quality=1.0)
+    keep("saved by hand", source=Source.MANUAL, extractor="manual", quality=1.0)
 
     tidy()
 
@@ -145,7 +147,7 @@ def test_what_a_person_decided_or_another_extractor_made_is_left_alone(
 def test_memories_of_different_projects_are_not_sent_together(
     store: Store, model: Model, local: Keep, tidy: Callable[..., Report]
 ) -> None:
-    store.run("INSERT INTO project (id, stable_id, identity, name, updated_at_ms) VALUES (7, 'a', 'a', 'a', 0)")
+    plant(store, "INSERT INTO project (id, stable_id, identity, name, updated_at_ms) VALUES (7, 'a', 'a', 'a', 0)")
     first, other = local("of no project", quality=0.9), local("of a project", project_id=7)
 
     tidy()

@@ -14,6 +14,7 @@ from engram.clock import FixedClock
 from engram.consolidation import stale
 from engram.consolidation.service import consolidate
 from engram.consolidation.stale import changes_since, read_numstat
+from engram.enums import Kind
 from engram.ingest.service import ingest_file
 from engram.models import episodes
 from engram.models.episodes import Episode, Evidence
@@ -148,7 +149,7 @@ def test_small_changes_changes_before_it_and_other_files_do_not(
 def test_wishes_decisions_and_memories_that_name_no_file_do_not_go_stale(
     store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
 ) -> None:
-    spared = [bound(kind="decision"), bound(kind="preference"), bound("the lock matters", entities=())]
+    spared = [bound(kind=Kind.DECISION), bound(kind=Kind.PREFERENCE), bound("the lock matters", entities=())]
     repository.commit("src/cache.py", lines("new"), days=5)
 
     consolidate(store, settings, is_forced=True)

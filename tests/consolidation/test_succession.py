@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.arrivals import welcome
-from engram.consolidation.forget import forget_episode
-from engram.consolidation.purge import plan_named, purge
+from engram.consolidation.on_extract import welcome
 from engram.consolidation.service import consolidate, undo_run
-from engram.extraction.saving import save_memory, supersede
+from engram.enums import Importance, Kind, Scope, Status
+from engram.memories.forget import forget_episode
+from engram.memories.purge import plan_named, purge
+from engram.memories.save import save_memory, supersede
 from engram.models import episode_changes, episodes, forgetting, runs, tombstones
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store
@@ -36,13 +37,15 @@ def state(store: Store, *memories: Episode) -> list[tuple[str, str]]:
 
 def chain(store: Store, *memories: Episode) -> None:
     for old, new in pairwise(memories):
-        with store.writing():
-            supersede(store, now(store, old), new, "replaced")
+        with store.transaction() as tx:
+            supersede(tx, now(store, old), new, "replaced")
 
 
 def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
-    with store.writing():
-        episode_changes.change_episode(store, now(store, episode), "age", "not used", run_id=run_id, status="archived")
+    with store.transaction() as tx:
+        episode_changes.change_episode(
+            tx, now(store, episode), "age", "not used", run_id=run_id, status=Status.ARCHIVED
+        )
 
 
 def forget(store: Store, settings: Settings, episode: Episode) -> tuple[str, ...]:
@@ -63,7 +66,7 @@ def test_a_forgotten_successor_gives_its_predecessor_back(store: Store, settings
 
 
 def test_a_provisional_predecessor_comes_back_as_provisional(store: Store, settings: Settings, keep: Keep) -> None:
-    old, new = keep("the cache is Redis", status="provisional"), keep("the cache is SQLite")
+    old, new = keep("the cache is Redis", status=Status.PROVISIONAL), keep("the cache is SQLite")
     chain(store, old, new)
 
     forget(store, settings, new)
@@ -94,7 +97,7 @@ def test_a_link_that_goes_leaves_its_successor_to_its_predecessor(store: Store, 
 def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    old, new = keep("the cache is Redis", importance="high"), keep("the cache is SQLite")
+    old, new = keep("the cache is Redis", importance=Importance.HIGH), keep("the cache is SQLite")
     chain(store, old, new)
     before = runs.content_digest(store)
     clock.advance((settings.archive_days + 1) * DAY)
@@ -110,9 +113,9 @@ def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
 def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings: Settings, keep: Keep) -> None:
     old, new, kept = keep("the cache is Redis"), keep("the cache is SQLite"), keep("the cache lives in SQLite")
     chain(store, old, new)
-    with store.writing():
+    with store.transaction() as tx:
         episode_changes.change_episode(
-            store, now(store, new), "archive", "merged", status="archived", superseded_by=kept.episode_id
+            tx, now(store, new), "archive", "merged", status=Status.ARCHIVED, superseded_by=kept.episode_id
         )
     assert state(store, old) == [("superseded", new.episode_id)]
 
@@ -164,9 +167,10 @@ def test_an_earlier_run_can_be_undone_after_its_successor_was_forgotten(
 
 
 def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep) -> None:
-    old = keep("the cache is Redis", status="superseded", superseded_by="ep_0000000000ff")
+    old = keep("the cache is Redis", status=Status.SUPERSEDED, superseded_by="ep_0000000000ff")
 
-    forgetting.apply_tombstones(store)
+    with store.transaction() as tx:
+        forgetting.apply_tombstones(tx)
 
     assert state(store, old) == [("active", "")]
 
@@ -177,10 +181,10 @@ def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep
 def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    old, same = keep("Decided: the cache lives in Redis"), keep("the queue is SQLite", kind="fact")
+    old, same = keep("Decided: the cache lives in Redis"), keep("the queue is SQLite", kind=Kind.FACT)
     clock.advance(3600)
     new = keep("Decided: the cache lives in SQLite instead of Redis")
-    twin = keep("SQLite holds the queue", kind="fact", evidence=[Evidence("other", "s2")], session_id="")
+    twin = keep("SQLite holds the queue", kind=Kind.FACT, evidence=[Evidence("other", "s2")], session_id="")
     before = runs.content_digest(store)
     pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
 
@@ -209,7 +213,7 @@ def test_an_extraction_that_changes_nothing_older_leaves_no_run(store: Store, se
 
 def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings: Settings, keep: Keep) -> None:
     old = keep("Deploy on Friday")
-    new = save_memory(store, "Deploy on Tuesday", redact, scope="global", supersedes=old.episode_id)
+    new = save_memory(store, "Deploy on Tuesday", redact, scope=Scope.GLOBAL, supersedes=old.episode_id)
     (run,) = runs.list_runs(store)
     assert run.kind == "save"
 
@@ -224,7 +228,7 @@ def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings
 def test_a_purge_and_a_forget_leave_different_tombstones(
     store: Store, settings: Settings, keep: Keep, tmp_path: Path
 ) -> None:
-    purged = keep("purged", status="archived", slot="a" * 32)
+    purged = keep("purged", status=Status.ARCHIVED, slot="a" * 32)
     forgotten = keep("forgotten", slot="b" * 32)
 
     purge(store, plan_named(store, [purged.episode_id]))
@@ -238,9 +242,10 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
         assert tombstones.is_slot_gone(store, one.slot)
     barred = tombstones.barred_entries(store, [f"uuid of {one.episode_id}" for one in (purged, forgotten)])
     assert barred == {f"uuid of {forgotten.episode_id}"}
-    with store.writing():
-        again = [episode_changes.add_episode(store, one, []) for one in (purged, forgotten)]
-    forgetting.apply_tombstones(store)
+    with store.transaction() as tx:
+        again = [episode_changes.add_episode(tx, one, []) for one in (purged, forgotten)]
+    with store.transaction() as tx:
+        forgetting.apply_tombstones(tx)
     assert [episodes.find_episode(store, one.episode_id) is not None for one in again] == [True, False]
 
 

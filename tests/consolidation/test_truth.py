@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.truth import replaces, supersede_pairs, why_outdated
+from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
+from engram.enums import Scope, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
-from engram.search.embed import embed_missing
-from engram.search.pairs import similar_pairs
 from engram.search.service import Query, Searcher
+from engram.search.vectors.backfill import embed_missing
+from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 
 DATA = runpy.run_path(str(Path(__file__).with_name("changed_minds.py")))
@@ -26,7 +27,7 @@ DAY_MS = 86_400_000
 
 
 def decision(summary: str, at_ms: int = 0, **changes: object) -> Episode:
-    made = Episode(episodes.new_episode_id(), "decision", summary, summary, scope="global", created_at_ms=at_ms)
+    made = Episode(episodes.new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL, created_at_ms=at_ms)
     return Episode(**{**{f: getattr(made, f) for f in made.__slots__}, **changes})  # type: ignore[arg-type]
 
 
@@ -42,10 +43,10 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
     with open_store(tmp_path / "memory.db", clock=clock) as store:
         new_ids = []
         for number, (old, new, _) in enumerate(CHANGED):
-            with store.writing():
-                episode_changes.add_episode(store, decision(old, clock.at_ms + number), [])
+            with store.transaction() as tx:
+                episode_changes.add_episode(tx, decision(old, clock.at_ms + number), [])
                 new_ids.append(
-                    episode_changes.add_episode(store, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
+                    episode_changes.add_episode(tx, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
                 )
         while embed_missing(store, bundled):
             pass
@@ -85,5 +86,5 @@ def test_a_pinned_memory_is_never_replaced_by_itself() -> None:
 def test_what_was_saved_is_not_replaced_by_itself_whoever_speaks_later(voice: str) -> None:
     old, new, _ = CHANGED[0]
 
-    assert not replaces(decision(new, voice=voice), decision(old, source="manual"), 0.9)
-    assert why_outdated(decision(new, voice=voice), decision(old, source="manual"), 0.9)
+    assert not replaces(decision(new, voice=voice), decision(old, source=Source.MANUAL), 0.9)
+    assert why_outdated(decision(new, voice=voice), decision(old, source=Source.MANUAL), 0.9)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.clock import FixedClock
-from engram.consolidation.arrivals import welcome
+from engram.consolidation.on_extract import welcome
 from engram.consolidation.service import consolidate, undo_run
+from engram.enums import Importance, Kind, Voice
 from engram.models import episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -22,7 +23,7 @@ def state(store: Store, *memories: Episode) -> list[str]:
 
 
 def test_merging_and_replacing_are_not_repeated_once_taken_back(store: Store, settings: Settings, keep: Keep) -> None:
-    one, same = keep("the port is open", kind="fact"), keep("open is the port", kind="fact")
+    one, same = keep("the port is open", kind=Kind.FACT), keep("open is the port", kind=Kind.FACT)
     old = keep("we deploy with helm", valid_from_ms=1)
     new = keep("we deploy with kustomize instead of helm", valid_from_ms=2)
     pairs = [(one.id, same.id, 0.95), (old.id, new.id, 0.8)]
@@ -72,7 +73,7 @@ def test_what_had_aged_begins_to_age_anew(store: Store, settings: Settings, cloc
 def test_what_was_taken_out_of_memory_md_does_not_come_back(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    keep("always write tests", voice="user", importance="high", content="")
+    keep("always write tests", voice=Voice.USER, importance=Importance.HIGH, content="")
     clock.advance(15 * DAY)
     run_id = consolidate(store, settings, is_forced=True).run_id
     assert "always write tests" in settings.places.memory_note.read_text()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 
 class Make:
@@ -46,14 +46,14 @@ class Make:
         )
 
 
-def _steps(key: str, prompt: str, steps: Sequence[str | Action]) -> tuple[list[Said], list[Action], list[str]]:
+def _steps(key: str, prompt: str, steps: Sequence[str | Action]) -> tuple[list[TextBlock], list[Action], list[str]]:
     said, actions, uuids = [], [], []
     if prompt:
-        said.append(Said(uuid=f"{key}-p", role=Role.USER, text=prompt))
+        said.append(TextBlock(uuid=f"{key}-p", role=Role.USER, text=prompt))
         uuids.append(f"{key}-p")
     for n, step in enumerate(steps):
         if isinstance(step, str):
-            said.append(Said(uuid=f"{key}-{n}", role=Role.ASSISTANT, text=step))
+            said.append(TextBlock(uuid=f"{key}-{n}", role=Role.ASSISTANT, text=step))
             uuids.append(f"{key}-{n}")
         else:
             actions.append(step)

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planting import plant
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import undo_run
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
-from engram.extraction.candidate import CONTENT_CHARS
 from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.provider import ModelReply, ModelRequest
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
 from engram.models.contradictions import open_contradictions
 from engram.models.episode_changes import change_episode
 from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, all_episodes, evidence_of
+from engram.models.episodes import MAX_CONTENT_CHARACTERS, Episode, all_episodes, evidence_of
 from engram.models.runs import content_digest, list_runs
 from engram.models.store import Store, open_store
 from engram.redaction import redact
@@ -92,8 +92,8 @@ class Desk:
         return next(one for one in all_episodes(self.store) if one.id == episode.id)
 
     def change(self, episode: Episode, **changes: Any) -> None:
-        with self.store.writing():
-            change_episode(self.store, episode, "edit", "by hand", **changes)
+        with self.store.transaction() as tx:
+            change_episode(tx, episode, "edit", "by hand", **changes)
 
 
 def memory(summary: str, **fields: Any) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def test_a_decision_told_in_four_sessions_is_one_memory_with_four_pieces_of_evid
     assert len({one.session_id for one in evidence}) == 4
     assert (desk.now(kept).confirmations, desk.now(kept).status) == (3, "active")
 
-    desk.store.run("UPDATE turn SET extracted_revision = 0 WHERE session_ref = 1")
+    plant(desk.store, "UPDATE turn SET extracted_revision = 0 WHERE session_ref = 1")
     desk.extract(session_id(1), memory(OLD, evidence=["e2"]))
     assert {one.uuid for one in evidence_of(desk.store, kept.id)} == {one.uuid for one in evidence}
 
@@ -246,7 +246,7 @@ def test_an_assent_of_the_user_still_ends_what_they_said(desk: Desk) -> None:
 def test_an_older_session_that_is_read_later_ends_nothing(desk: Desk) -> None:
     old = desk.keep("Where does the cache live?", OLD)
     earlier = desk.session("Move the cache out of Redis", NEW, day=0)
-    desk.store.run("UPDATE said SET at_ms = 1 WHERE turn_id IN (SELECT t.id FROM turn t JOIN session s "
+    plant(desk.store, "UPDATE said SET at_ms = 1 WHERE turn_id IN (SELECT t.id FROM turn t JOIN session s "
                    "ON s.id = t.session_ref WHERE s.session_id = ?)", (earlier,))  # fmt: skip
 
     desk.extract(earlier, memory(NEW, action="supersedes", target="m1"))
@@ -322,7 +322,7 @@ def test_the_same_answer_twice_changes_nothing_the_second_time(desk: Desk) -> No
     desk.extract(session, change)
     before = content_digest(desk.store)
 
-    desk.store.run("UPDATE turn SET extracted_revision = 0")
+    plant(desk.store, "UPDATE turn SET extracted_revision = 0")
     desk.extract(session, change)
 
     assert content_digest(desk.store) == before
@@ -464,4 +464,4 @@ def test_a_passage_full_of_blanks_is_read_at_once(desk: Desk) -> None:
 
     desk.extract(session, memory(OLD, passages=[f"The cache lives{blanks}in Redis", f"made{blanks}of gold"]))
 
-    assert all_episodes(desk.store)[0].content == f"The cache lives{blanks}in Redis"[:CONTENT_CHARS]
+    assert all_episodes(desk.store)[0].content == f"The cache lives{blanks}in Redis"[:MAX_CONTENT_CHARACTERS]

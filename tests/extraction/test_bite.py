@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from engram.extraction.bite import cut, is_chatter, passages
 from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
 from engram.extraction.exchange import asked_part, exchange_bite
-from engram.extraction.sentences import split
+from engram.text.statements import split
 
 
 def bites(message: str) -> list[str]:

@@ -17,24 +17,25 @@ import pytest
 from processes import WAIT_SECONDS, wait_until_gone, wait_until_group_gone
 
 from engram.clock import FixedClock
+from engram.enums import Kind
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction.budget import STAGE, Budget
-from engram.extraction.candidate import Candidate, Kind
+from engram.extraction.candidate import Candidate
 from engram.extraction.claude_provider import ClaudeProvider, find_claude
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.provider import BrokenOff, ModelRequest, NotServed, Unfit
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.settings import Settings
-from engram.transcripts.record import Opening, Role, Said, Turn
+from engram.transcripts.record import Opening, Role, TextBlock, Turn
 
 CONTEXT = ExtractionContext(project="harbor")
 TURN = Turn(
     key="t1",
     session_id="s",
     opening=Opening.PROMPT,
-    said=(Said("u1", Role.USER, "we round VAT half up because the tax office does, in invoice.py"),),
+    said=(TextBlock("u1", Role.USER, "we round VAT half up because the tax office does, in invoice.py"),),
     is_closed=True,
 )
 STAND_IN = Path(__file__).parent / "stand_in_claude.py"

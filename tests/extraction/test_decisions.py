@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Scope, Voice
 from engram.extraction.answer import Answer, ProposedMemory
-from engram.extraction.candidate import Scope, Voice
 from engram.extraction.grounding import candidates_of
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
@@ -162,7 +162,7 @@ def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
 
     chosen, proposed = by_role[Role.CHOSEN][0], by_role[Role.PROPOSED][0]
     assert propose(chosen) == propose(proposed, chosen) == (Voice.CHOSEN, Scope.PROJECT)
-    assert propose(proposed)[0] is Voice.ASSISTANT_SAID
+    assert propose(proposed)[0] is Voice.ASSISTANT
 
 
 @pytest.mark.corpus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.extraction.candidate import Kind, Scope
+from engram.enums import Kind, Scope
 from engram.extraction.directives import directives, is_directive
 
 

@@ -12,8 +12,9 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Importance, Kind, Status
 from engram.errors import RetryLater
-from engram.extraction.candidate import Candidate, Importance, Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.service import BATCH_TURNS, ExtractReport, extract_session
 from engram.ingest.service import ingest_file
@@ -174,9 +175,9 @@ def test_what_the_user_changed_by_hand_or_pinned_stays(session: Session) -> None
     session.say("assistant", "keep one\nkeep two")
     session.extract()
     edited, pinned = all_episodes(session.store)
-    with session.store.writing():
-        change_episode(session.store, edited, "edit", "by hand", content="my own words")
-        change_episode(session.store, pinned, "pin", "by hand", is_pinned=True)
+    with session.store.transaction() as tx:
+        change_episode(tx, edited, "edit", "by hand", content="my own words")
+        change_episode(tx, pinned, "pin", "by hand", is_pinned=True)
     session.extractor.propose = only()  # type: ignore[method-assign]
     session.say("assistant", "and more")
 
@@ -190,8 +191,8 @@ def test_what_was_forgotten_does_not_come_back(session: Session) -> None:
     session.say("user", "What holds?")
     session.say("assistant", "keep one")
     session.extract()
-    with session.store.writing():
-        delete_episode(session.store, all_episodes(session.store)[0])
+    with session.store.transaction() as tx:
+        delete_episode(tx, all_episodes(session.store)[0])
     session.say("assistant", "more")
 
     report = session.extract()

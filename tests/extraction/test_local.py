@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from engram.extraction.candidate import CONTENT_CHARS, SUMMARY_WORDS, Importance, Kind, Scope, Status, Voice
-from engram.extraction.gate import INJECTION_MARKER
+from engram.enums import Importance, Kind, Scope, Status, Voice
+from engram.extraction.candidate import SUMMARY_WORDS
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
+from engram.extraction.write_filter import INJECTION_MARKER
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 
 CLOSING = """Fixed. All tests pass.
 
@@ -46,7 +48,7 @@ def test_every_candidate_is_within_its_limits_and_rests_on_its_entries(extractor
     for one in keep(extractor, turn):
         assert len(one.summary.split()) <= SUMMARY_WORDS
         assert "\n" not in one.summary
-        assert len(one.content) <= CONTENT_CHARS
+        assert len(one.content) <= MAX_CONTENT_CHARACTERS
         assert set(one.evidence) <= {"t1-p", "t1-1"}
         assert one.turn_keys == ("t1",)
         assert one.summary.split()[0].strip("`*:") in one.content
@@ -76,7 +78,7 @@ def test_the_same_turns_give_the_same_candidates(extractor: LocalExtractor, make
 def test_a_typed_rule_is_kept_as_the_users_word_with_high_importance(extractor: LocalExtractor, make: Any) -> None:
     found = keep(extractor, make.turn("Always write the failing test before the fix.", "Understood."))
 
-    (one,) = [c for c in found if c.voice is Voice.USER_SAID]
+    (one,) = [c for c in found if c.voice is Voice.USER]
     assert (one.kind, one.importance, one.scope) == (Kind.PREFERENCE, Importance.HIGH, Scope.GLOBAL)
     assert one.status is Status.ACTIVE
     assert one.evidence == ("t1-p",)
@@ -87,7 +89,7 @@ def test_a_rule_in_a_pasted_block_is_not_the_users_word(extractor: LocalExtracto
 
     found = keep(extractor, make.turn(pasted, "It is a rule of a log server."))
 
-    assert not [c for c in found if c.voice is Voice.USER_SAID and "token" in c.summary]
+    assert not [c for c in found if c.voice is Voice.USER and "token" in c.summary]
 
 
 def test_engrams_own_text_does_not_come_back(extractor: LocalExtractor, make: Any) -> None:
@@ -158,7 +160,7 @@ def test_a_refusals_words_are_the_users(extractor: LocalExtractor, make: Any) ->
 
     found = keep(extractor, make.turn("set it up", refused))
 
-    assert [(c.voice, c.evidence[0]) for c in found] == [(Voice.USER_SAID, "r1")]
+    assert [(c.voice, c.evidence[0]) for c in found] == [(Voice.USER, "r1")]
 
 
 def test_a_session_without_a_project_makes_global_memories(extractor: LocalExtractor, make: Any) -> None:

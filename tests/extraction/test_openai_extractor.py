@@ -13,18 +13,19 @@ import httpx2
 import pytest
 
 from engram.clock import FixedClock
+from engram.enums import Kind, Scope, Status, Voice
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction import bounded_http
 from engram.extraction.budget import Budget, price_of
-from engram.extraction.candidate import Candidate, Kind, Scope, Status, Voice
+from engram.extraction.candidate import Candidate
 from engram.extraction.model_extractor import MOST_UNREADABLE
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import MARKER, REQUEST_CHARACTERS
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.settings import Settings
-from engram.transcripts.record import Opening, Role, Said, Turn
+from engram.transcripts.record import Opening, Role, TextBlock, Turn
 
 FAKE = runpy.run_path(str(Path(__file__).with_name("fake_llm.py")))
 http, chat, memory, answer, responses_body = (
@@ -45,9 +46,9 @@ class Local:
 
 
 def turn(number: int, prompt: str = "", reply: str = "") -> Turn:
-    said = [Said(f"u{number}", Role.USER, prompt or f"Let us keep the cache number {number} in sqlite")]
+    said = [TextBlock(f"u{number}", Role.USER, prompt or f"Let us keep the cache number {number} in sqlite")]
     if reply:
-        said.append(Said(f"a{number}", Role.ASSISTANT, reply))
+        said.append(TextBlock(f"a{number}", Role.ASSISTANT, reply))
     return Turn(key=f"t{number}", session_id="s", opening=Opening.PROMPT, said=tuple(said), is_closed=True)
 
 
@@ -114,7 +115,7 @@ def test_an_answer_becomes_candidates_with_real_evidence_and_the_spoken_words(be
         ("t1",),
     )
     assert found.content == "Let us keep the cache number 1 in sqlite"
-    assert (found.voice, found.status, found.scope) == (Voice.USER_SAID, Status.ACTIVE, Scope.PROJECT)
+    assert (found.voice, found.status, found.scope) == (Voice.USER, Status.ACTIVE, Scope.PROJECT)
     assert bench.made is not None
     assert bench.made.rolling_summary == "a cache"
     assert bench.spent() == (1, 960)
@@ -163,7 +164,7 @@ def test_pasted_orders_are_suspect_and_what_the_assistant_said_is_provisional(be
 
     assert hostile.suspect
     assert hostile.status is Status.PROVISIONAL
-    assert (spoken.voice, spoken.status, spoken.suspect) == (Voice.ASSISTANT_SAID, Status.PROVISIONAL, "")
+    assert (spoken.voice, spoken.status, spoken.suspect) == (Voice.ASSISTANT, Status.PROVISIONAL, "")
 
 
 def test_no_more_is_proposed_than_the_session_has_room_for(bench: Bench) -> None:
@@ -452,7 +453,7 @@ def test_a_proposal_that_is_begun_anew_pays_only_for_what_was_not_answered(bench
 
 
 def test_a_turn_longer_than_a_request_is_sent_in_parts_and_none_is_left_out(bench: Bench) -> None:
-    said = tuple(Said(f"a{n}", Role.ASSISTANT, f"word{n} " + "x" * 3_900) for n in range(40))
+    said = tuple(TextBlock(f"a{n}", Role.ASSISTANT, f"word{n} " + "x" * 3_900) for n in range(40))
     long = Turn(key="t1", session_id="s", opening=Opening.PROMPT, said=said, is_closed=True)
 
     bench.propose(long)

@@ -16,22 +16,22 @@ from engram.extraction.request import (
     request_text,
 )
 from engram.extraction.told import LEAST_CHARACTERS, MOST_CHARACTERS, fitting_length, is_acknowledgement
-from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 #: 2026-02-21 14:02 UTC.
 AT_MS = 1_771_682_520_000
 
 
-def said(uuid: str, text: str, *, by: Role = Role.ASSISTANT, minutes: int = 0) -> Said:
-    return Said(uuid, by, text, at_ms=AT_MS + minutes * 60_000)
+def said(uuid: str, text: str, *, by: Role = Role.ASSISTANT, minutes: int = 0) -> TextBlock:
+    return TextBlock(uuid, by, text, at_ms=AT_MS + minutes * 60_000)
 
 
-def turn(*parts: Said | Action, branch: str = "") -> Turn:
+def turn(*parts: TextBlock | Action, branch: str = "") -> Turn:
     return Turn(
         key="t1",
         session_id="s",
         opening=Opening.PROMPT,
-        said=tuple(part for part in parts if isinstance(part, Said)),
+        said=tuple(part for part in parts if isinstance(part, TextBlock)),
         actions=tuple(part for part in parts if isinstance(part, Action)),
         entries=tuple(EntryRef(part.uuid, n * 10, 9, n + 1) for n, part in enumerate(parts)),
         branch=branch,
@@ -111,7 +111,7 @@ def test_an_announcement_of_the_assistant_is_left_out(text: str) -> None:
         said("u1", "ok", by=Role.USER),
     ],
 )
-def test_what_says_something_and_what_the_user_says_is_no_acknowledgement(one: Said) -> None:
+def test_what_says_something_and_what_the_user_says_is_no_acknowledgement(one: TextBlock) -> None:
     assert not is_acknowledgement(one)
 
 

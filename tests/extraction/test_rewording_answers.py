@@ -18,8 +18,8 @@ from engram.extraction.openai_provider import OpenAIProvider
 from engram.extraction.request import MARKER
 from engram.extraction.rewording import CONTENT_CHARACTERS, Rewriter, Wording
 from engram.models.episodes import Episode
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.settings import Settings
 
 FAKE = runpy.run_path(str(Path(__file__).with_name("fake_llm.py")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.extraction.sentences import Block, plain, sentences, split
+from engram.text.statements import Block, plain, sentences, split
 
 
 def texts(message: str) -> list[str]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planting import plant
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import consolidate
 from engram.extraction.budget import Budget
 from engram.extraction.claude_provider import ClaudeProvider
@@ -22,11 +22,12 @@ from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
 from engram.models.episodes import all_episodes
 from engram.models.store import Store, open_store
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.runtime import reconciling_by, rewording_by
+from engram.tasks.runtime import make_model_steps
 
 CANARIES = ("ghp_x7Kq2mZr9TbV4nWc8YhJ3sLd6PfGa1Qe5Uo0", "hunter2-swordfish-Zq9!", "AKIAQ3EGRX7LMZ2VJT5W")
 SECRETS = f"GITHUB_TOKEN={CANARIES[0]} DB_PASSWORD={CANARIES[1]} aws_access_key_id = {CANARIES[2]}"
@@ -77,10 +78,8 @@ class Machine:
         extract_session(self.store, session, extractor=by or self.model, embedder=None, settings=self.settings)
 
     def consolidate(self) -> None:
-        consolidate(
-            self.store, self.settings, is_forced=True,
-            rewording=rewording_by(self.model), reconciling=reconciling_by(self.model),
-        )  # fmt: skip
+        rewording, reconciling = make_model_steps(self.model.model)
+        consolidate(self.store, self.settings, is_forced=True, rewording=rewording, reconciling=reconciling)
 
 
 @pytest.fixture
@@ -169,7 +168,7 @@ def test_what_was_forgotten_is_in_no_later_request(machine: Machine) -> None:
     machine.answer()
     say(path, "user", "Which rules of the harbor do we have?", at=AT.format(5))
     machine.extract(machine.read(path))
-    machine.store.run("UPDATE turn SET extracted_revision = 0")
+    plant(machine.store, "UPDATE turn SET extracted_revision = 0")
     machine.extract(session)
     other = machine.path(2)
     say(other, "user", "What about the harbor, its gates and its crane?", at=AT.format(6))

@@ -28,25 +28,27 @@ from typing import Any
 from engram import failpoint
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.candidate import Candidate, Kind, Status
+from engram.enums import Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.ingest.service import ingest_all
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store, open_store
+from engram.models.transaction import Tx
+from engram.process_lock import ProcessLock
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
-from engram.tasks import worker as worker_module
 from engram.tasks.drain import drain
-from engram.tasks.lock import ProcessLock
-from engram.tasks.marker import clear_dead_leases
+from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.tasks.worker import bind_queue, run_worker
 from engram.watcher import watch as watch_module
 from engram.watcher.watch import Watcher, run_watcher
+from engram.worker import lifecycle as worker_module
+from engram.worker.main import run_worker
 
 #: Longest life of a process that is to reach a point, in seconds.
 LIFE_SECONDS = 2.5
@@ -131,18 +133,18 @@ class Windows:
 
     def watch(self, slot: int) -> None:
         """Tell this process's transactions; call it in a child."""
-        begin = Store.writing
+        begin = Store.transaction
 
         @contextlib.contextmanager
-        def writing(store: Store) -> Iterator[None]:
-            with begin(store):
+        def transaction(store: Store) -> Iterator[Tx]:
+            with begin(store) as tx:
                 before, self._shared[slot] = self._shared[slot], 1
                 try:
-                    yield
+                    yield tx
                 finally:
                     self._shared[slot] = before
 
-        Store.writing = writing  # type: ignore[method-assign]
+        Store.transaction = transaction  # type: ignore[method-assign]
 
     def is_inside(self, slot: int) -> bool:
         """True while, or if it is dead when, the process of a slot was inside one."""
@@ -338,12 +340,10 @@ class Chaos:
         """Kill at every point of a consolidation that has duplicates to archive; none may vanish."""
         before = store.value("SELECT count(*) FROM episode")
         for number in range(6):
-            with store.writing():
+            with store.transaction() as tx:
                 for _ in range(2):
                     text = f"Saved rule {number}: the {THINGS[number]} has {number + 2} doors."
-                    add_episode(
-                        store, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), []
-                    )
+                    add_episode(tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [])
         store.close()
         for point in failpoint.NAMES:
             if point.startswith("consolidate."):
@@ -365,7 +365,7 @@ class Chaos:
     def settle(self) -> Store:
         """No more kills: read the rest and do what is due."""
         store = open_store(self.settings.places.memory_db, driver=self.settings.sqlite_driver)
-        bind_queue(self.settings)
+        huey.bind(self.settings.places, self.settings.sqlite_driver)
         watcher = Watcher(self.settings, store)
         watcher.sweep()
         watcher.step()
@@ -383,7 +383,7 @@ def compare_memories(settings: Settings, store: Store) -> dict[str, list[str]]:
     settings.places.prepare()
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as clean:
         ingest_all(clean, settings.claude_folder, settings=settings, redact=redact)
-        bind_queue(settings)
+        huey.bind(settings.places, settings.sqlite_driver)
         drain(make_runtime(settings, clean), with_waiting=True)
         huey.storage.close()
         wanted = memories_fingerprint(clean)

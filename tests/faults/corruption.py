@@ -24,19 +24,19 @@ from chaos import TurnExtractor
 from transcript_lines import say
 
 from engram.cli.main import main as run_engram
-from engram.consolidation.forget import forget_episode
 from engram.embedding.hashed import HashedEmbedder
 from engram.errors import EngramError
-from engram.extraction.saving import save_memory
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_all
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.memory_file import open_or_set_aside
+from engram.worker.memory_file import open_or_set_aside
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 TURNS = 40
@@ -213,7 +213,7 @@ class Trials:
     def look(self, name: str, settings: Settings, command: tuple[str, ...], when: str) -> None:
         """One command, which may fail, but in one line."""
         code, output = self.run_command(settings, command)
-        if code not in (0, 1) or "a fault in Engram" in output or "Traceback" in output:
+        if code not in (0, 1) or "a bug in Engram" in output or "Traceback" in output:
             log = settings.places.logs / "cli.log"
             tail = log.read_text(errors="replace")[-1500:] if log.exists() else ""
             self.problems.append(f"{name}: engram {command[0]} {when}: exit {code}: {output[-300:]} {tail}")
@@ -275,7 +275,7 @@ def opened(settings: Settings) -> Iterator[Store]:
 def repair(settings: Settings) -> dict[str, Any]:
     """What the worker does: open, read again, and start again where damage is met; then what is there."""
     from engram.errors import BrokenDatabase
-    from engram.models.damage_note import note_damage
+    from engram.models.stages import note_damage
 
     error: EngramError | None = None
     for store in opened(settings):

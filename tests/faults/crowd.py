@@ -22,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from planting import plant
+
 from engram import failpoint
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.store import Store, open_store
@@ -29,8 +31,8 @@ from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime
-from engram.tasks.worker import run_worker
 from engram.watcher.watch import run_watcher
+from engram.worker.main import run_worker
 
 PATIENCE_SECONDS = 30
 
@@ -54,7 +56,7 @@ def migrate(path: Path, driver: str, kill_at: int) -> int:
     if kill_at:
         failpoint._wanted, failpoint._left = "migrate.step", kill_at
     store = Store(path, driver=driver).open()
-    store.run("INSERT OR REPLACE INTO meta VALUES (?, 'x')", (f"process {os.getpid()}",))
+    plant(store, "INSERT OR REPLACE INTO meta VALUES (?, 'x')", (f"process {os.getpid()}",))
     store.close()
     return 0
 
@@ -94,7 +96,7 @@ def foreign_rounds(folder: Path, processes: int, rounds: int, driver: str) -> di
 
         def use(path: Path = path) -> int:
             with open_store(path, driver=driver) as store:
-                store.run("INSERT OR REPLACE INTO meta VALUES (?, 'x')", (f"process {os.getpid()}",))
+                plant(store, "INSERT OR REPLACE INTO meta VALUES (?, 'x')", (f"process {os.getpid()}",))
             return 0
 
         start = time.monotonic() + 0.03

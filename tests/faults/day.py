@@ -17,6 +17,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from planting import plant
+
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 
@@ -165,7 +167,7 @@ class Day:
             if scheduled and not left:
                 break
             # The last turns of a session wait for silence; nobody waits 20 minutes for that here.
-            store.run("UPDATE work SET due_at_ms = 0 WHERE kind = 'extract' AND state = 'due'")
+            plant(store, "UPDATE work SET due_at_ms = 0 WHERE kind = 'extract' AND state = 'due'")
             time.sleep(1)
         for process in self.running.values():
             process.terminate()

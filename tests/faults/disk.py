@@ -22,12 +22,13 @@ from typing import Any
 import apsw
 from playhouse.apsw_ext import APSWDatabase
 
-from engram.consolidation.forget import forget_episode
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Kind, Status
 from engram.errors import EngramError
-from engram.extraction.candidate import Candidate, Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
+from engram.memories.forget import forget_episode
 from engram.models.episodes import all_episodes
 from engram.models.store import Store, open_store
 from engram.redaction import redact

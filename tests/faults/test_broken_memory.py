@@ -9,23 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from planting import plant
 from transcript_lines import say
 
 from engram.errors import BrokenDatabase, NewerSchema
-from engram.extraction.saving import pin_memory, save_memory
 from engram.ingest.service import ingest_all
+from engram.memories.save import pin_memory, save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
-from engram.models.damage_note import is_damage_noted, note_damage
 from engram.models.episodes import Episode
 from engram.models.sessions import list_projects
 from engram.models.soundness import find_all_damage
+from engram.models.stages import is_damage_noted, list_stages, note_damage, note_failure
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages, note_failure
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks import memory_file
-from engram.tasks.memory_file import open_or_set_aside
+from engram.worker import memory_file
+from engram.worker.memory_file import open_or_set_aside
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
@@ -60,9 +60,9 @@ def fill(settings: Settings) -> None:
         save_memory(store, "Saved before the backup", redact, project_id=project.id)
         automatic = Episode(episodes.new_episode_id(), "fact", "Taken by itself", "x", project_id=project.id, slot="s")
         pinned = Episode(episodes.new_episode_id(), "fact", "Pinned", "x", project_id=project.id, slot="p")
-        with store.writing():
+        with store.transaction() as tx:
             for one in (automatic, pinned):
-                episode_changes.add_episode(store, one, [])
+                episode_changes.add_episode(tx, one, [])
         pin_memory(store, pinned.episode_id)
         make_backup(store, places.backups)
         save_memory(store, "Saved since the backup", redact, project_id=project.id)
@@ -160,8 +160,8 @@ def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         (saved,) = [one for one in episodes.all_episodes(store) if one.summary == "Saved before the backup"]
-        with store.writing():
-            episode_changes.delete_episode(store, saved)
+        with store.transaction() as tx:
+            episode_changes.delete_episode(tx, saved)
         store.checkpoint("TRUNCATE")
     settings.places.memory_db.rename(settings.home / "aside.db")
     shutil.copyfile(settings.home / "aside.db", settings.places.memory_db)
@@ -180,7 +180,7 @@ def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings
 def test_a_damaged_text_index_alone_is_built_anew_and_nothing_is_set_aside(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
-        store.run("DELETE FROM passage_fts_data WHERE id > 10")
+        plant(store, "DELETE FROM passage_fts_data WHERE id > 10")
         assert store.find_damage()
         note_failure(store, "memory", "it proved damaged")
 
@@ -219,10 +219,11 @@ def test_words_that_were_damaged_come_back_from_the_backup(settings: Settings) -
 def test_rows_that_a_misplaced_page_hides_are_reported_as_perhaps_missing(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
-        store.run("PRAGMA writable_schema = 1")
-        store.run(
+        plant(store, "PRAGMA writable_schema = 1")
+        plant(
+            store,
             "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'injection') "
-            "WHERE name = 'episode'"
+            "WHERE name = 'episode'",
         )
         store.checkpoint("TRUNCATE")
 
@@ -263,7 +264,7 @@ def test_a_text_that_is_no_utf8_is_found_after_damage_was_met_and_the_memory_is_
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         row_id = store.value(f"SELECT rowid FROM {table} LIMIT 1")
-        changed = store.run(f"UPDATE {table} SET {column} = CAST(x'61e28261' AS TEXT) WHERE rowid = ?", (row_id,))
+        changed = plant(store, f"UPDATE {table} SET {column} = CAST(x'61e28261' AS TEXT) WHERE rowid = ?", (row_id,))
         assert changed == 1
         note_damage(store)
 
@@ -294,8 +295,8 @@ def test_a_log_left_by_a_crash_is_used_also_without_its_index(settings: Settings
 def test_a_database_of_a_newer_engram_is_left_alone(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
-        store.run("PRAGMA user_version = 999")
-        store.run("UPDATE meta SET value = '999' WHERE key = 'schema_version'")
+        plant(store, "PRAGMA user_version = 999")
+        plant(store, "UPDATE meta SET value = '999' WHERE key = 'schema_version'")
         store.checkpoint("TRUNCATE")
     before = settings.places.memory_db.read_bytes()
 

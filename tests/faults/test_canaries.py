@@ -13,17 +13,17 @@ from transcript_lines import say
 
 from engram.cli.main import engram
 from engram.cli.workspace import Workspace
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.service import consolidate
 from engram.embedding.hashed import HashedEmbedder
 from engram.errors import ExtractionError
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.extraction.saving import edit_memory, save_memory
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
 from engram.log import start_logging
+from engram.memories.forget import forget_episode
+from engram.memories.save import edit_memory, save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
 from engram.models.replacement import free_name
@@ -112,13 +112,11 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     kept = save_memory(store, "The harbour is deployed with SECRETMARK always.", redact, scope="global", is_pinned=True)
     secret = SECRETS["github"]
-    with store.writing():
-        store.run("UPDATE said SET text = replace(text, 'SECRETMARK', ?)", (secret,))
-        store.run(
-            "UPDATE episode SET summary = replace(summary, 'SECRETMARK', ?), content = ?", (secret, f"use {secret}")
-        )
-        store.run("UPDATE session SET branch = ?, rolling_summary = ?", (secret, f"we use {secret}"))
-        store.run("UPDATE project SET name = ?", (f"demo {secret}",))
+    with store.transaction() as tx:
+        tx.run("UPDATE said SET text = replace(text, 'SECRETMARK', ?)", (secret,))
+        tx.run("UPDATE episode SET summary = replace(summary, 'SECRETMARK', ?), content = ?", (secret, f"use {secret}"))
+        tx.run("UPDATE session SET branch = ?, rolling_summary = ?", (secret, f"we use {secret}"))
+        tx.run("UPDATE project SET name = ?", (f"demo {secret}",))
     (settings.places.notes / "MEMORY.md").write_text(f"# Mine\n\nthe harbour needs {secret}\n")
     log_session(store, settings.places, SESSION)
     index_notes(store, settings, redact)

@@ -50,7 +50,7 @@ def test_the_state_of_the_disk_is_named(
 
     assert done.stderr.count("\n") == 1, done.stderr
     assert cause in done.stderr
-    assert "fault in Engram" not in done.stderr
+    assert "bug in Engram" not in done.stderr
 
 
 @needs_mounts
@@ -75,7 +75,7 @@ def test_a_binary_file_is_no_export(tmp_path: Path, content: bytes) -> None:
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "no export of Engram" in done.stderr or "no JSON" in done.stderr
+    assert "not an export of Engram" in done.stderr or "not JSON" in done.stderr
 
 
 def test_the_log_of_a_fault_lies_in_the_named_home(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
 from engram.models import episodes
+from engram.models.leases import release_lease, take_lease
 from engram.models.store import Store, open_store
-from engram.models.work import due_work, make_due, release_lease, take_lease
+from engram.models.work import due_work, make_due
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher
@@ -102,8 +103,8 @@ def test_periodic_work_runs_once_and_then_waits_again(store: Store, clock: Fixed
 
 
 def test_work_that_was_due_soon_is_not_put_off_for_years(store: Store, clock: FixedClock) -> None:
-    with store.writing():
-        make_due(store, "extract", "s1", clock.now_ms() + 20 * 60_000)
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s1", clock.now_ms() + 20 * 60_000)
     clock.at_ms -= 3650 * DAY_MS
 
     assert [work.key for work in due_work(store)] == ["s1"]

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from transcript_lines import say
 
+from engram.enums import Kind, Status
 from engram.extraction import service as extraction
-from engram.extraction.candidate import Candidate, Kind, Status
+from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.service import extract_session
 from engram.ingest import service as ingest
 from engram.ingest import write as ingest_write
 from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
+from engram.models.transaction import Tx
 from engram.models.transcripts import Cursor
 from engram.redaction import redact
 from engram.settings import Settings
@@ -86,8 +88,8 @@ def test_a_turn_that_grows_while_it_is_extracted_is_extracted_as_it_ended(
 def test_without_the_compare_and_set_on_the_revision_the_end_of_the_turn_would_be_lost(
     store: Store, settings: Settings, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def set_without_comparing(store: Store, turn_id: int, revision: int) -> None:
-        store.run("UPDATE turn SET extracted_revision = revision WHERE id = ?", (turn_id,))
+    def set_without_comparing(tx: Tx, turn_id: int, revision: int) -> None:
+        tx.run("UPDATE turn SET extracted_revision = revision WHERE id = ?", (turn_id,))
 
     monkeypatch.setattr(extraction, "mark_extracted", set_without_comparing)
 
@@ -124,8 +126,8 @@ def test_of_two_readers_of_the_same_bytes_one_wins(
 def test_without_the_compare_and_set_on_the_cursor_the_messages_would_count_twice(
     store: Store, settings: Settings, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def move_without_comparing(store: Store, before: Cursor, after: Cursor, transcript_id: int) -> None:
-        store.run(
+    def move_without_comparing(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> None:
+        tx.run(
             "UPDATE transcript SET cursor = ?, line_number = ?, reader_state = ? WHERE id = ?",
             (after.offset, after.line_number, after.reader_state, transcript_id),
         )

@@ -13,7 +13,7 @@ from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.worker import bind_queue
+from engram.tasks.queue import huey
 from engram.watcher.watch import Watcher
 
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -54,7 +54,7 @@ def test_the_next_sweep_reads_the_rest(
         ingest_file(store, transcript, settings=settings, redact=redact, chunk_bytes=2000)
     monkeypatch.undo()
     assert 0 < int(store.value("SELECT count(*) FROM turn")) < TURNS
-    bind_queue(settings)
+    huey.bind(settings.places, settings.sqlite_driver)
     watcher = Watcher(settings, store)
 
     hinted = watcher.sweep()

@@ -49,13 +49,13 @@ def filled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 def spread(store: Store, name: str) -> str:
     """Give every stored name the text, each its own way; returns the name of the project."""
     project = f"{name}-harbor"
-    with store.writing():
-        store.run("UPDATE project SET name = ?, root = ? WHERE name LIKE '%harbor%'", (project, f"/work/{name}"))
-        store.run("UPDATE session SET branch = ?, cwd = ?", (f"{name}-branch", f"/work/{name}"))
-        store.run("UPDATE transcript SET last_error = ?", (f"{name} error",))
-        store.run("UPDATE stage SET last_error = ?, last_error_ms = 1", (f"{name} failed",))
-        store.run("UPDATE episode SET summary = ?, stale_reason = ?", (f"{name} cache", f"{name} is gone"))
-        work.make_due(store, "extract", f"{name}-session", 0)
+    with store.transaction() as tx:
+        tx.run("UPDATE project SET name = ?, root = ? WHERE name LIKE '%harbor%'", (project, f"/work/{name}"))
+        tx.run("UPDATE session SET branch = ?, cwd = ?", (f"{name}-branch", f"/work/{name}"))
+        tx.run("UPDATE transcript SET last_error = ?", (f"{name} error",))
+        tx.run("UPDATE stage SET last_error = ?, last_error_ms = 1", (f"{name} failed",))
+        tx.run("UPDATE episode SET summary = ?, stale_reason = ?", (f"{name} cache", f"{name} is gone"))
+        work.make_due(tx, "extract", f"{name}-session", 0)
     pause(store, f"/work/{name}", 4_000_000_000_000)
     (Home(default_home()).notes / "MEMORY.md").write_text(f"# {name}\n\nzebra {name} cache\n", errors="replace")
     return project
@@ -114,9 +114,9 @@ def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp
 
 
 def test_a_new_project_gets_a_name_of_one_visible_line(tmp_path: Path) -> None:
-    with open_store(tmp_path / "memory.db") as store, store.writing():
+    with open_store(tmp_path / "memory.db") as store, store.transaction() as tx:
         names = [
-            ensure_project(store, f"/work/{number}", name).name
+            ensure_project(tx, f"/work/{number}", name).name
             for number, name in enumerate(["a\nb\x9b31m\u202e", "\x1b[2J", "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"])
         ]
 

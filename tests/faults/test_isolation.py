@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from repositories import repository, worktree
 from transcript_lines import say
 
 from engram.embedding.hashed import HashedEmbedder
@@ -17,7 +18,7 @@ from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
-from engram.search.query import Query
+from engram.search.question.query import Query
 from engram.search.service import Searcher
 from engram.settings import Settings
 
@@ -29,23 +30,6 @@ QUESTION = "How do I deploy the harbor service, with which script? copper lanter
 def store(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Store]:
     with open_store(settings.places.memory_db, driver=request.param) as opened:
         yield opened
-
-
-def repository(folder: Path) -> Path:
-    (folder / ".git").mkdir(parents=True)
-    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    return folder
-
-
-def worktree(repo: Path, folder: Path) -> Path:
-    """A worktree of a repository, as git lays it out."""
-    inner = repo / ".git" / "worktrees" / folder.name
-    inner.mkdir(parents=True)
-    (inner / "commondir").write_text("../..\n")
-    (inner / "gitdir").write_text(f"{folder}/.git\n")
-    folder.mkdir(parents=True)
-    (folder / ".git").write_text(f"gitdir: {inner}\n")
-    return folder
 
 
 def talk(settings: Settings, store: Store, cwd: Path, text: str) -> str:

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from engram import failpoint
-from engram.consolidation.forget import forget_episode
 from engram.errors import AlreadyRunning
-from engram.extraction.saving import save_memory
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
 from engram.models import episodes
 from engram.models.backup import list_backups, make_backup
 from engram.models.recovery import restore_backup
 from engram.models.replacement import FOLDER_NAME, using_database
 from engram.models.store import open_store
 from engram.settings import Settings
-from engram.tasks.memory_file import open_or_set_aside
+from engram.worker.memory_file import open_or_set_aside
 
 POINTS = [name for name in failpoint.NAMES if name.startswith("restore.")]
 KEPT = {"Saved before the backup", "Saved since the backup"}
@@ -154,7 +154,7 @@ def test_a_kill_while_a_damaged_memory_is_set_aside_loses_nothing(settings: Sett
     code = (
         "from pathlib import Path\n"
         "from engram.settings import Settings\n"
-        "from engram.tasks.memory_file import open_or_set_aside\n"
+        "from engram.worker.memory_file import open_or_set_aside\n"
         f"settings = Settings(home=Path({str(settings.home)!r}), sqlite_driver={settings.sqlite_driver!r})\n"
         "open_or_set_aside(settings.places, settings).close()\n"
     )

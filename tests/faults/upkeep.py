@@ -17,6 +17,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import time
 import traceback
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos import Script, compare_memories, make_runtime
+from models.version_4 import put_version_4
 
 from engram import failpoint
 from engram.cli.main import main as run_engram
@@ -33,17 +35,14 @@ from engram.consolidation.service import consolidate as run_consolidation
 from engram.ingest.service import ingest_all
 from engram.models import episodes
 from engram.models.backup import list_backups, make_backup
-from engram.models.database import open_database
 from engram.models.episodes import new_episode_id
-from engram.models.migrations import MIGRATIONS, migrate
 from engram.models.store import Store, open_store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.drain import drain
-from engram.tasks.marker import clear_dead_leases
-from engram.tasks.memory_file import open_or_set_aside
+from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import huey
-from engram.tasks.worker import bind_queue
+from engram.worker.memory_file import open_or_set_aside
 from engram_mcp import tools
 from engram_mcp.access import Access
 
@@ -118,7 +117,7 @@ class Upkeep:
 
     def _be_child(self, action: Callable[[], Any], answer: Path, point: str) -> None:
         try:
-            failpoint._wanted, failpoint._left = point, self.chance.randrange(1, 30) if point == "migrate.step" else 1
+            failpoint._wanted, failpoint._left = point, self.chance.randrange(1, 200) if point == "migrate.step" else 1
             with open(os.devnull, "w") as null:
                 os.dup2(null.fileno(), 1)
             found = action()
@@ -321,7 +320,7 @@ class Upkeep:
 
         def run() -> None:
             with self.store() as store:
-                bind_queue(self.settings)
+                huey.bind(self.settings.places, self.settings.sqlite_driver)
                 clear_dead_leases(store)
                 ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
                 drain(make_runtime(self.settings, store), with_waiting=True)
@@ -333,34 +332,30 @@ class Upkeep:
         """A memory of the version before: killed while it is opened, the old one or the new one with all its rows."""
         path = self.folder / "older" / "memory.db"
         shutil.rmtree(path.parent, ignore_errors=True)
-        path.parent.mkdir()
         driver = self.settings.sqlite_driver
 
-        def make() -> None:
-            database = open_database(path, driver)
-            migrate(database, MIGRATIONS[:3])
-            for number in range(20):
-                database.execute_sql(
-                    "INSERT INTO episode (episode_id, kind, scope, summary, content, importance, source, status, "
-                    "confidence, extractor, created_at_ms, kept_at_ms, stable_id, updated_at_ms) "
-                    "VALUES (?, 'fact', 'global', ?, 'x', 'normal', 'manual', 'active', 1, 'local', 1, 1, ?, 1)",
-                    (f"ep_{number:012x}", f"old {number}", str(number)),
-                )
-                database.execute_sql(
-                    "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, 'x', '[]')",
-                    (number + 1, f"old {number}"),
-                )
-            database.execute_sql("INSERT INTO tombstone VALUES ('episode', ?, 1)", (b"ep_000000000003",))
-            database.close()
+        def make() -> list[str]:
+            with contextlib.closing(sqlite3.connect(put_version_4(path))) as old:
+                for number in range(20):
+                    old.execute(
+                        "INSERT INTO episode (episode_id, kind, scope, summary, content, importance, source, status, "
+                        "confidence, extractor, created_at_ms, kept_at_ms, stable_id, updated_at_ms) "
+                        "VALUES (?, 'fact', 'global', ?, 'x', 'normal', 'manual', 'active', 1, 'local', 1, 1, ?, 1)",
+                        (f"ep_{number:012x}", f"old {number}", str(number)),
+                    )
+                old.execute("INSERT INTO tombstone VALUES ('episode', ?, 1)", (b"ep_000000000003",))
+                old.commit()
+                rows = old.execute("SELECT summary FROM episode WHERE summary <> 'old 3' ORDER BY id").fetchall()
+                return [str(summary) for (summary,) in rows]
 
         def open_it() -> list[str]:
             with open_store(path, driver=driver) as store:
                 damage = store.find_damage()
                 return [damage] if damage else [memory.summary for memory in episodes.all_episodes(store)]
 
-        self.in_child(make)
+        wanted = self.in_child(make)
         found = self.attempt("migrate", open_it)
-        if found != [f"old {number}" for number in range(20) if number != 3]:
+        if len(wanted) < 30 or found != wanted:
             self.problems.append(f"migrate: {found}")
 
     # -- all of it
@@ -400,7 +395,7 @@ class Upkeep:
 
     def last_read(self) -> None:
         with self.store() as store:
-            bind_queue(self.settings)
+            huey.bind(self.settings.places, self.settings.sqlite_driver)
             clear_dead_leases(store)
             ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
             drain(make_runtime(self.settings, store), with_waiting=True)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import is_gone
+from click.testing import CliRunner
+from processes import wait_until_group_gone
 
+from engram.cli.main import engram
 from engram.tasks.message import JsonSerializer
 from engram.tasks.queue import EngramQueue
 from engram_hooks.block import settings_block
@@ -62,7 +64,7 @@ def test_a_detached_hook_enqueues_its_session_and_ends(
 
     group = run_detached(hooks, event, sent if names_it == "payload" else b"", **session)
 
-    assert is_gone(group)
+    wait_until_group_gone(group)
     assert waiting() == [(task, (sent["session_id"],))]
 
 
@@ -77,7 +79,7 @@ def test_a_detached_hook_leaves_no_process_behind_whatever_is_broken(hooks: Any,
 
     group = run_detached(hooks, "Stop", None if broken == "a stdin that stays open" else b"{}", session=SESSION)
 
-    assert is_gone(group)
+    wait_until_group_gone(group)
     holder.close()
 
 
@@ -93,7 +95,7 @@ def test_nobody_waits_for_a_detached_hook(hooks: Any, tmp_path: Path) -> None:
 
     os.killpg(group, 0)
     (tmp_path / "pipe").write_text("go on\n")
-    assert is_gone(group)
+    wait_until_group_gone(group)
 
 
 def run_detached(hooks: Any, event: str, sent: object, **fields: str) -> int:
@@ -101,9 +103,13 @@ def run_detached(hooks: Any, event: str, sent: object, **fields: str) -> int:
     data = b"" if sent is None else sent if isinstance(sent, bytes) else json.dumps(sent).encode()
     environment = hooks.environment | ({"CLAUDE_CODE_SESSION_ID": fields["session"]} if fields else {})
     hook = subprocess.Popen(
-        ["/bin/sh", "-c", hooks.commands[event]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, env=environment, start_new_session=True,
-    )  # fmt: skip
+        ["/bin/sh", "-c", hooks.commands[event]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,
+    )
     assert hook.stdin is not None
     assert hook.stdout is not None
     hook.stdin.write(data)
@@ -113,7 +119,7 @@ def run_detached(hooks: Any, event: str, sent: object, **fields: str) -> int:
     assert (hook.stdout.read(), hook.wait(60)) == (b"", 0)
     hook.stdout.close()
     if sent is None:
-        is_gone(hook.pid)
+        wait_until_group_gone(hook.pid)
         hook.stdin.close()
     return hook.pid
 
@@ -150,6 +156,19 @@ def test_a_queue_that_another_process_holds_is_left_alone_and_noted(hooks: Any) 
 
     assert run.is_silent
     assert (hooks.home.logs / "hook.log").read_text().count("hook=flush session=another error=") == 1
+
+
+def test_the_logs_command_shows_what_hooks_wrote_as_warnings_of_their_own_time(hooks: Any) -> None:
+    hooks.home.queue_db.mkdir()
+    for session in ("first", "second"):
+        hooks.run("SessionEnd", {"session_id": session})
+
+    arguments = ["--home", str(hooks.home.root), "logs", "hook", "--errors", "--json"]
+    printed = CliRunner().invoke(engram, arguments, catch_exceptions=False).stdout
+
+    texts = [record["text"] for record in json.loads(printed)["records"]]
+    assert ["first" in text for text in texts] == [True, False]
+    assert ["second" in text for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize("broken", ["a folder", "garbage", "log is a folder"])

@@ -18,8 +18,8 @@ from engram.recollection.render import hook_output
 from engram.recollection.service import RecollectionService
 from engram.search.service import Hit, Query, Searcher
 from engram.settings import Settings
-from engram.tasks.recall_server import RecallServer
 from engram.tasks.runtime import Runtime
+from engram.worker.server import RecallServer
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
 
@@ -56,8 +56,8 @@ class Live:
     def keep(self, summary: str, **fields: Any) -> Episode:
         """Keep an episode."""
         made = Episode(new_episode_id(), "fact", summary, summary, **({"quality": 0.75} | fields))
-        with self.store.writing():
-            return add_episode(self.store, made, [Evidence("11111111-1111-1111-1111-111111111111")])
+        with self.store.transaction() as tx:
+            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")])
 
 
 @pytest.fixture
@@ -70,8 +70,8 @@ def live(hooks: Any) -> Iterator[Live]:
     recollection = RecollectionService(store, search, settings)
     server = RecallServer(Runtime(settings, store, search, recollection)).start()  # type: ignore[arg-type]
     found = Live(store, search, server)
-    with store.writing():
-        project = sessions.ensure_project(store, "/home/dev/lab/proj", "proj", "/home/dev/lab/proj")
+    with store.transaction() as tx:
+        project = sessions.ensure_project(tx, "/home/dev/lab/proj", "proj", "/home/dev/lab/proj")
     found.keep("The watcher holds watcher.lock by flock, never by a PID file", project_id=project.id)
     yield found
     search.go_on.set()
@@ -191,7 +191,7 @@ def test_what_is_no_hook_payload_prints_nothing(hooks: Any, live: Live, sent: by
 
 
 def test_a_memory_that_cannot_be_read_is_silence(hooks: Any, live: Live, payload: Any) -> None:
-    with live.store.writing():
-        live.store.run("DROP TABLE injection")
+    with live.store.transaction() as tx:
+        tx.run("DROP TABLE injection")
 
     assert hooks.run("UserPromptSubmit", asked(payload)).is_silent

@@ -9,8 +9,8 @@ import pytest
 from engram.ingest.clean import MAX_KNOWN, Cleaner
 from engram.models.store import Store
 from engram.redaction import redact
-from engram.transcripts.action import COMMAND_CHARS, ERROR_CHARS, finish_action, start_action
-from engram.transcripts.draft import TurnUpdate
+from engram.transcripts.claude_code.action import COMMAND_CHARS, ERROR_CHARS, finish_action, start_action
+from engram.transcripts.claude_code.draft import TurnUpdate
 from engram.transcripts.record import Opening, Turn
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

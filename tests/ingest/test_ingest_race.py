@@ -17,6 +17,7 @@ from engram.errors import Moved, StoreError
 from engram.ingest import service, write
 from engram.ingest.service import ingest_file
 from engram.models.store import Store, open_store
+from engram.models.transaction import Tx
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -77,9 +78,9 @@ def test_without_the_comparison_racing_readers_would_count_twice(
     assert store.value("SELECT message_count FROM session") > 24 or any(stored.revision > 1 for stored in turns())
 
 
-def unchecked(store: Store, before: Any, after: Any, transcript_id: int) -> None:
+def unchecked(tx: Tx, before: Any, after: Any, transcript_id: int) -> None:
     """Move the cursor whatever happened meanwhile."""
-    store.run(
+    tx.run(
         "UPDATE transcript SET cursor = ?, line_number = ?, reader_state = ? WHERE id = ?",
         (after.offset, after.line_number, after.reader_state, transcript_id),
     )

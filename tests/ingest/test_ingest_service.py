@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planting import plant
 
 from engram.ingest import service
 from engram.ingest.service import ingest_all
@@ -78,10 +79,10 @@ def test_line_by_line_gives_the_same_as_at_once(make_transcript: Any, ingest: An
     write(transcript, lambda: ingest(transcript))
     grown = content()
     for table in ("passage", "said", "entry", "turn", "bad_line", "work"):
-        store.run(f"DELETE FROM {table}")
-    store.run("UPDATE transcript SET cursor = 0, line_number = 0, reader_state = '{}'")
-    store.run("UPDATE session SET message_count = 0")
-    store.run("INSERT INTO passage_fts(passage_fts) VALUES ('rebuild')")
+        plant(store, f"DELETE FROM {table}")
+    plant(store, "UPDATE transcript SET cursor = 0, line_number = 0, reader_state = '{}'")
+    plant(store, "UPDATE session SET message_count = 0")
+    plant(store, "INSERT INTO passage_fts(passage_fts) VALUES ('rebuild')")
     ingest(transcript)
 
     assert content() == grown
@@ -229,10 +230,10 @@ def test_a_forgotten_turn_stays_forgotten_when_its_file_is_read_from_the_beginni
     transcript.user("forget this")
     transcript.queue("enqueue", "forget this too")
     ingest(transcript)
-    with store.writing():
+    with store.transaction() as tx:
         for stored in turns()[1:]:
-            delete_turn(store, stored.id)
-    store.run("UPDATE transcript SET cursor = 0, line_number = 0, reader_state = '{}'")
+            delete_turn(tx, stored.id)
+    plant(store, "UPDATE transcript SET cursor = 0, line_number = 0, reader_state = '{}'")
 
     ingest(transcript)
 

@@ -18,8 +18,8 @@ from engram.models.episodes import Episode, new_episode_id
 from engram.models.project_folders import list_hints
 from engram.models.sessions import ProjectRow, list_projects
 from engram.models.store import Store
-from engram.search.embed import embed_missing
 from engram.search.service import Query, Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 from engram.transcripts.git_hints import GitHints, normal_address, read_git_hints
 
@@ -64,8 +64,8 @@ def project_of(store: Store, settings: Settings, folder: Path) -> ProjectRow:
 
 def keep(store: Store, project: ProjectRow, text: str = FACT) -> Episode:
     """A memory of a project."""
-    with store.writing():
-        return add_episode(store, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+    with store.transaction() as tx:
+        return add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
 
 
 def test_a_renamed_folder_joins_its_project_by_itself_and_finds_its_memories(

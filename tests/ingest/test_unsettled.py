@@ -42,8 +42,8 @@ def test_it_goes_with_its_memories_as_soon_as_the_folder_is_known(
     before = texts(store)
     clock.at_ms += 10_000
     if bar == "forgotten":
-        with store.writing():
-            note_forgotten_project(store, ensure_project(store, "/gone/engine", "engine", "/gone/engine"))
+        with store.transaction() as tx:
+            note_forgotten_project(tx, ensure_project(tx, "/gone/engine", "engine", "/gone/engine"))
     if bar == "paused before":
         resume(store, "/gone/engine")
     if bar == "excluded":

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
+from engram.search.hits import PublicHit
 from engram_mcp.answers import DOUBTFUL, HEADER, recall_lines, search_lines
 
-MEMORY = {"id": "ep_000000000000", "summary": "Logs go to stdout", "created_at": "2026-02-20T00:00:00Z"}
-TURN = {"id": "turn_1#1", "kind": "turn", "text": "Logs go to stdout.", "session": "s-1", "role": "assistant"}
+
+def hit(**values: Any) -> PublicHit:
+    """A hit on something that was said."""
+    made = PublicHit(
+        id="turn_1#1",
+        kind="turn",
+        text="Logs go to stdout.",
+        score=1.0,
+        parts={},
+        project="",
+        created_at_ms=1_771_545_600_000,
+        evidence=(),
+        session_id="s-1",
+        status="active",
+        importance="normal",
+        role="assistant",
+        cosine=None,
+        is_doubtful=False,
+        memory=None,
+    )
+    return dataclasses.replace(made, **values)
 
 
 def test_an_answer_of_doubtful_hits_alone_says_so_above_them() -> None:
-    for lines, hit in ((recall_lines, MEMORY), (search_lines, TURN)):
-        assert lines([hit | {"doubtful": True}]).splitlines()[:2] == [HEADER, DOUBTFUL]
+    for lines in (recall_lines, search_lines):
+        assert lines([hit(is_doubtful=True)]).splitlines()[:2] == [HEADER, DOUBTFUL]
 
 
 def test_one_hit_that_fits_is_enough_for_no_doubt() -> None:
-    for lines, hit in ((recall_lines, MEMORY), (search_lines, TURN)):
-        assert DOUBTFUL not in lines([hit | {"doubtful": True}, hit])
+    for lines in (recall_lines, search_lines):
+        assert DOUBTFUL not in lines([hit(is_doubtful=True), hit()])

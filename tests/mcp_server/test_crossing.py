@@ -16,8 +16,8 @@ from transcript_lines import say
 from engram.ingest.service import ingest_file
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
+from engram.models.stages import note_failure
 from engram.models.store import open_store
-from engram.models.work import note_failure
 from engram.notes.index import index_notes
 from engram.notes.saved import save_note
 from engram.redaction import redact
@@ -44,18 +44,25 @@ def settings(tmp_path: Path) -> Settings:
         ingest_file(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
-        with store.writing():
-            sessions.ensure_project(store, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+        with store.transaction() as tx:
+            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope, source, summary in (
                 (SHARED, "global", "auto", "I use make in all projects."),
                 (OWN, "project", "auto", f"The {CANARY} script is started with make."),
                 (SAVED, "global", "manual", "Tabs are four wide."),
             ):
                 episode = Episode(
-                    episode_id=episode_id, kind="preference", summary=summary, content=summary,
-                    project_id=found.project_id, session_id=session, scope=scope, source=source, voice="user",
-                )  # fmt: skip
-                episode_changes.add_episode(store, episode, [Evidence(entry, session)] if source == "auto" else [])
+                    episode_id=episode_id,
+                    kind="preference",
+                    summary=summary,
+                    content=summary,
+                    project_id=found.project_id,
+                    session_id=session,
+                    scope=scope,
+                    source=source,
+                    voice="user",
+                )
+                episode_changes.add_episode(tx, episode, [Evidence(entry, session)] if source == "auto" else [])
     return made
 
 
@@ -64,9 +71,11 @@ def call(settings: Settings, folder: Path, tool: str, **arguments: object) -> st
 
     async def run() -> str:
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", "engram_mcp.server"], cwd=str(folder),
+            command=sys.executable,
+            args=["-m", "engram_mcp.server"],
+            cwd=str(folder),
             env=os.environ | {"ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed"},
-        )  # fmt: skip
+        )
         async with stdio_client(parameters) as (read, write), ClientSession(read, write) as client:
             await client.initialize()
             result = await client.call_tool(tool, arguments)
@@ -109,9 +118,14 @@ def test_a_global_memory_that_was_saved_in_another_project_does_not_name_it(sett
 
 def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings: Settings, tmp_path: Path) -> None:
     call(
-        settings, tmp_path / "beta", "memory_save",
-        content="Here scripts are started with just.", scope="project", importance="normal", supersedes=SHARED,
-    )  # fmt: skip
+        settings,
+        tmp_path / "beta",
+        "memory_save",
+        content="Here scripts are started with just.",
+        scope="project",
+        importance="normal",
+        supersedes=SHARED,
+    )
 
     with open_store(settings.places.memory_db) as store:
         left = find_episode(store, SHARED)
@@ -121,9 +135,15 @@ def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings
 
 def test_a_memory_is_not_replaced_by_one_that_its_project_does_not_see(settings: Settings, tmp_path: Path) -> None:
     call(
-        settings, tmp_path / NAME, "memory_save", cwd=str(tmp_path / "beta"),
-        content="Scripts are started with just.", scope="project", importance="normal", supersedes=OWN,
-    )  # fmt: skip
+        settings,
+        tmp_path / NAME,
+        "memory_save",
+        cwd=str(tmp_path / "beta"),
+        content="Scripts are started with just.",
+        scope="project",
+        importance="normal",
+        supersedes=OWN,
+    )
 
     with open_store(settings.places.memory_db) as store:
         left = find_episode(store, OWN)

@@ -12,24 +12,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from processes import wait_for
 
 from engram.models.store import open_store
-from engram.recollection.client import ask_worker
 from engram.reports.health import MAX_LAG_SECONDS, take_vitals
 from engram.reports.processes import is_held
 from engram.settings import Settings
+from engram.worker.client import ask_worker
 from engram_hooks.block import link_interpreter, settings_block
 from engram_mcp import tools
 from engram_mcp.access import Access
 
 PATIENCE_SECONDS = 60
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < until, "it took too long"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -62,12 +56,18 @@ def briefing(settings: Settings, folder: Path) -> str:
     link_interpreter(settings.places)
     command = settings_block(interpreter=sys.executable)["hooks"]["SessionStart"][0]["hooks"][0]["command"]
     payload = {
-        "hook_event_name": "SessionStart", "session_id": str(uuid.uuid4()), "cwd": str(folder), "source": "startup",
-    }  # fmt: skip
+        "hook_event_name": "SessionStart",
+        "session_id": str(uuid.uuid4()),
+        "cwd": str(folder),
+        "source": "startup",
+    }
     done = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, check=True,
+        ["/bin/sh", "-c", command],
+        input=json.dumps(payload).encode(),
+        capture_output=True,
+        check=True,
         env={"PATH": os.environ["PATH"], "ENGRAM_HOME": str(settings.home)},
-    )  # fmt: skip
+    )
     return done.stdout.decode()
 
 
@@ -76,8 +76,8 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
 ) -> None:
     start("work")
     watcher = start("watch")
-    wait_until(lambda: is_held(settings.places.watcher_lock))
-    wait_until(lambda: ask_worker(settings.places, {"op": "status"}) is not None)
+    wait_for(lambda: is_held(settings.places.watcher_lock))
+    wait_for(lambda: ask_worker(settings.places, {"op": "status"}) is not None)
     access = Access(settings, str(tmp_path))
 
     assert "watcher: running, pid" in tools.status(access)
@@ -92,7 +92,8 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
 
 
 def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> None:
-    from engram.models.work import make_due, note_failure
+    from engram.models.stages import note_failure
+    from engram.models.work import make_due
 
     unread = settings.projects_folder / "slug" / f"{uuid.uuid4()}.jsonl"
     unread.parent.mkdir()
@@ -100,8 +101,8 @@ def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> 
     long_ago = time.time() - 2 * MAX_LAG_SECONDS
     os.utime(unread, (long_ago, long_ago))
     with open_store(settings.places.memory_db) as store:
-        with store.writing():
-            make_due(store, "extract", "s-1", store.now_ms() - 3 * 1000 * MAX_LAG_SECONDS)
+        with store.transaction() as tx:
+            make_due(tx, "extract", "s-1", store.now_ms() - 3 * 1000 * MAX_LAG_SECONDS)
         note_failure(store, "embed", "the model is broken")
         troubles = {one.about: one for one in take_vitals(store, settings).troubles()}
 

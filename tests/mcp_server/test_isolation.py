@@ -59,18 +59,29 @@ def settings(tmp_path: Path) -> Settings:
         ingest_file(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
-        with store.writing():
-            sessions.ensure_project(store, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+        with store.transaction() as tx:
+            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope in ((OWN, "project"), (SHARED, "global")):
                 told = f"The {CANARY} script of the deploy is started with make."
                 summary = told if scope == "project" else "I prefer scripts that are started with make."
                 episode = Episode(
-                    episode_id=episode_id, kind="preference", summary=summary, content=told,
-                    project_id=found.project_id, session_id=session, scope=scope, facts=(f"changed: {CANARY}.sh",),
-                    entities=("deploy", "make"), importance="high", voice="user", confidence=0.9, quality=0.9,
-                    stale_reason=f"{CANARY}.sh was changed", access_count=5,
-                )  # fmt: skip
-                episode_changes.add_episode(store, episode, [Evidence(str(uuid.uuid4()), session)])
+                    episode_id=episode_id,
+                    kind="preference",
+                    summary=summary,
+                    content=told,
+                    project_id=found.project_id,
+                    session_id=session,
+                    scope=scope,
+                    facts=(f"changed: {CANARY}.sh",),
+                    entities=("deploy", "make"),
+                    importance="high",
+                    voice="user",
+                    confidence=0.9,
+                    quality=0.9,
+                    stale_reason=f"{CANARY}.sh was changed",
+                    access_count=5,
+                )
+                episode_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)])
         log_session(store, made.places, session)
         save_note(made.places, f"the {CANARY} note\n# and its {CANARY} part", redact, store.now_ms(), NAME)
         made.places.memory_note.write_text(
@@ -104,9 +115,11 @@ def ask(settings: Settings, folder: Path, work: Work) -> Any:
 
     async def run() -> Any:
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", "engram_mcp.server"], cwd=str(folder),
+            command=sys.executable,
+            args=["-m", "engram_mcp.server"],
+            cwd=str(folder),
             env=os.environ | {"ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed"},
-        )  # fmt: skip
+        )
         async with stdio_client(parameters) as (read, write), ClientSession(read, write) as client:
             await client.initialize()
             return await work(client)
@@ -130,13 +143,22 @@ def hook(settings: Settings, folder: Path, event: str, session: str) -> str:
     link_interpreter(settings.places)
     command = settings_block(interpreter=sys.executable)["hooks"][event][0]["hooks"][0]["command"]
     payload = {
-        "hook_event_name": event, "session_id": session, "cwd": str(folder), "source": "startup", "prompt": QUESTION,
-        "tool_name": "Bash", "tool_input": {"command": f"sh {CANARY}.sh"},
-    }  # fmt: skip
+        "hook_event_name": event,
+        "session_id": session,
+        "cwd": str(folder),
+        "source": "startup",
+        "prompt": QUESTION,
+        "tool_name": "Bash",
+        "tool_input": {"command": f"sh {CANARY}.sh"},
+    }
     done = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, cwd=folder, check=True,
+        ["/bin/sh", "-c", command],
+        input=json.dumps(payload).encode(),
+        capture_output=True,
+        cwd=folder,
+        check=True,
         env={"PATH": os.environ["PATH"], "ENGRAM_HOME": str(settings.home), "CLAUDE_CODE_SESSION_ID": session},
-    )  # fmt: skip
+    )
     return done.stdout.decode()
 
 

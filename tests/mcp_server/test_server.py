@@ -17,11 +17,14 @@ from typing import Any
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from transcript_lines import say
 
 from engram.clock import FixedClock
+from engram.ingest.service import ingest_file
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode
 from engram.models.store import open_store
+from engram.redaction import redact
 from engram.settings import Settings
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -32,7 +35,13 @@ CONTRACT = {
     "memory_search": {"query": None, "limit": 5, "project": None},
     "memory_get": {"source": None, "start": None, "lines": None, "project": None},
     "memory_save": {
-        "content": None, "scope": None, "importance": None, "kind": None, "supersedes": None, "pin": False, "cwd": None,
+        "content": None,
+        "scope": None,
+        "importance": None,
+        "kind": None,
+        "supersedes": None,
+        "pin": False,
+        "cwd": None,
     },
     "memory_correct": {"id": None, "text": None, "why": None, "project": None},
     "memory_pin": {"id": None, "on": True, "project": None},
@@ -40,7 +49,7 @@ CONTRACT = {
     "memory_status": {},
     "memory_timeline": {"around": None, "project": None, "limit": 10},
     "memory_context": {"project": None},
-}  # fmt: skip
+}
 
 #: Longest wait for the end of a server, in seconds.
 PATIENCE_SECONDS = 60
@@ -50,21 +59,28 @@ Work = Callable[[ClientSession], Coroutine[Any, Any, Any]]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = Settings(home=tmp_path / "home")
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
     made.places.prepare()
     (tmp_path / "alpha").mkdir()
     (tmp_path / "beta").mkdir()
     clock = FixedClock(at_ms=1_771_545_600_000)
-    with open_store(made.places.memory_db, clock=clock) as store, store.writing():
-        project = sessions.ensure_project(store, str(tmp_path / "alpha"), "alpha", str(tmp_path / "alpha"))
+    with open_store(made.places.memory_db, clock=clock) as store, store.transaction() as tx:
+        project = sessions.ensure_project(tx, str(tmp_path / "alpha"), "alpha", str(tmp_path / "alpha"))
         for number, summary in enumerate(
             ["The cache lives in SQLite", "Deploys run on Fridays never", "Port 8080 is taken"]
         ):
             made_episode = Episode(
-                f"ep_00000000000{number}", "decision", summary, f"We talked about it: {summary}.", project_id=project.id,
-                importance="high" if number == 0 else "normal", entities=("cache.py",), voice="user",
-            )  # fmt: skip
-            episode_changes.add_episode(store, made_episode, [])
+                f"ep_00000000000{number}",
+                "decision",
+                summary,
+                f"We talked about it: {summary}.",
+                project_id=project.id,
+                importance="high" if number == 0 else "normal",
+                entities=("cache.py",),
+                voice="user",
+            )
+            with store.transaction() as tx:
+                episode_changes.add_episode(tx, made_episode, [])
             clock.advance(86_400)
     (made.places.notes / "MEMORY.md").write_text("# Memory\n\n## Hosts\nthe zebra host is staging\n")
     return made
@@ -164,6 +180,19 @@ def test_every_answer_is_as_it_was_agreed(settings: Settings, tmp_path: Path) ->
         assert text == file.read_text(), name
 
 
+def test_a_search_prints_the_day_on_which_a_turn_was_said(settings: Settings, tmp_path: Path) -> None:
+    folder = str(tmp_path / "alpha")
+    path = settings.projects_folder / "-alpha" / "22582f02-0391-4a88-b729-f218fbfb8d9e.jsonl"
+    say(path, "user", "Which port does the walrus proxy use?", cwd=folder, at="2026-02-03T10:00:00.000Z")
+    with open_store(settings.places.memory_db) as store:
+        ingest_file(store, path, settings=settings, redact=redact, close=True)
+
+    async def work(client: ClientSession) -> str:
+        return await call(client, "memory_search", query="walrus proxy port")
+
+    assert "(Feb 3" in serve(settings, tmp_path / "alpha", work)
+
+
 def test_a_memory_of_one_project_stays_there_and_a_global_one_is_seen_everywhere(
     settings: Settings, tmp_path: Path
 ) -> None:
@@ -203,9 +232,13 @@ def test_secrets_in_what_is_saved_never_reach_the_disk(settings: Settings, tmp_p
 def test_replacing_a_memory_marks_the_old_one_and_names_the_new(settings: Settings, tmp_path: Path) -> None:
     async def work(client: ClientSession) -> str:
         await call(
-            client, "memory_save", content="The cache lives in Redis now", scope="project", importance="normal",
+            client,
+            "memory_save",
+            content="The cache lives in Redis now",
+            scope="project",
+            importance="normal",
             supersedes="ep_000000000000",
-        )  # fmt: skip
+        )
         return await call(client, "memory_expand", id="ep_000000000000")
 
     assert "Superseded by ep_" in serve(settings, tmp_path / "alpha", work)
@@ -249,17 +282,22 @@ def test_wrong_arguments_are_named_and_null_is_the_default(settings: Settings, t
 
 
 HELLO = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
-}  # fmt: skip
+}
 
 
 def start(settings: Settings, **more: Any) -> subprocess.Popen[bytes]:
     """A server that has answered once, so that it is up; its input stays open."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "engram_mcp.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more,
+        [sys.executable, "-m", "engram_mcp.server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        **more,
         env=os.environ | {"ENGRAM_HOME": str(settings.home)},
-    )  # fmt: skip
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(HELLO).encode() + b"\n")
@@ -296,9 +334,11 @@ def test_the_server_ends_when_its_parent_is_killed_though_somebody_holds_its_inp
         "time.sleep(600)"
     )
     parent = subprocess.Popen(
-        [sys.executable, "-c", code, str(reading), str(alive_writing)], pass_fds=[reading, alive_writing],
-        stdout=subprocess.PIPE, env=os.environ | {"ENGRAM_HOME": str(settings.home)},
-    )  # fmt: skip
+        [sys.executable, "-c", code, str(reading), str(alive_writing)],
+        pass_fds=[reading, alive_writing],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"ENGRAM_HOME": str(settings.home)},
+    )
     os.close(alive_writing)
     assert parent.stdout is not None
     os.write(writing, json.dumps(HELLO).encode() + b"\n")

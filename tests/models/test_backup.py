@@ -48,15 +48,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def keep(store: Store, text: str, **fields: object) -> Episode:
-    with store.writing():
-        project = ensure_project(store, "git:/boat", "boat", "/boat")
+    with store.transaction() as tx:
+        project = ensure_project(tx, "git:/boat", "boat", "/boat")
         ensure_session(
-            store, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5
+            tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5
         )  # fmt: skip
         made = Episode(
             episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
         )  # type: ignore[arg-type]
-        return episode_changes.add_episode(store, made, [Evidence(ENTRY, "s1", None)])
+        return episode_changes.add_episode(tx, made, [Evidence(ENTRY, "s1", None)])
 
 
 def summaries(path: Path) -> list[str]:
@@ -98,8 +98,8 @@ def test_writers_go_on_while_a_backup_is_made(store: Store, folder: Path) -> Non
     def write() -> None:
         other = Store(store.path, driver=store.driver)
         while not stop.is_set():
-            with other.writing():
-                other.run("INSERT OR REPLACE INTO meta VALUES ('one', ?), ('other', ?)", (str(len(written)),) * 2)
+            with other.transaction() as tx:
+                tx.run("INSERT OR REPLACE INTO meta VALUES ('one', ?), ('other', ?)", (str(len(written)),) * 2)
             written.append(1)
         other.close()
 
@@ -187,8 +187,8 @@ def test_what_was_done_by_hand_is_carried_over_and_the_rest_is_not(store: Store,
     keep(store, "Saved", source="manual")
     keep(store, "Pinned", is_pinned=True, slot="slot-2")
     gone = keep(store, "Forgotten", source="manual")
-    with store.writing():
-        episode_changes.delete_episode(store, gone)
+    with store.transaction() as tx:
+        episode_changes.delete_episode(tx, gone)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
     found = recover_by_hand(new, [store.path, store.path])
@@ -205,8 +205,8 @@ def test_what_was_done_by_hand_is_carried_over_and_the_rest_is_not(store: Store,
 def test_what_was_forgotten_since_the_backup_does_not_come_back(store: Store, folder: Path, tmp_path: Path) -> None:
     gone = keep(store, "Forgotten later", source="manual")
     made = make_backup(store, folder)
-    with store.writing():
-        episode_changes.delete_episode(store, gone)
+    with store.transaction() as tx:
+        episode_changes.delete_episode(tx, gone)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
     recover_by_hand(new, [store.path, made.path])

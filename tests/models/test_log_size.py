@@ -14,8 +14,8 @@ from engram.models.store import LOG_AGAIN_SECONDS, LOG_LIMIT_BYTES, Store, open_
 
 def write(store: Store, megabytes: int) -> None:
     for number in range(megabytes):
-        with store.writing():
-            store.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"k{number % 7}", secrets.token_hex(500_000)))
+        with store.transaction() as tx:
+            tx.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"k{number % 7}", secrets.token_hex(500_000)))
 
 
 @pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
@@ -27,7 +27,7 @@ def test_it_shrinks_after_the_reader_that_kept_it_has_gone(
     log = path.with_name("memory.db-wal")
 
     with open_store(path, driver=driver, clock=clock) as store, Store(path, driver=driver) as reader:
-        with reader.reading():
+        with reader.snapshot():
             reader.value("SELECT count(*) FROM meta")
             write(store, 12)
             assert log.stat().st_size > LOG_LIMIT_BYTES

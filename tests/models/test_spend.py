@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from planting import plant
 
 from engram.clock import FixedClock, SystemClock
 from engram.errors import BudgetReached
@@ -140,7 +141,8 @@ def test_the_windows_open_again_when_their_time_has_passed(store: Store, clock: 
 
 def test_a_project_has_a_cap_of_its_own(store: Store, clock: FixedClock) -> None:
     for number in (1, 2):
-        store.run(
+        plant(
+            store,
             "INSERT INTO project (id, stable_id, identity, name, updated_at_ms) VALUES (?, ?, ?, ?, 0)",
             (number, str(number), str(number), str(number)),
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from planting import plant
 
 from engram.errors import ForeignDatabase, Moved, NewerSchema
 from engram.models import (
@@ -15,6 +16,7 @@ from engram.models import (
     episode_history,
     episodes,
     fulltext,
+    leases,
     sessions,
     tombstones,
     transcripts,
@@ -24,7 +26,7 @@ from engram.models import (
     work,
 )
 from engram.models.store import Store, open_store
-from engram.transcripts.record import Action, EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 PROMPT = "11111111-1111-1111-1111-111111111111"
 REPLY = "21111111-1111-1111-1111-111111111111"
@@ -42,7 +44,7 @@ def asked(text: str = "Why does the banana leak?") -> Turn:
         key=PROMPT,
         session_id="s1",
         opening=Opening.PROMPT,
-        said=(Said(PROMPT, Role.USER, text, offset=0, length=5, line=1),),
+        said=(TextBlock(PROMPT, Role.USER, text, offset=0, length=5, line=1),),
         entries=(EntryRef(PROMPT, 0, 5, 1),),
     )
 
@@ -50,21 +52,19 @@ def asked(text: str = "Why does the banana leak?") -> Turn:
 def answered(turn: Turn) -> Turn:
     return dataclasses.replace(
         turn,
-        said=(*turn.said, Said(REPLY, Role.ASSISTANT, "Because of the cherry. " * 40, "m1")),
+        said=(*turn.said, TextBlock(REPLY, Role.ASSISTANT, "Because of the cherry. " * 40, "m1")),
         entries=(*turn.entries, EntryRef(REPLY, 6, 5, 2)),
         actions=(Action("t1", "Bash", command="ls"),),
     )
 
 
 def write(store: Store, turn: Turn) -> int:
-    with store.writing():
-        project = sessions.ensure_project(store, "git:/a", "a", "/a")
+    with store.transaction() as tx:
+        project = sessions.ensure_project(tx, "git:/a", "a", "/a")
         session = sessions.ensure_session(
-            store, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/a", at_ms=5
+            tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/a", at_ms=5
         )
-        return turns.write_turn(
-            store, turn, session, transcripts.ensure_transcript(store, Path("/x/s1.jsonl"), session.id)
-        )
+        return turns.write_turn(tx, turn, session, transcripts.ensure_transcript(tx, Path("/x/s1.jsonl"), session.id))
 
 
 def test_a_turn_comes_back_as_it_was_written(store: Store) -> None:
@@ -91,8 +91,8 @@ def test_extraction_of_a_revision_that_has_grown_meanwhile_is_refused(store: Sto
     row = write(store, asked())
     write(store, answered(asked()))
 
-    with pytest.raises(Moved), store.writing():
-        turns.mark_extracted(store, row, 1)
+    with pytest.raises(Moved), store.transaction() as tx:
+        turns.mark_extracted(tx, row, 1)
 
 
 def test_an_entry_belongs_to_one_turn_only(store: Store) -> None:
@@ -115,8 +115,8 @@ def test_neighbouring_passages_find_each_other_and_the_index_stays_whole(store: 
 def test_a_deleted_turn_leaves_neither_text_nor_index_nor_its_entries_free(store: Store) -> None:
     row = write(store, answered(asked()))
 
-    with store.writing():
-        turns.delete_turn(store, row)
+    with store.transaction() as tx:
+        turns.delete_turn(tx, row)
 
     assert fulltext.search_passages(store, ["banana", "cherry"], 9) == []
     assert store.find_damage() == ""
@@ -129,19 +129,19 @@ def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
     path = Path("/x/s1.jsonl")
     before = transcripts.load_cursor(store, path)
     after = dataclasses.replace(before, offset=10)
-    with store.writing():
-        transcripts.move_cursor(store, before, after, before.transcript_id)
+    with store.transaction() as tx:
+        transcripts.move_cursor(tx, before, after, before.transcript_id)
 
-    with pytest.raises(Moved), store.writing():
-        transcripts.move_cursor(store, before, after, before.transcript_id)
+    with pytest.raises(Moved), store.transaction() as tx:
+        transcripts.move_cursor(tx, before, after, before.transcript_id)
 
 
 def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
-    with store.writing():
+    with store.transaction() as tx:
         made = episode_changes.add_episode(
-            store, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), []
+            tx, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), []
         )
-        episode_changes.change_episode(store, made, "edit", "better words", summary="lock is held")
+        episode_changes.change_episode(tx, made, "edit", "better words", summary="lock is held")
 
     assert fulltext.search_episodes(store, ["flock"], 5) == []
     assert fulltext.search_episodes(store, ["held"], 5)[0][0] == made.id
@@ -152,11 +152,11 @@ def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Stor
 
 def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None:
     slot = episodes.slot_of("turn", "fix", "flock leaks")
-    with store.writing():
+    with store.transaction() as tx:
         made = episode_changes.add_episode(
-            store, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot), []
+            tx, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot), []
         )
-        episode_changes.delete_episode(store, made)
+        episode_changes.delete_episode(tx, made)
 
     assert episodes.find_episode(store, made.episode_id) is None
     assert tombstones.is_slot_gone(store, slot)
@@ -164,31 +164,31 @@ def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None
 
 def test_vectors_of_forgotten_rows_are_not_stored(store: Store) -> None:
     row = write(store, asked())
-    with store.writing():
-        turns.delete_turn(store, row)
+    with store.transaction() as tx:
+        turns.delete_turn(tx, row)
 
-    with store.writing():
-        vectors.put_vectors(store, "m", [("p", 1, 0, b"\0\0")])
+    with store.transaction() as tx:
+        vectors.put_vectors(tx, "m", [("p", 1, 0, b"\0\0")])
 
     assert vectors.load_vectors(store, "p", "m") == []
 
 
 def test_work_made_due_while_it_runs_stays_due(store: Store) -> None:
-    with store.writing():
-        work.make_due(store, "extract", "s1", 0)
+    with store.transaction() as tx:
+        work.make_due(tx, "extract", "s1", 0)
     (running,) = work.due_work(store)
-    with store.writing():
-        work.make_due(store, "extract", "s1", 0)
+    with store.transaction() as tx:
+        work.make_due(tx, "extract", "s1", 0)
 
-    with store.writing():
-        assert not work.finish(store, running)
+    with store.transaction() as tx:
+        assert not work.finish(tx, running)
 
     assert [w.key for w in work.due_work(store)] == ["s1"]
 
 
 def test_failed_work_waits_longer_each_time_and_is_never_dropped(store: Store) -> None:
-    with store.writing():
-        work.make_due(store, "extract", "s1", 0)
+    with store.transaction() as tx:
+        work.make_due(tx, "extract", "s1", 0)
     waits = []
     for _ in range(5):
         found = work.find_work(store, "extract", "s1")
@@ -202,12 +202,12 @@ def test_failed_work_waits_longer_each_time_and_is_never_dropped(store: Store) -
 
 
 def test_a_lease_has_one_holder_and_keeps_its_interval(store: Store) -> None:
-    assert work.take_lease(store, "consolidate", "one", 60, every_seconds=600)
-    assert not work.take_lease(store, "consolidate", "two", 60, every_seconds=600)
+    assert leases.take_lease(store, "consolidate", "one", 60, every_seconds=600)
+    assert not leases.take_lease(store, "consolidate", "two", 60, every_seconds=600)
 
-    work.release_lease(store, "consolidate", "one")
+    leases.release_lease(store, "consolidate", "one")
 
-    assert not work.take_lease(store, "consolidate", "two", 60, every_seconds=600)
+    assert not leases.take_lease(store, "consolidate", "two", 60, every_seconds=600)
 
 
 def test_another_programs_database_is_set_aside_untouched(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_another_programs_database_is_set_aside_untouched(tmp_path: Path) -> Non
 
 
 def test_a_newer_database_is_refused_and_not_changed(store: Store) -> None:
-    store.run("PRAGMA user_version = 99")
-    store.run("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+    plant(store, "PRAGMA user_version = 99")
+    plant(store, "UPDATE meta SET value = '99' WHERE key = 'schema_version'")
     store.close()
 
     with pytest.raises(NewerSchema):
@@ -242,16 +242,16 @@ def test_every_uuid_survives_packing(text: str) -> None:
 
 
 def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:
-    with store.writing():
+    with store.transaction() as tx:
         made = episode_changes.add_episode(
-            store, episodes.Episode(episodes.new_episode_id(), "fact", "a summary", "content"), []
+            tx, episodes.Episode(episodes.new_episode_id(), "fact", "a summary", "content"), []
         )
-        vectors.put_vectors(store, "m", [("e", made.id, 0, b"\0\0")])
-        episode_changes.change_episode(store, made, "edit", is_pinned=True)
+        vectors.put_vectors(tx, "m", [("e", made.id, 0, b"\0\0")])
+        episode_changes.change_episode(tx, made, "edit", is_pinned=True)
     kept = vectors.load_vectors(store, "e", "m")
 
-    with store.writing():
-        episode_changes.change_episode(store, made, "edit", scope="global")
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, made, "edit", scope="global")
 
     assert [row[0] for row in kept] == [made.id]
     assert vectors.load_vectors(store, "e", "m") == []

@@ -61,8 +61,8 @@ def test_a_secret_that_was_stored_before_its_rule_does_not_reach_the_log(
 ) -> None:
     speak("user", "Deploy with PLACEHOLDER please", "2026-05-01T10:00:00.000Z")
     token = "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"
-    with memory.writing():
-        memory.run("UPDATE said SET text = replace(text, 'PLACEHOLDER', ?)", (token,))
+    with memory.transaction() as tx:
+        tx.run("UPDATE said SET text = replace(text, 'PLACEHOLDER', ?)", (token,))
 
     log_session(memory, home, "s1")
 

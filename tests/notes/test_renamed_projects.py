@@ -24,8 +24,8 @@ SOURCES = ("saved/1970-01-01.md", "MEMORY.md")
 
 
 def made_project(store: Store, name: str, folder: str = "") -> ProjectRow:
-    with store.writing():
-        return ensure_project(store, folder or f"/gone/{name}", name, folder or f"/gone/{name}")
+    with store.transaction() as tx:
+        return ensure_project(tx, folder or f"/gone/{name}", name, folder or f"/gone/{name}")
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def test_a_project_that_another_one_joined_sees_the_notes_of_both(memory: Store,
     shed = made_project(memory, "shed")
     rename_project(memory, boat, "ship")
     chunk = memory.value("SELECT id FROM note_chunk WHERE text LIKE '%sleeps here%'")
-    with memory.writing():
-        put_vectors(memory, "m", [("n", chunk, 0, b"walrus")])
+    with memory.transaction() as tx:
+        put_vectors(tx, "m", [("n", chunk, 0, b"walrus")])
     seen = memory.value("SELECT max(seq) FROM vector")
 
     merge_projects(memory, shed, boat, "by hand")

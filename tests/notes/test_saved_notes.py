@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from engram.consolidation.context import Context
-from engram.consolidation.forget import forget_episode
 from engram.consolidation.graduation import graduate
 from engram.errors import BadRequest
-from engram.extraction.saving import save_memory
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
 from engram.models import episode_changes
 from engram.models.store import Store
 from engram.notes.chunk import cut_markdown

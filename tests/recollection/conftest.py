@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from engram.clock import FixedClock
+from engram.enums import Scope
 from engram.models import sessions
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -38,10 +39,10 @@ class Memory:
     def keep(self, summary: str = FACT, **fields: Any) -> Episode:
         """Keep an episode, of the project unless said otherwise."""
         made = Episode(new_episode_id(), "fact", summary, fields.pop("content", summary), **{"quality": 0.75} | fields)
-        if made.project_id is None and made.scope == "project":
+        if made.project_id is None and made.scope == Scope.PROJECT:
             made = replace(made, project_id=self.project.id)
-        with self.store.writing():
-            return add_episode(self.store, made, [Evidence("11111111-1111-1111-1111-111111111111")])
+        with self.store.transaction() as tx:
+            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")])
 
     def ask(self, prompt: str = PROMPT, *, session: str = "s1", **fields: Any) -> str:
         """What UserPromptSubmit would show for a prompt; "" for silence."""
@@ -88,8 +89,8 @@ def make_memory(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
         clock = FixedClock()
         store = open_store(found.places.memory_db, clock=clock)
         stores.append(store)
-        with store.writing():
-            project = sessions.ensure_project(store, "/dev/lab/proj", "proj", "/dev/lab/proj")
+        with store.transaction() as tx:
+            project = sessions.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")
         return Memory(store, found, RecollectionService(store, Searcher(store, found), found), clock, project)
 
     yield make

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engram.enums import Importance, Scope, Source
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_file
 from engram.models import sessions
+from engram.models.stages import note_failure, note_success
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
-from engram.models.work import note_failure, note_success
 from engram.recollection.briefing import build_briefing
 from engram.redaction import redact
 from engram.transcripts.record import Action, Opening, Turn
@@ -40,7 +41,7 @@ def test_pinned_come_first_then_the_important_and_recent(memory: Any) -> None:
     now = memory.clock.now_ms()
     memory.keep("an old one", created_at_ms=now - 60 * DAY_MS)
     memory.keep("a fresh one", created_at_ms=now)
-    memory.keep("an important old one", created_at_ms=now - 60 * DAY_MS, importance="high", confidence=0.95)
+    memory.keep("an important old one", created_at_ms=now - 60 * DAY_MS, importance=Importance.HIGH, confidence=0.95)
     memory.keep("a pinned old one", created_at_ms=now - 90 * DAY_MS, is_pinned=True)
 
     assert summaries(brief(memory)) == ["a pinned old one", "a fresh one", "an important old one", "an old one"]
@@ -49,10 +50,10 @@ def test_pinned_come_first_then_the_important_and_recent(memory: Any) -> None:
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null, {}]", "null", '"text"', "[" * 5000, ""])
 @pytest.mark.parametrize("column", ["facts", "entities"])
 def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Any, column: str, stored: str) -> None:
-    memory.keep("the queue lives in SQLite", importance="high")
-    damaged = memory.keep("the parser is written by hand", importance="high", facts=("changed: parser.py",))
-    with memory.store.writing():
-        memory.store.run(f"UPDATE episode SET {column} = ? WHERE episode_id = ?", (stored, damaged.episode_id))
+    memory.keep("the queue lives in SQLite", importance=Importance.HIGH)
+    damaged = memory.keep("the parser is written by hand", importance=Importance.HIGH, facts=("changed: parser.py",))
+    with memory.store.transaction() as tx:
+        tx.run(f"UPDATE episode SET {column} = ? WHERE episode_id = ?", (stored, damaged.episode_id))
 
     assert sorted(summaries(brief(memory))) == ["the parser is written by hand", "the queue lives in SQLite"]
 
@@ -60,27 +61,27 @@ def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Any, col
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null]"])
 def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Any, stored: str) -> None:
     memory.keep("of this file", entities=("src/store.py",))
-    with memory.store.writing():
+    with memory.store.transaction() as tx:
         session = sessions.ensure_session(
-            memory.store, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
+            tx, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
         )
-        transcript = ensure_transcript(memory.store, Path("/x/s9.jsonl"), session.id)
-        write_turn(memory.store, Turn("k", "s9", Opening.PROMPT, started_at_ms=5), session, transcript)
-        memory.store.run("UPDATE turn SET actions = ?", (stored,))
+        transcript = ensure_transcript(tx, Path("/x/s9.jsonl"), session.id)
+        write_turn(tx, Turn("k", "s9", Opening.PROMPT, started_at_ms=5), session, transcript)
+        tx.run("UPDATE turn SET actions = ?", (stored,))
 
     assert summaries(brief(memory)) == ["of this file"]
 
 
 def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Any) -> None:
-    memory.keep("of another file", importance="high", entities=("docs/other.md",))
+    memory.keep("of another file", importance=Importance.HIGH, entities=("docs/other.md",))
     memory.keep("of this file", entities=("src/store.py",))
-    with memory.store.writing():
+    with memory.store.transaction() as tx:
         session = sessions.ensure_session(
-            memory.store, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
+            tx, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
         )
-        transcript = ensure_transcript(memory.store, Path("/x/s9.jsonl"), session.id)
+        transcript = ensure_transcript(tx, Path("/x/s9.jsonl"), session.id)
         edit = Action("t", "Edit", files=("/dev/lab/proj/src/store.py",), is_edit=True)
-        write_turn(memory.store, Turn("k", "s9", Opening.PROMPT, actions=(edit,), started_at_ms=5), session, transcript)
+        write_turn(tx, Turn("k", "s9", Opening.PROMPT, actions=(edit,), started_at_ms=5), session, transcript)
 
     assert summaries(brief(memory))[0] == "of this file"
 
@@ -90,7 +91,13 @@ def test_the_first_three_come_with_facts_or_the_beginning_of_their_content(memor
         memory.keep(
             f"memory {number}{number}", content=f"Content {number} " + "says more " * 40, created_at_ms=1000 + number
         )
-    memory.keep("with facts", facts=("fact one", "fact two"), importance="high", created_at_ms=2000, source="manual")
+    memory.keep(
+        "with facts",
+        facts=("fact one", "fact two"),
+        importance=Importance.HIGH,
+        created_at_ms=2000,
+        source=Source.MANUAL,
+    )
 
     lines = brief(memory)
 
@@ -110,7 +117,7 @@ def test_of_what_tools_said_only_changed_files_and_commits_are_shown(memory: Any
 
 
 def test_what_a_better_memory_has_said_is_not_said_again(memory: Any) -> None:
-    memory.keep("The watcher holds watcher.lock by flock, never by a PID file", importance="high")
+    memory.keep("The watcher holds watcher.lock by flock, never by a PID file", importance=Importance.HIGH)
     memory.keep("The watcher holds its watcher.lock by flock and never by any PID file")
 
     assert len(summaries(brief(memory))) == 1
@@ -132,7 +139,7 @@ def test_the_footer_counts_what_is_not_shown_and_stands_only_then(memory: Any) -
 @given(st.lists(st.tuples(st.text(max_size=3000), st.integers(0, 20), st.booleans()), max_size=6))
 def test_whatever_is_kept_the_budget_holds(memory: Any, kept: list[tuple[str, int, bool]]) -> None:
     for text, facts, is_high in kept:
-        memory.keep(text, content=text * 3, facts=(text,) * facts, importance="high" if is_high else "normal")
+        memory.keep(text, content=text * 3, facts=(text,) * facts, importance=Importance.HIGH if is_high else "normal")
 
     text = build_briefing(memory.store, memory.settings, project_id=memory.project.id)
 
@@ -161,8 +168,8 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
 
 def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Any) -> None:
     memory.keep()
-    with memory.store.writing():
-        sessions.ensure_project(memory.store, "/dev/lab/other", "other", "/dev/lab/other")
+    with memory.store.transaction() as tx:
+        sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
     memory.settings.places.memory_note.write_text(
         "# Notes\n\n- Answer in short sentences\n\n## 2026-02, other\n- The boiler code is 1871\n"
         "\n## 2026-02, proj\n- The parser is mine\n"
@@ -199,7 +206,7 @@ def test_what_is_doubtful_or_over_is_left_out(memory: Any, fields: dict[str, Any
 
 def test_a_root_folder_sees_global_memories_alone(memory: Any) -> None:
     memory.keep("of the project", is_pinned=True)
-    memory.keep("of all", scope="global")
+    memory.keep("of all", scope=Scope.GLOBAL)
 
     assert summaries(brief(memory, project_id=None)) == ["of all"]
 

@@ -11,7 +11,7 @@ from engram.models.episodes import Episode
 from engram.recollection.choose import Asking, Floors, choose_bites
 from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Support, relevance
 from engram.recollection.render import OVER_CHARS, bites_text, shown_words
-from engram.search.query import Hit
+from engram.search.hits import Hit
 
 ASKING = Asking("Why does the watcher hold a flock and no PID file?", "now", 1)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engram.extraction.saving import save_memory
 from engram.ingest.service import ingest_file
+from engram.memories.save import save_memory
 from engram.models.episode_changes import add_episode, add_evidence
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.sessions import find_session
@@ -55,12 +55,12 @@ def keep_of(memory: Any, session: str, number: int = 0, summary: str = FACT) -> 
     turn = turns(memory, session)[number]
     assert turn.turn.started_at_ms is not None
     entry = turn.turn.entries[0].uuid
-    with memory.store.writing():
+    with memory.store.transaction() as tx:
         made = Episode(
             new_episode_id(), "fact", summary, summary, session_id=session, project_id=memory.project.id, quality=0.75,
             created_at_ms=turn.turn.started_at_ms, entities=("watcher.py",),
         )  # fmt: skip
-        return add_episode(memory.store, made, [Evidence(entry, session, turn.id)])
+        return add_episode(tx, made, [Evidence(entry, session, turn.id)])
 
 
 TALK = ["How does the watcher lock?", FACT, "And how is it tested, by which file?", "By tests of the lock alone."]
@@ -88,8 +88,8 @@ class TestTheSessionItself:
         write(memory, "s1", TALK)
         turn = turns(memory, "s1")[0]
         kept = memory.keep()
-        with memory.store.writing():
-            add_evidence(memory.store, kept.id, [Evidence(turn.turn.entries[0].uuid, "s1", turn.id)])
+        with memory.store.transaction() as tx:
+            add_evidence(tx, kept.id, [Evidence(turn.turn.entries[0].uuid, "s1", turn.id)])
 
         assert memory.ask(prompt_id="p1") == ""
         assert memory.ask(session="s2")
@@ -143,9 +143,9 @@ class TestForks:
         write(memory, "aaaa-parent", TALK)
         parent = Path(memory.settings.home).parent / "claude" / "projects" / "-dev-lab-proj" / "aaaa-parent.jsonl"
         lines = parent.read_text().replace("aaaa-parent", "bbbb-fork")
-        with memory.store.writing():
+        with memory.store.transaction() as tx:
             for table in ("entry", "said", "passage", "turn", "transcript", "session"):
-                memory.store.run(f"DELETE FROM {table}")
+                tx.run(f"DELETE FROM {table}")
         parent.with_name("bbbb-fork.jsonl").write_text(lines)
         settings = Settings(home=memory.settings.home, claude_folder=parent.parents[2], embedding_model="hashed")
         for name in ("bbbb-fork", "aaaa-parent"):

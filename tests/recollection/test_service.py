@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Importance, Scope, Voice
 from engram.models import injections, sessions
 from engram.models.sessions import pause
 from engram.models.transcripts import ensure_transcript
@@ -21,7 +22,7 @@ from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import OVER_CHARS
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
-from engram.transcripts.record import Action, Opening, Role, Said, Turn
+from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
 FORBIDDEN = {"permission" + "Decision", "decision", "updated" + "Input", "continue"}
@@ -34,18 +35,18 @@ def ids_in(text: str) -> list[str]:
 def type_prompt(memory: Any, text: str = PROMPT, *, age_seconds: int = 0, actions: tuple[Action, ...] = ()) -> None:
     """A prompt stands in the transcript."""
     at_ms = memory.clock.now_ms() - age_seconds * 1000
-    with memory.store.writing():
+    with memory.store.transaction() as tx:
         session = sessions.ensure_session(
-            memory.store, "s1", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/dev/lab/proj", at_ms=at_ms
+            tx, "s1", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/dev/lab/proj", at_ms=at_ms
         )  # fmt: skip
-        transcript = ensure_transcript(memory.store, Path("/x/s1.jsonl"), session.id)
-        turn = Turn(f"k{text}", "s1", Opening.PROMPT, (Said("", Role.USER, text),), actions, started_at_ms=at_ms)
-        write_turn(memory.store, turn, session, transcript)
+        transcript = ensure_transcript(tx, Path("/x/s1.jsonl"), session.id)
+        turn = Turn(f"k{text}", "s1", Opening.PROMPT, (TextBlock("", Role.USER, text),), actions, started_at_ms=at_ms)
+        write_turn(tx, turn, session, transcript)
 
 
 class TestPrompt:
     def test_a_fitting_memory_comes_with_id_date_importance_and_where_the_rest_is(self, memory: Any) -> None:
-        kept = memory.keep(importance="high", voice="user")
+        kept = memory.keep(importance=Importance.HIGH, voice=Voice.USER)
 
         text = memory.ask()
 
@@ -144,10 +145,10 @@ class TestPrompt:
 
 class TestIsolation:
     def test_another_projects_memory_stays_there_and_a_global_one_does_not(self, memory: Any) -> None:
-        with memory.store.writing():
-            other = sessions.ensure_project(memory.store, "/dev/lab/other", "other", "/dev/lab/other")
+        with memory.store.transaction() as tx:
+            other = sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
         memory.keep(project_id=other.id)
-        everywhere = memory.keep(scope="global")
+        everywhere = memory.keep(scope=Scope.GLOBAL)
 
         assert ids_in(memory.ask()) == [everywhere.episode_id]
 
@@ -157,7 +158,7 @@ class TestIsolation:
         assert memory.ask(cwd=cwd, prompt_id="p1") == ""
         assert memory.start(cwd=cwd) == ""
 
-        everywhere = memory.keep(scope="global")
+        everywhere = memory.keep(scope=Scope.GLOBAL)
 
         assert ids_in(memory.ask(cwd=cwd, prompt_id="p2")) == [everywhere.episode_id]
 
@@ -169,7 +170,7 @@ class TestIsolation:
 
     @pytest.mark.parametrize("session", ["", "../x", "a b", None, 3, "x" * 300, "s1\n"])
     def test_without_a_session_id_nothing_is_injected(self, memory: Any, session: Any) -> None:
-        memory.keep(scope="global", is_pinned=True)
+        memory.keep(scope=Scope.GLOBAL, is_pinned=True)
 
         assert memory.ask(session=session) == ""
         assert memory.start(session=session) == ""
@@ -378,7 +379,7 @@ class TestStart:
         assert [one.channel for one in injections.injections_of_session(memory.store, "s1")] == ["start"]
 
     def test_a_start_that_nobody_looked_at_in_time_is_made_up_with_the_bites_of_the_prompt(self, memory: Any) -> None:
-        memory.keep("Release notes are written before the tag is pushed, never after", importance="high")
+        memory.keep("Release notes are written before the tag is pushed, never after", importance=Importance.HIGH)
         start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup", "cwd": "/dev/lab/proj"}
         memory.service.never_asked(start)
         asked = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/dev/lab/proj", "prompt_id": "p1"}
@@ -425,7 +426,7 @@ class TestStart:
 
     def test_what_the_briefing_told_takes_no_room_from_the_bites_of_the_first_prompt(self, memory: Any) -> None:
         for number in range(4):
-            memory.keep(f"An important rule number {number} about something else entirely", importance="high")
+            memory.keep(f"An important rule number {number} about something else entirely", importance=Importance.HIGH)
         memory.start()
         new = memory.keep()
         memory.service.write_down()
@@ -453,7 +454,7 @@ any_json = st.recursive(
 def test_every_output_is_nothing_or_one_object_with_context_alone(
     memory: Any, event: Any, fields: dict[str, Any], text: str, number: int
 ) -> None:
-    memory.keep(f"flock watcher PID file {text}", facts=(text,), scope="global", importance="high")
+    memory.keep(f"flock watcher PID file {text}", facts=(text,), scope=Scope.GLOBAL, importance=Importance.HIGH)
     sound = {"session_id": f"s{number}", "cwd": "/dev/lab/proj", "prompt": PROMPT, "source": "startup"}
 
     output = memory.service.answer_hook(sound | {"hook_event_name": event} | fields)

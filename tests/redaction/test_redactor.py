@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.redaction import redact
-from engram.redaction.marks import MARK
+from engram.redaction.placeholders import MARK
 
 ALNUM = string.ascii_letters + string.digits
 

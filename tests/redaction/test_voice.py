@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.redaction import split_typed, typed_text
-from engram.transcripts.entry import Entry, parse_line
+from engram.transcripts.claude_code.entry import Entry, parse_line
+from engram.transcripts.claude_code.turn import TurnBuilder
 from engram.transcripts.tail import Position, read_chunk
-from engram.transcripts.turn import TurnBuilder
 
 
 def test_no_payload_becomes_typed_however_it_is_pasted(red_team: ModuleType) -> None:

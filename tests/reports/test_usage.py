@@ -57,15 +57,19 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
             row = sessions.find_session(opened, session)
             assert row is not None
             found[name] = row.project_id
-        with opened.writing():
+        with opened.transaction() as tx:
             episode = Episode(
-                episode_id=USED, kind="fact", summary="The cache lives in SQLite", content="", project_id=found["alpha"],
+                episode_id=USED,
+                kind="fact",
+                summary="The cache lives in SQLite",
+                content="",
+                project_id=found["alpha"],
                 created_at_ms=clock.now_ms() - DAY_MS,
-            )  # fmt: skip
-            episode_changes.add_episode(opened, episode, [])
+            )
+            episode_changes.add_episode(tx, episode, [])
             for channel in ("prompt", "tool", injections.AT_START):
                 given = Injection("s-1", channel, channel, USED, 0.5, 5, "shown", clock.now_ms() - DAY_MS)
-                injections.add_injections(opened, [given])
+                injections.add_injections(tx, [given])
         episode_changes.note_access(opened, USED)
         yield opened
 
@@ -113,12 +117,16 @@ def report_days_until_now(store: Store) -> int:
 def test_one_line_is_said_once_a_week_and_names_nothing_of_another_project(
     store: Store, settings: Settings, clock: FixedClock
 ) -> None:
-    with store.writing():
+    with store.transaction() as tx:
         own = Episode(
-            episode_id="ep_0000000000b2", kind="fact", summary="Beta has a thing of its own", content="",
-            project_id=project(store, "beta"), created_at_ms=clock.now_ms() - 300 * DAY_MS,
-        )  # fmt: skip
-        episode_changes.add_episode(store, own, [])
+            episode_id="ep_0000000000b2",
+            kind="fact",
+            summary="Beta has a thing of its own",
+            content="",
+            project_id=project(store, "beta"),
+            created_at_ms=clock.now_ms() - 300 * DAY_MS,
+        )
+        episode_changes.add_episode(tx, own, [])
 
     first = build_briefing(store, settings, project_id=project(store, "beta"))
     second = build_briefing(store, settings, project_id=project(store, "alpha"))
@@ -142,14 +150,14 @@ def test_the_line_names_the_most_used_memory_to_its_own_project(store: Store, se
 def test_the_line_never_names_what_is_not_shown_by_itself(
     store: Store, settings: Settings, change: dict[str, object]
 ) -> None:
-    with store.writing():
+    with store.transaction() as tx:
         used = find_episode(store, USED)
         assert used is not None
-        episode_changes.change_episode(store, used, "edit", "by hand", **change)
+        episode_changes.change_episode(tx, used, "edit", "by hand", **change)
         other = dataclasses.replace(
             used, episode_id="ep_0000000000b3", summary="Tests run in a container", stable_id="", id=0
         )
-        episode_changes.add_episode(store, other, [])
+        episode_changes.add_episode(tx, other, [])
 
     told = build_briefing(store, settings, project_id=project(store, "alpha"))
 
@@ -159,8 +167,8 @@ def test_the_line_never_names_what_is_not_shown_by_itself(
 
 def test_the_line_holds_no_secret_that_is_older_than_its_rule(store: Store, settings: Settings) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
-    with store.writing():
-        store.run("UPDATE episode SET summary = ? WHERE episode_id = ?", (f"The cache needs {token}", USED))
+    with store.transaction() as tx:
+        tx.run("UPDATE episode SET summary = ? WHERE episode_id = ?", (f"The cache needs {token}", USED))
 
     told = build_briefing(store, settings, project_id=project(store, "alpha"))
 
@@ -172,7 +180,7 @@ def test_it_waits_for_the_next_briefing_where_somebody_is_writing(
     store: Store, settings: Settings, clock: FixedClock
 ) -> None:
     alpha = project(store, "alpha")
-    with open_store(settings.places.memory_db) as other, other.writing():
+    with open_store(settings.places.memory_db) as other, other.transaction():
         assert "Engram in the last" not in build_briefing(store, settings, project_id=alpha)
 
     assert "Engram in the last" in build_briefing(store, settings, project_id=alpha)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.search.exchange import MOST_ENTRIES, MOST_WORDS, Exchange, exchanges
-from engram.search.passage_pool import Read, build_pool
+from engram.search.passages.candidate_set import Read, build_pool
+from engram.search.passages.grouping import MOST_ENTRIES, MOST_WORDS, Exchange, exchanges
 
 FAR = 1.0
 

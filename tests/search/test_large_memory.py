@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engram.bench.synthetic import MadeUp
+from engram.bench.wording import Wording, sentences_of
 from engram.embedding.hashed import HashedEmbedder
 from engram.models import fulltext
 from engram.models.episode_changes import add_episode, delete_episode
@@ -15,12 +17,10 @@ from engram.models.episodes import Episode, new_episode_id
 from engram.models.fulltext import document_counts, match_expression, search_episodes
 from engram.models.sessions import ensure_project
 from engram.models.store import Store, open_store
-from engram.search.bench.madeup import MadeUp
-from engram.search.bench.wording import Wording, sentences_of
-from engram.search.embed import embed_missing
+from engram.search.question.terms import MANY_PASSAGES, MOST_TERMS, ROWS_ALONE, informative
 from engram.search.service import Query, Searcher
-from engram.search.terms import MANY_PASSAGES, MOST_TERMS, ROWS_ALONE, informative
-from engram.search.vector_blocks import BLOCK_ROWS, ExactBlock
+from engram.search.vectors.backfill import embed_missing
+from engram.search.vectors.blocks import BLOCK_ROWS, ExactBlock
 from engram.settings import Settings
 
 TOTAL = 100 * MANY_PASSAGES
@@ -33,12 +33,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def save(store: Store, summary: str, *, project: str = "", scope: str = "project") -> Episode:
-    with store.writing():
-        row = ensure_project(store, f"id-{project}", project) if project else None
+    with store.transaction() as tx:
+        row = ensure_project(tx, f"id-{project}", project) if project else None
         episode = Episode(
             new_episode_id(), "fact", summary, summary, project_id=row.id if row else None, project=project, scope=scope
         )
-        return add_episode(store, episode, [])
+        return add_episode(tx, episode, [])
 
 
 def test_the_rarest_terms_count_alone_and_the_others_two_by_two() -> None:
@@ -110,8 +110,8 @@ def test_what_is_new_is_caught_up_with_and_what_is_forgotten_is_never_shown(stor
     assert searcher.catch_up() == 2
     assert searcher.catch_up() == 0
 
-    with store.writing():
-        delete_episode(store, forgotten)
+    with store.transaction() as tx:
+        delete_episode(tx, forgotten)
     searcher.catch_up()
     assert [hit.id for hit in searcher.recall(Query("lock of the queue"))] == [kept.episode_id]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from engram.models.search_rows import PassageRow
-from engram.search.asked import take_apart
-from engram.search.form import asked_form_of, form_of
-from engram.search.latest import latest_signs
-from engram.search.passage_pool import Read, build_pool
-from engram.search.pool import Column
-from engram.search.query import Query
+from engram.search.episodes.pool import Column
+from engram.search.passages.candidate_set import Read, build_pool
+from engram.search.passages.latest import latest_signs
+from engram.search.question.intent import asked_form_of, form_of
+from engram.search.question.parsed import take_apart
+from engram.search.question.query import Query
 
 NOW = 1_767_225_600_000
 OLD = "The retry limit of the upload queue is five attempts."

@@ -15,9 +15,9 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
 from engram.models.vectors import put_vectors
-from engram.search import loaded
-from engram.search.loaded import LoadedVectors
 from engram.search.service import Searcher
+from engram.search.vectors import cache as loaded
+from engram.search.vectors.cache import LoadedVectors
 from engram.settings import Settings
 
 
@@ -30,10 +30,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def keep(store: Store, *rows: list[float]) -> list[int]:
     """One memory a row; returns their ids."""
     ids = []
-    with store.writing():
+    with store.transaction() as tx:
         for row in rows:
-            made = add_episode(store, Episode(new_episode_id(), "fact", "a summary", "text"), [])
-            put_vectors(store, "m", [("e", made.id, 0, np.array(row, dtype=np.float16).tobytes())])
+            made = add_episode(tx, Episode(new_episode_id(), "fact", "a summary", "text"), [])
+            put_vectors(tx, "m", [("e", made.id, 0, np.array(row, dtype=np.float16).tobytes())])
             ids.append(made.id)
     return ids
 
@@ -110,9 +110,9 @@ def test_a_question_reads_no_kind_of_vectors_for_the_first_time_while_another_th
     reader = threading.Thread(target=searcher.refresh)
     reader.start()
     assert reached.wait(60)
-    with store.writing():
-        made = add_episode(store, Episode(new_episode_id(), "fact", "a summary", "text"), [])
-        put_vectors(store, embedder.model_id, [("e", made.id, 0, np.ones(embedder.dimension, np.float16).tobytes())])
+    with store.transaction() as tx:
+        made = add_episode(tx, Episode(new_episode_id(), "fact", "a summary", "text"), [])
+        put_vectors(tx, embedder.model_id, [("e", made.id, 0, np.ones(embedder.dimension, np.float16).tobytes())])
 
     meanwhile = searcher.catch_up(), searcher.refresh()
     go_on.set()

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from engram.search.moments import span_of
+from engram.search.question.dates import span_of
 
 NOW = int(datetime(2026, 2, 20, 12).timestamp() * 1000)
 

@@ -11,18 +11,18 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
 from engram.models.vectors import load_vectors, put_vectors
-from engram.search import pairs
-from engram.search.pairs import similar_pairs
+from engram.search.vectors import pairs
+from engram.search.vectors.pairs import similar_pairs
 
 
 def keep(store: Store, rows: np.ndarray) -> list[int]:
     """One memory a row; returns their ids."""
     ids = []
-    with store.writing():
+    with store.transaction() as tx:
         for number, row in enumerate(rows):
-            made = add_episode(store, Episode(new_episode_id(), "fact", f"memory {number}", "text"), [])
+            made = add_episode(tx, Episode(new_episode_id(), "fact", f"memory {number}", "text"), [])
             unit = (row / np.linalg.norm(row)).astype(np.float16).tobytes()
-            put_vectors(store, "test", [("e", made.id, 0, unit)])
+            put_vectors(tx, "test", [("e", made.id, 0, unit)])
             ids.append(made.id)
     return ids
 

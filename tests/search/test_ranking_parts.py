@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.models.search_rows import EpisodeRow
-from engram.search.asked import Asked, take_apart
-from engram.search.classic import rank_classic
-from engram.search.coverage import Coverage
-from engram.search.excerpt import excerpt, widened
-from engram.search.floor import FEWEST_HITS, fitting, how_many, is_far, nearness
-from engram.search.learned import learned_weights
-from engram.search.pool import Pool, pool_of_episodes
-from engram.search.query import Query
-from engram.search.signs import GROUPS
-from engram.search.terms import COMMON_SHARE, MANY_PASSAGES, MOST_TERMS, informative
-from engram.search.words import names_of, proper_names_of, terms_of
+from engram.search.episodes.abstain import FEWEST_HITS, fitting, how_many, is_far, nearness
+from engram.search.episodes.classic import rank_classic
+from engram.search.episodes.pool import Pool, pool_of_episodes
+from engram.search.passages.excerpt import excerpt, widened
+from engram.search.passages.features import GROUPS
+from engram.search.passages.model import learned_weights
+from engram.search.question.coverage import Coverage
+from engram.search.question.parsed import Asked, take_apart
+from engram.search.question.query import Query
+from engram.search.question.terms import COMMON_SHARE, MANY_PASSAGES, MOST_TERMS, informative
+from engram.text.question_words import names_of, proper_names_of, terms_of
 
 NOW = 1_767_225_600_000
 DAY = 86_400_000

@@ -9,17 +9,18 @@ import pytest
 
 from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.sessions import ensure_project, ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import delete_turn, write_turn
-from engram.search.embed import embed_missing
-from engram.search.hits import hit_to_json
+from engram.search.hits import PublicHit
 from engram.search.service import Query, Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
-from engram.transcripts.record import EntryRef, Opening, Role, Said, Turn
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
 NOW = 1_767_225_600_000
 
@@ -32,30 +33,30 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def add_turn(store: Store, key: str, prompt: str, reply: str, *, project: str = "app", at_ms: int = NOW) -> int:
-    with store.writing():
-        row = ensure_project(store, f"id-{project}", project)
+    with store.transaction() as tx:
+        row = ensure_project(tx, f"id-{project}", project)
         session = ensure_session(
-            store, f"s-{project}", agent="claude-code", project_id=row.id, is_global=False, cwd="", at_ms=at_ms
+            tx, f"s-{project}", agent="claude-code", project_id=row.id, is_global=False, cwd="", at_ms=at_ms
         )
-        transcript = ensure_transcript(store, Path(f"/t/{project}.jsonl"), session.id)
+        transcript = ensure_transcript(tx, Path(f"/t/{project}.jsonl"), session.id)
         said = (
-            Said(f"{key}-u", Role.USER, prompt, line=1, at_ms=at_ms),
-            Said(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
+            TextBlock(f"{key}-u", Role.USER, prompt, line=1, at_ms=at_ms),
+            TextBlock(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
         )
         entries = (EntryRef(f"{key}-u", 0, 1, 1), EntryRef(f"{key}-a", 2, 1, 2))
         turn = Turn(key, session.session_id, Opening.PROMPT, said, entries=entries, started_at_ms=at_ms, is_closed=True)
-        return write_turn(store, turn, session, transcript)
+        return write_turn(tx, turn, session, transcript)
 
 
 def project_id(store: Store, name: str = "app") -> int:
-    with store.writing():
-        return ensure_project(store, f"id-{name}", name).id
+    with store.transaction() as tx:
+        return ensure_project(tx, f"id-{name}", name).id
 
 
 def save(store: Store, summary: str, **more: object) -> Episode:
-    with store.writing():
+    with store.transaction() as tx:
         episode = Episode(new_episode_id(), "decision", summary, summary, **more)  # type: ignore[arg-type]
-        return add_episode(store, episode, [Evidence("t1-a")])
+        return add_episode(tx, episode, [Evidence("t1-a")])
 
 
 @pytest.fixture(params=["text alone", "with vectors"])
@@ -106,7 +107,7 @@ def test_recall_brings_own_and_global_memories_only(store: Store, searcher: Sear
 
 
 def test_a_superseded_memory_sinks_below_the_one_in_force(store: Store, searcher: Searcher) -> None:
-    save(store, "The queue runs on Redis", status="superseded")
+    save(store, "The queue runs on Redis", status=Status.SUPERSEDED)
     current = save(store, "The queue runs on SQLite now, we left the old store")
     fill(store, searcher)
 
@@ -116,8 +117,8 @@ def test_a_superseded_memory_sinks_below_the_one_in_force(store: Store, searcher
 def test_what_was_forgotten_is_gone_after_a_refresh(store: Store, searcher: Searcher) -> None:
     turn_id = add_turn(store, "t1", "The queue lock?", "Held while loading.")
     fill(store, searcher)
-    with store.writing():
-        delete_turn(store, turn_id)
+    with store.transaction() as tx:
+        delete_turn(tx, turn_id)
     searcher.refresh()
 
     assert searcher.search(Query("queue lock")) == []
@@ -183,5 +184,5 @@ def test_what_is_found_about_a_thing_that_nobody_ever_named_is_marked_as_doubtfu
 
     assert not near[0].is_doubtful
     assert far[0].is_doubtful
-    assert hit_to_json(far[0])["doubtful"]
-    assert "doubtful" not in hit_to_json(near[0])
+    assert PublicHit.of(far[0]).to_json()["doubtful"]
+    assert not PublicHit.of(near[0]).to_json()["doubtful"]

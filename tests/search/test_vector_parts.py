@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engram.search.vector_parts import Bytes, Floats, Packed, Part
+from engram.search.vectors.parts import Bytes, Floats, Packed, Part
 
 
 def normal_rows(count: int, width: int) -> Floats:

@@ -29,7 +29,7 @@ def loaded_by(statement: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "module",
-    ["engram.tasks.flush", "engram.tasks.ingest", "engram.tasks.queue", "engram.tasks.ring", "engram.watcher.watch"],
+    ["engram.tasks.flush", "engram.tasks.ingest", "engram.tasks.queue", "engram.tasks.enqueue", "engram.watcher.watch"],
 )
 def test_a_producer_loads_no_model_and_no_client(module: str) -> None:
     assert loaded_by(f"import {module}") == set()
@@ -47,11 +47,10 @@ def test_a_hook_that_enqueues_a_flush_loads_no_database_of_ours(tmp_path: object
 
 
 def test_the_names_of_the_tasks_are_fixed() -> None:
-    from engram.settings import Settings
-    from engram.tasks.worker import bind_queue
+    from engram.tasks.queue import huey, import_tasks
 
-    queue = bind_queue(Settings())
+    import_tasks()
 
-    assert set(queue._registry._registry) >= {
+    assert set(huey._registry._registry) >= {
         "ingest", "recollect", "extract", "flush", "consolidate", "scan", "refresh", "embed", "index_notes",
     }  # fmt: skip

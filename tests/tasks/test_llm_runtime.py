@@ -18,14 +18,15 @@ from engram.ingest.service import ingest_file
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import all_episodes
 from engram.models.sessions import find_session
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import WorkState, find_work, list_stages
+from engram.models.work import WorkState, find_work
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.consolidate import tidy
 from engram.tasks.extract import run_extract
-from engram.tasks.runtime import Runtime, lay_on, make_runtime
+from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 
 FAKE = runpy.run_path(str(Path(__file__).parents[1] / "extraction" / "fake_llm.py"))
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -51,7 +52,7 @@ class Bench:
 
     def extract(self) -> None:
         run_extract(self.runtime, SESSION)
-        assert self.runtime.model_lane.wait(60)
+        assert self.runtime.model_executor.wait(60)
 
     def attempts(self) -> tuple[WorkState, int]:
         work = find_work(self.store, "extract", SESSION)
@@ -71,7 +72,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         made = Bench(tmp_path, clock, store)
         yield made
         made.server.close()
-        lay_on(None)
+        set_runtime(None)
 
 
 def test_what_the_session_is_about_is_kept_and_told_the_next_time(bench: Bench) -> None:
@@ -98,10 +99,8 @@ def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Be
     bench.say("user", "Let us keep the cache in sqlite")
     bench.extract()
     (kept,) = all_episodes(bench.store)
-    with bench.store.writing():
-        change_episode(
-            bench.store, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really"
-        )
+    with bench.store.transaction() as tx:
+        change_episode(tx, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really")
     bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"]())
     bench.say("assistant", "Done.")
 
@@ -187,7 +186,7 @@ def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from engram.models.store import open_store; "
         "from engram.settings import Settings; from engram.tasks.runtime import make_runtime; import engram.tasks.extract, "
-        "engram.extraction.service, engram.consolidation.arrivals; "
+        "engram.extraction.service, engram.consolidation.on_extract; "
         f"s = Settings(home=Path({str(tmp_path)!r}), embedding_model='hashed'); "
         "make_runtime(s, open_store(s.places.memory_db)); "
         "print([n for n in ('openai', 'httpx2', 'pydantic') if n in sys.modules])"

@@ -12,24 +12,26 @@ from transcript_lines import say
 
 from engram.clock import FixedClock, iso_time
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Kind
 from engram.errors import BudgetReached, EngramError, StoreError
-from engram.extraction.candidate import Candidate, Kind
+from engram.extraction.candidate import Candidate
+from engram.models.leases import take_lease
+from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
 from engram.models.vectors import count_missing_vectors
-from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work, list_stages, take_lease
+from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
+from engram.tasks.boundary import MAX_ATTEMPTS, run_guarded
 from engram.tasks.drain import drain
-from engram.tasks.edge import MAX_ATTEMPTS, attempt
 from engram.tasks.extract import extract
 from engram.tasks.flush import flush
+from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.ingest import ingest, read_session
-from engram.tasks.marker import clear_dead_leases
 from engram.tasks.queue import EngramQueue, huey
-from engram.tasks.runtime import Runtime, current_runtime, lay_on, make_runtime
+from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
 from engram.tasks.scan import scan_now, scan_under_lease
-from engram.tasks.worker import bind_queue
 from engram.transcripts.record import Turn
 
 NOW_MS = 1_780_000_000_000
@@ -60,7 +62,7 @@ class Bench:
         searcher = Searcher(store, settings, embedder=self.embedder)
         recollection = RecollectionService(store, searcher, settings, embedder=self.embedder)
         self.runtime = Runtime(settings, store, searcher, recollection, self.embedder, self.extractor)
-        self.queue: EngramQueue = bind_queue(settings)
+        self.queue: EngramQueue = huey.bind(settings.places, settings.sqlite_driver)
 
     def talk(self, messages: int, session: str = SESSION) -> Path:
         path = self.settings.projects_folder / "-work-demo" / f"{session}.jsonl"
@@ -88,9 +90,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     clock = FixedClock(NOW_MS)
     with open_store(settings.places.memory_db, clock=clock) as store:
         bench = Bench(settings, store, clock)
-        lay_on(bench.runtime)
+        set_runtime(bench.runtime)
         yield bench
-        lay_on(None)
+        set_runtime(None)
     huey.storage.close()
 
 
@@ -208,7 +210,7 @@ def test_a_failure_is_noted_and_never_leaves_the_task(bench: Bench) -> None:
     def fail() -> None:
         raise StoreError("disk full")
 
-    assert not attempt(bench.runtime, "embed", "", fail)
+    assert not run_guarded(bench.runtime, "embed", "", fail)
     assert {stage.name: stage.last_error for stage in list_stages(bench.store)}["embed"] == "disk full"
 
 
@@ -292,7 +294,7 @@ def test_a_drain_ends_although_something_keeps_failing(bench: Bench) -> None:
 
 
 def test_tasks_need_a_runtime() -> None:
-    lay_on(None)
+    set_runtime(None)
     with pytest.raises(EngramError, match="worker"):
         current_runtime()
 

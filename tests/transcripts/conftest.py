@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from engram.transcripts.entry import Entry, parse_line
+from engram.transcripts.claude_code.entry import Entry, parse_line
+from engram.transcripts.claude_code.turn import TurnBuilder, keys_to_resume
 from engram.transcripts.record import Opening, Turn
 from engram.transcripts.tail import Line, Position, read_chunk
-from engram.transcripts.turn import TurnBuilder, keys_to_resume
 
 
 @dataclass

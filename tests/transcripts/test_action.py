@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engram.transcripts.action import finish_action, shows_environment, start_action, telling_line
+from engram.transcripts.claude_code.action import finish_action, shows_environment, start_action, telling_line
 from engram.transcripts.record import Action
 
 REFUSED = (

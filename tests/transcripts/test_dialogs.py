@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engram.transcripts.record import Role, Said
+from engram.transcripts.record import Role, TextBlock
 
 REFUSED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
@@ -288,12 +288,12 @@ def blocks_of(line: dict[str, Any], type_: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def heard(corpus: Path, make_memory: Callable[[], Any]) -> dict[str, list[Said]]:
+def heard(corpus: Path, make_memory: Callable[[], Any]) -> dict[str, list[TextBlock]]:
     """What the reader heard on every real transcript, by the uuid of the entry that holds it."""
     memory = make_memory()
     for path in sorted(corpus.glob("*/projects/*/*.jsonl")):
         memory.read(path)
-    found: dict[str, list[Said]] = {}
+    found: dict[str, list[TextBlock]] = {}
     for turn in memory.turns.values():
         for one in turn.said:
             found.setdefault(one.uuid, []).append(one)
@@ -302,7 +302,7 @@ def heard(corpus: Path, make_memory: Callable[[], Any]) -> dict[str, list[Said]]
 
 @pytest.mark.corpus
 def test_on_real_transcripts_no_word_of_a_dialog_is_missed_and_no_other_is_heard(
-    corpus: Path, heard: dict[str, list[Said]]
+    corpus: Path, heard: dict[str, list[TextBlock]]
 ) -> None:
     tools: dict[str, str] = {}
     counts: Counter[str] = Counter()

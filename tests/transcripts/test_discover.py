@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.transcripts.discover import find_transcripts, identify, is_session_id, transcripts_below
+from engram.transcripts.claude_code.discover import find_transcripts, identify, is_session_id, transcripts_below
 
 SESSION = "4b2030ed-5563-49ea-b703-6a002f2d3cc8"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.transcripts.entry import BadLine, Entry, Kind, parse_line, storable
-from engram.transcripts.prompt import prompt_of
+from engram.transcripts.claude_code.entry import BadLine, Entry, Kind, parse_line, storable
+from engram.transcripts.claude_code.prompt import prompt_of
 from engram.transcripts.tail import Line
 
 

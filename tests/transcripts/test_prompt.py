@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engram.transcripts.entry import Entry, Kind
-from engram.transcripts.prompt import PICTURE, command_of, prompt_of, queued_text
+from engram.transcripts.claude_code.entry import Entry, Kind
+from engram.transcripts.claude_code.prompt import PICTURE, command_of, prompt_of, queued_text
 
 
 def user(content: Any, **fields: Any) -> Entry:

@@ -206,7 +206,7 @@ def test_entries_written_twice_in_one_file_count_once(memory: Any, script: Any) 
 
 
 def test_a_rewritten_file_goes_on_with_its_last_turn(memory: Any, script: Any) -> None:
-    from engram.transcripts.turn import restarted
+    from engram.transcripts.claude_code.turn import restarted
 
     script.user("one")
     script.says("a")

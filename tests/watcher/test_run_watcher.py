@@ -6,27 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from processes import WAIT_SECONDS, wait_for
 from transcript_lines import line
 
 from engram.models.store import open_store
 from engram.settings import Settings
 
 RUN = "from engram.settings import load\nfrom engram.watcher.watch import run_watcher\nraise SystemExit(run_watcher(load().settings))"
-#: Longest wait for something to happen, in seconds.
-PATIENCE_SECONDS = 30.0
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    """Wait until something has happened; fails after a while."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -57,7 +47,7 @@ def test_it_reads_new_lines_stops_cleanly_and_is_alone(
     )
     wait_for(settings.places.memory_db.exists)
     second = start()
-    _, said = second.communicate(timeout=PATIENCE_SECONDS)
+    _, said = second.communicate(timeout=WAIT_SECONDS)
     assert (second.returncode, said.count("\n")) == (0, 1)
     assert "already running" in said
 
@@ -68,6 +58,6 @@ def test_it_reads_new_lines_stops_cleanly_and_is_alone(
             wait_for(lambda number=number: store.value("SELECT count(*) FROM turn") == number + 1)
 
     os.kill(first.pid, signal.SIGTERM)
-    first.communicate(timeout=PATIENCE_SECONDS)
+    first.communicate(timeout=WAIT_SECONDS)
     assert first.returncode == 0
     assert int(settings.places.watcher_lock.read_text()) == first.pid

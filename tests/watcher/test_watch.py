@@ -5,33 +5,26 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import transcript_lines
+from planting import plant
+from processes import wait_for
 
 from engram.clock import FixedClock
-from engram.models.damage_note import is_damage_noted
 from engram.models.sessions import pause, resume
+from engram.models.stages import is_damage_noted, list_stages
 from engram.models.store import Store, open_store
-from engram.models.work import list_stages
+from engram.process_lock import EXIT_RESTART
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher import watch
-from engram.watcher.watch import EXIT_AGAIN, Watcher
+from engram.watcher.watch import Watcher
 
 NOW_MS = 1_780_000_000_000
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    """Wait until something has happened; fails after a while."""
-    until = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.01)
 
 
 class Desk:
@@ -61,7 +54,7 @@ class Desk:
     def turns(self) -> int:
         return int(self.store.value("SELECT count(*) FROM turn"))
 
-    def rung(self) -> list[tuple[str, ...]]:
+    def enqueued(self) -> list[tuple[str, ...]]:
         """Tasks that wait, as (name, argument)."""
         return sorted((task.name, *task.args) for task in huey.pending())
 
@@ -91,15 +84,15 @@ def test_a_hint_is_read_and_rung_for(desk: Desk) -> None:
     (result,) = desk.watcher.step()
 
     assert (result.session_id, desk.turns()) == ("s1", 3)
-    assert ("extract", "s1") in desk.rung()
-    assert ("recollect", "s1") in desk.rung()
+    assert ("extract", "s1") in desk.enqueued()
+    assert ("recollect", "s1") in desk.enqueued()
 
 
 def test_below_the_threshold_nothing_is_extracted(desk: Desk) -> None:
     desk.watcher.hint(desk.talk("s1", 4))
     desk.watcher.step()
 
-    assert desk.rung() == [("recollect", "s1")]
+    assert desk.enqueued() == [("recollect", "s1")]
 
 
 def test_a_session_that_fell_silent_is_flushed(desk: Desk) -> None:
@@ -109,14 +102,14 @@ def test_a_session_that_fell_silent_is_flushed(desk: Desk) -> None:
 
     desk.watcher.ring()
 
-    assert ("flush", "s1") in desk.rung()
+    assert ("flush", "s1") in desk.enqueued()
 
 
 def test_an_old_prompt_is_not_recollected(desk: Desk) -> None:
     desk.watcher.hint(desk.talk("s1", 3, age_seconds=3600))
     desk.watcher.step()
 
-    assert ("recollect", "s1") not in desk.rung()
+    assert ("recollect", "s1") not in desk.enqueued()
 
 
 def test_the_sweep_finds_everything_without_any_event_at_any_age(desk: Desk) -> None:
@@ -228,13 +221,13 @@ def test_a_queue_that_cannot_be_written_stops_no_reading(desk: Desk, monkeypatch
 
     desk.watcher.ring()
 
-    assert ("extract", "s1") in desk.rung()
+    assert ("extract", "s1") in desk.enqueued()
 
 
 def test_an_overdue_consolidation_is_rung_for(desk: Desk) -> None:
     desk.watcher.ring()
 
-    assert ("consolidate",) in desk.rung()
+    assert ("consolidate",) in desk.enqueued()
 
 
 def test_ten_thousand_files_are_compared_without_opening_one(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,9 +298,9 @@ def test_what_tools_write_below_a_session_is_never_read(desk: Desk, place: str) 
 def test_damage_of_what_the_reader_kept_is_told_to_the_worker(desk: Desk, state: str) -> None:
     desk.watcher.hint(desk.talk("s1", 5))
     desk.watcher.step()
-    desk.store.run(f"UPDATE transcript SET reader_state = {state}")
+    plant(desk.store, f"UPDATE transcript SET reader_state = {state}")
     desk.watcher.hint(desk.talk("s1", 2))
 
-    assert desk.watcher.run() == EXIT_AGAIN
+    assert desk.watcher.run() == EXIT_RESTART
 
     assert is_damage_noted(desk.store)

@@ -1,0 +1,73 @@
+"""``engram watch`` and ``engram work``: run one of the two long-lived processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+import click
+
+from engram.cli import exits
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.errors import AlreadyRunning
+from engram.settings import Settings
+
+_lifeline = click.option(
+    "--lifeline",
+    type=click.IntRange(3),
+    default=None,
+    hidden=True,
+    metavar="FD",
+    help="A pipe; its end means that the parent has ended (default: none).",
+)
+
+
+@click.command("watch")
+@_lifeline
+@pass_workspace
+@click.pass_context
+def watch(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> None:
+    """Run the watcher, which reads new transcript lines, until SIGTERM or Ctrl-C. launchd and systemd start this.
+
+    If a watcher is already running, this one ends at once.
+
+    Example: engram watch
+    """
+    from engram.watcher.watch import run_watcher
+
+    ctx.exit(_run(run_watcher, workspace, lifeline))
+
+
+@click.command("work")
+@_lifeline
+@pass_workspace
+@click.pass_context
+def work(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> None:
+    """Run the worker, which makes memories and answers questions, until SIGTERM or Ctrl-C.
+
+    launchd and systemd start this. If a worker is already running, this one ends at once. Exit code 75 means "restart
+    me": its memory passed limit_rss_mb.
+
+    Example: engram work
+    """
+    from engram.worker.main import run_worker
+
+    ctx.exit(_run(run_worker, workspace, lifeline))
+
+
+def _run(service: Callable[[Settings], int], workspace: Workspace, lifeline: int | None) -> int:
+    if lifeline is not None:
+        threading.Thread(target=_end_with_parent, args=(lifeline,), name="lifeline", daemon=True).start()
+    try:
+        return service(workspace.settings)
+    except AlreadyRunning as error:
+        click.echo(str(error), err=True)
+        return exits.OK
+
+
+def _end_with_parent(lifeline: int) -> None:
+    """Block until the parent closes its end of the pipe, then stop this process cleanly."""
+    os.read(lifeline, 1)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,152 @@
+"""The closed sets of values that describe a memory; stored, printed and exchanged as their values."""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+from functools import lru_cache
+from typing import Self
+
+from engram.errors import BadRequest
+
+logger = logging.getLogger(__name__)
+
+
+class StoredEnum(StrEnum):
+    """A closed set of values with a safe member for a stored value that is none of them."""
+
+    @classmethod
+    def safest(cls) -> Self:
+        """Return the member that grants the least; ``from_stored`` falls back to it."""
+        raise NotImplementedError
+
+    @classmethod
+    def values(cls) -> tuple[str, ...]:
+        """Return every value in the order of declaration, as a person types it."""
+        return tuple(member.value for member in cls)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the member that a person or another program named.
+
+        Raises:
+            BadRequest: there is no such member; the message lists the choices.
+        """
+        try:
+            return cls(text)
+        except ValueError:
+            raise BadRequest(
+                f"{cls.__name__.lower()} {str(text)[:40]!r} is not known; choose one of {', '.join(cls.values())}"
+            ) from None
+
+    @classmethod
+    def from_stored(cls, value: object) -> Self:
+        """Return the member of a stored value, and the safest one for a value that is damaged.
+
+        A damaged row must cost no other row, so this never raises. Each unknown value is logged once.
+        """
+        try:
+            return cls(str(value))
+        except ValueError:
+            _warn_once(cls.__name__, repr(value)[:80])
+            return cls.safest()
+
+
+@lru_cache(maxsize=256)
+def _warn_once(name: str, value: str) -> None:
+    logger.warning("action=read_row enum=%s value=%s reason=unknown_value", name, value)
+
+
+class Kind(StoredEnum):
+    """What a memory states."""
+
+    DECISION = "decision"
+    PREFERENCE = "preference"
+    FIX = "fix"
+    FACT = "fact"
+    STATE = "state"
+    DEAD_END = "dead-end"
+    #: A whole turn, kept by an extractor without finer kinds.
+    TURN = "turn"
+
+    @classmethod
+    def safest(cls) -> Kind:
+        return cls.FACT
+
+
+class Status(StoredEnum):
+    """Whether a memory is current."""
+
+    #: Confirmed, and current.
+    ACTIVE = "active"
+    #: Not confirmed yet, but current.
+    PROVISIONAL = "provisional"
+    #: Replaced by a newer memory.
+    SUPERSEDED = "superseded"
+    #: Set aside: merged, unused or taken back.
+    ARCHIVED = "archived"
+
+    @property
+    def is_current(self) -> bool:
+        """True for a memory that was neither archived nor superseded."""
+        return self in CURRENT_STATUSES
+
+    @classmethod
+    def safest(cls) -> Status:
+        return cls.ARCHIVED
+
+
+#: Statuses of current memories.
+CURRENT_STATUSES = (Status.ACTIVE, Status.PROVISIONAL)
+
+
+class Scope(StoredEnum):
+    """Where a memory holds and is seen."""
+
+    PROJECT = "project"
+    GLOBAL = "global"
+
+    @classmethod
+    def safest(cls) -> Scope:
+        return cls.PROJECT
+
+
+class Importance(StoredEnum):
+    """How much a memory matters later."""
+
+    NORMAL = "normal"
+    HIGH = "high"
+
+    @classmethod
+    def safest(cls) -> Importance:
+        return cls.NORMAL
+
+
+class Voice(StoredEnum):
+    """Who stated what a memory says."""
+
+    #: Said or typed by the user.
+    USER = "user"
+    #: Said by the assistant.
+    ASSISTANT = "assistant"
+    #: Chosen by the user in a dialog, in the assistant's words.
+    CHOSEN = "chosen"
+    #: Saved by an agent with a tool.
+    AGENT = "agent"
+
+    @classmethod
+    def safest(cls) -> Voice:
+        return cls.ASSISTANT
+
+
+class Source(StoredEnum):
+    """How a memory came to be kept."""
+
+    #: By an extractor.
+    AUTO = "auto"
+    #: Saved or corrected by hand or by a tool.
+    MANUAL = "manual"
+
+    @classmethod
+    def safest(cls) -> Source:
+        return cls.AUTO

@@ -1,0 +1,1 @@
+"""What people and agents do to a memory: save, edit, correct, forget, purge."""

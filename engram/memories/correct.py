@@ -1,0 +1,158 @@
+"""Correct a memory in one step, and decide between two that contradict each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engram.enums import Source, Status, Voice
+from engram.errors import BadRequest, NotFound
+from engram.memories.save import (
+    Redact,
+    clean_content,
+    first_sentence,
+    replace_memory,
+    require_episode,
+    supersede,
+)
+from engram.models import episode_changes, episodes
+from engram.models.contradictions import Contradiction, note_decision, open_contradictions
+from engram.models.episodes import Episode
+from engram.models.runs import add_run, close_run
+from engram.models.store import Store
+
+#: Longest reason of a correction, in characters.
+MAX_WHY_CHARACTERS = 500
+#: How a contradiction was decided where both memories stay.
+BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a correction did."""
+
+    #: The memory as it was.
+    old: Episode
+    #: The memory that holds the new text.
+    made: Episode
+    #: Number of the contradiction that a person has to decide; 0 where the old memory is replaced.
+    contradiction: int = 0
+
+
+def correct_memory(
+    store: Store,
+    episode_id: str,
+    text: str,
+    why: str,
+    redact: Redact,
+    *,
+    voice: Voice = Voice.AGENT,
+    session_id: str = "",
+) -> Correction:
+    """Replace a memory by another text, with the reason in the history of both.
+
+    The new memory has the old one's kind, scope, project and importance. What is pinned or was saved by a person is
+    never replaced by an agent: the new text is kept as provisional beside it, and a contradiction is noted.
+
+    Args:
+        store: the open memory.
+        episode_id: the memory that is wrong.
+        text: what is right, 1 to 20,000 characters; its first sentence or line becomes the summary.
+        why: why it is corrected, 1 to 500 characters.
+        redact: takes secrets out.
+        voice: ``user`` or ``agent``: who corrects it.
+        session_id: Claude Code's session, where there is one.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: the text or the reason cannot be used, or another memory has replaced this one.
+    """
+    content = clean_content(text, redact)
+    reason = " ".join(redact(why.replace("\0", "")).split())
+    if not reason or len(reason) > MAX_WHY_CHARACTERS:
+        raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
+    with store.transaction() as tx:
+        old = require_episode(store, episode_id)
+        if old.superseded_by:
+            raise BadRequest(f"{episode_id} was replaced by {old.superseded_by}: correct that one")
+        new = Episode(
+            episode_id=episodes.new_episode_id(),
+            kind=old.kind,
+            summary=first_sentence(content),
+            content=content,
+            session_id=session_id,
+            project_id=old.project_id,
+            scope=old.scope,
+            importance=old.importance,
+            source=Source.MANUAL,
+            voice=voice,
+            confidence=1.0,
+            quality=1.0,
+            is_pinned=old.is_pinned and voice == Voice.USER,
+            extractor="manual",
+            valid_from_ms=store.now_ms(),
+        )
+        made, number = replace_memory(tx, old, new, action="correct", reason=f"corrected: {reason}")
+    return Correction(old, made, number)
+
+
+def keep_one(store: Store, episode_id: str) -> list[str]:
+    """Decide for one memory in every contradiction that it is part of; returns a line for each.
+
+    The others are replaced by it. The decision is a run, which can be undone.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: it is part of no contradiction that waits for a decision.
+    """
+    with store.transaction() as tx:
+        kept = require_episode(store, episode_id)
+        waiting = _waiting(store, episode_id)
+        run_id = add_run(tx, "decide")
+        lines = []
+        for one in waiting:
+            other = require_episode(store, one.newer_id if one.older_id == episode_id else one.older_id)
+            supersede(tx, other, kept, "decided by hand", run_id=run_id)
+            note_decision(tx, one.id, episode_id, run_id)
+            lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
+        if kept.status == Status.PROVISIONAL:
+            episode_changes.change_episode(tx, kept, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE)
+        close_run(tx, run_id, lines)
+    return lines
+
+
+def keep_both(store: Store, which: str) -> list[str]:
+    """Decide that both memories of a contradiction hold; returns a line for each. It is not asked again.
+
+    Args:
+        store: the open memory.
+        which: the number of a contradiction, or the id of a memory for all that it is part of.
+
+    Raises:
+        NotFound: there is no such contradiction.
+        BadRequest: the memory is part of no contradiction that waits for a decision.
+    """
+    with store.transaction() as tx:
+        waiting = open_contradictions(store, number=int(which)) if which.isdecimal() else _waiting(store, which)
+        if not waiting:
+            raise NotFound(f"there is no open contradiction {which}; `engram contradictions` lists them")
+        run_id = add_run(tx, "decide")
+        lines = []
+        for one in waiting:
+            for episode_id in (one.older_id, one.newer_id):
+                episode = require_episode(store, episode_id)
+                if episode.status == Status.PROVISIONAL:
+                    episode_changes.change_episode(
+                        tx, episode, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE
+                    )
+            note_decision(tx, one.id, BOTH, run_id)
+            lines.append(f"both {one.older_id} and {one.newer_id} stay")
+        close_run(tx, run_id, lines)
+    return lines
+
+
+def _waiting(store: Store, episode_id: str) -> list[Contradiction]:
+    require_episode(store, episode_id)
+    waiting = open_contradictions(store, episode_id)
+    if not waiting:
+        raise BadRequest(f"{episode_id} is part of no open contradiction; `engram contradictions` lists them")
+    return waiting

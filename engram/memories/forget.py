@@ -1,0 +1,151 @@
+"""Forgetting: the one thing that deletes, and it deletes everywhere, so that nothing brings the text back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engram.atomic import drop_leftovers
+from engram.memories.forget_files import (
+    clean_copies,
+    clean_exports,
+    clean_lines,
+    clean_recollections,
+    cut_daily_log,
+    plain_line,
+    told_lines,
+)
+from engram.memories.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
+from engram.models import forgetting
+from engram.models.backup import holding_backups
+from engram.models.episodes import Episode
+from engram.models.erasing import turn_of_source
+from engram.models.store import Store
+from engram.notes.daily import log_session, move_saved_notes
+from engram.notes.day_files import notes_lock
+from engram.paths import Home
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """What was forgotten, and what stays."""
+
+    #: Ids of the memories, the one that was asked for first.
+    episode_ids: tuple[str, ...]
+    #: What the memory that was asked for said.
+    summary: str
+    #: Turns that went whole.
+    turns: int
+    #: Entries whose words went while their turns stay.
+    entries: int
+    #: Entries that stay, with the memories that need them.
+    needed: tuple[NeededEntry, ...]
+    #: Memories that came back into force.
+    restored: tuple[str, ...]
+    #: Files in the memory folder that were removed or rewritten.
+    files: tuple[str, ...]
+    #: Backups and set-aside databases from which it was removed.
+    backups: int
+    #: Those that could not be changed and were therefore deleted.
+    dropped_backups: int = 0
+
+    def describe(self, may_tell: Callable[[Episode], bool] = lambda _: True) -> str:
+        """A few lines for a person or a model: what went and what stays; of what may not be told only that it is there."""
+        gone = [_plural(len(self.episode_ids), "memory", "memories") + f" ({', '.join(self.episode_ids)})"]
+        gone += [_plural(self.turns, "turn")] if self.turns else []
+        gone += [f"the words of {_plural(self.entries, 'entry', 'entries')}"] if self.entries else []
+        lines = [
+            f"“{self.summary}”: {', '.join(gone)}; {_plural(len(self.files), 'file')} changed, "
+            f"{_plural(self.backups + self.dropped_backups, 'backup')} cleaned."
+        ]
+        lines += [_stays(one, may_tell) for one in self.needed]
+        lines += [f"In force again, since what replaced it is gone: {episode_id}." for episode_id in self.restored]
+        return "\n".join(lines)
+
+
+def _stays(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
+    told = [f"{one.episode_id} “{one.summary[:120]}”" for one in needed.needed_by if may_tell(one)]
+    needers = "; ".join(told if len(told) == len(needed.needed_by) else [*told, "a memory of another project"])
+    return f"Entry {needed.entry} stays, needed by {needers}."
+
+
+def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetReport:
+    """Delete a memory and the words that it alone rests on, everywhere in the memory folder.
+
+    Rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside databases;
+    tombstones keep it from coming back by another reading, extraction, import or restore. The transcript itself is
+    Claude Code's and stays. Files are cleaned before the database, so that what was cut short can be asked for again.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        episode_id: the memory.
+        also_source: delete the turns that it rests on whole, with every memory that rests on them.
+
+    Raises:
+        NotFound: there is no such memory.
+        StoreError: the database cannot be written; ask again.
+    """
+    plan = plan_forget(store, episode_id, also_source=also_source)
+    forgotten = plan.forgotten(store)
+    sessions = _sessions(store, plan)
+    told = told_lines(forgotten_texts(store, plan))
+    is_kept = _line_filter(forgotten.episode_ids, told)
+    with holding_backups(places.backups):
+        with notes_lock(places):
+            drop_leftovers(places.root, 0)
+        move_saved_notes(places)
+        backups, dropped = clean_copies(
+            places, store.driver, lambda tx: forgetting.forget_in_copy(tx, forgotten, is_kept)
+        )
+        changed = [forgotten.cut.episode_id] if forgotten.cut else []
+        cleaned = clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
+        cleaned += clean_exports(places, forgotten.episode_ids, forgotten)
+        notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
+        with store.transaction() as tx:
+            plan = plan_forget(store, episode_id, also_source=also_source)
+            forgetting.delete_forgotten(tx, plan.forgotten(store))
+            forgetting.clean_runs(tx, is_kept)
+            forgetting.clean_reasons(tx, is_kept)
+            forgetting.drop_notes(tx, [str(path) for path in notes])
+    for session_id in sessions:
+        log_session(store, places, session_id)
+    forgetting.wipe_free_space(store)
+    logger.info(
+        "action=forget episodes=%d turns=%d entries=%d files=%d",
+        len(plan.memories), len(plan.turn_ids), len(plan.erased), len(cleaned) + len(notes),
+    )  # fmt: skip
+    return ForgetReport(
+        episode_ids=tuple(episode.episode_id for episode in plan.memories),
+        summary=plan.memories[0].summary,
+        turns=len(plan.turn_ids),
+        entries=0 if plan.turn_ids else len(plan.erased),
+        needed=plan.needed,
+        restored=tuple(episode.episode_id for episode in plan.restored),
+        files=(*cleaned, *(path.name for path in notes)),
+        backups=backups,
+        dropped_backups=dropped,
+    )
+
+
+def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
+    """The sessions whose section of the daily log is written anew."""
+    of_entries = [turn_id for one in plan.erased if (turn_id := turn_of_source(store, one)) is not None]
+    of_memories = [episode.session_id for episode in plan.memories if episode.session_id]
+    of_turns = forgetting.sessions_of_turns(store, [*plan.turn_ids, *of_entries])
+    return list(dict.fromkeys([*of_turns, *of_memories]))
+
+
+def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
+    def is_kept(line: str) -> bool:
+        words = plain_line(line)
+        return not any(one in line for one in episode_ids) and not any(one in words for one in told)
+
+    return is_kept
+
+
+def _plural(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,197 @@
+"""Forgetting a whole project: everything of it goes, everywhere in the memory folder; what is global stays."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from engram.atomic import drop_leftovers
+from engram.failpoint import reach
+from engram.memories.forget_files import (
+    all_notes,
+    clean_copies,
+    clean_exports,
+    clean_recollections,
+    cut_daily_log,
+    plain_line,
+    rewrite_notes,
+    told_lines,
+)
+from engram.models import forgetting
+from engram.models import project_erasing as erasing
+from engram.models.backup import holding_backups
+from engram.models.episodes import Episode, find_episode
+from engram.models.notes import EVERYONE, NOBODY, Owner
+from engram.models.project_erasing import ProjectContents
+from engram.models.project_folders import identities_of_project
+from engram.models.project_names import names_of_project
+from engram.models.sessions import ProjectRow
+from engram.models.store import Store
+from engram.models.tombstones import Forgotten
+from engram.models.transaction import Tx
+from engram.notes.daily import move_saved_notes
+from engram.notes.day_files import notes_lock
+from engram.notes.owner import owners_of_lines
+from engram.paths import Home
+
+logger = logging.getLogger(__name__)
+
+#: Turns or memories of one transaction, so that nobody who writes meanwhile waits long.
+_BATCH = 50
+Item = TypeVar("Item")
+_EPISODE_ID = re.compile(r"ep_[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenProject:
+    """What went with a project, and what stays."""
+
+    name: str
+    #: The folder that the project is known by; it stays known.
+    folder: str
+    sessions: int
+    turns: int
+    memories: int
+    #: Global memories that came from it and stay, without what they rested on.
+    kept_global: tuple[Episode, ...]
+    #: Files in the memory folder that were removed or rewritten.
+    files: tuple[str, ...]
+    #: Backups and set-aside databases from which it was removed.
+    backups: int
+    #: Those that could not be changed and were therefore deleted.
+    dropped_backups: int
+
+
+def forget_project(store: Store, places: Home, project: ProjectRow) -> ForgottenProject:
+    """Delete everything of a project, everywhere in the memory folder.
+
+    Its turns, passages, memories, vectors, history and what was shown in its sessions; its sections of the daily log
+    and of ``MEMORY.md``, its saved notes, its recollections and lines of exports; the same in backups and set-aside
+    databases. A mark keeps all that was said in it until now from being stored again, read already or not; what is
+    said later is read as before. Global memories that came from it stay with their summary alone. The transcripts are
+    Claude Code's and stay.
+
+    What names a memory only by its id (files, copies, reports of runs) is cleaned before the memory goes: what was cut
+    short can be asked for again.
+
+    Raises:
+        StoreError: the database cannot be written; ask again.
+    """
+    with holding_backups(places.backups):
+        with store.transaction() as tx:
+            until_ms = erasing.note_forgotten_project(tx, project)
+        reach("forget_project.marked")
+        contents = erasing.contents_of_project(store, project)
+        gone = _Gone(store, contents)
+        ids = gone.episode_ids | {episode.episode_id for episode in contents.released}
+        with notes_lock(places):
+            drop_leftovers(places.root, 0)
+        move_saved_notes(places)
+        backups, dropped = clean_copies(places, store.driver, gone.forget_in_copy)
+        reach("forget_project.copies")
+        cleaned = clean_recollections(places, lambda text: not ids & set(_EPISODE_ID.findall(text)), gone.session_ids)
+        cleaned += clean_exports(places, ids)
+        notes = gone.clean_notes(places)
+        with store.transaction() as tx:
+            forgetting.clean_runs(tx, gone.is_line_kept, gone.clean_note)
+        reach("forget_project.files")
+        _erase(store, contents)
+        # What was stored by others meanwhile: a read or an extraction that was under way when the mark was set.
+        late = erasing.contents_of_project(store, project, until_ms)
+        _erase(store, late)
+        notes += cut_daily_log(places, sorted(gone.session_ids))
+        with store.transaction() as tx:
+            forgetting.drop_notes(tx, [str(path) for path in notes])
+    forgetting.wipe_free_space(store)
+    files = list(dict.fromkeys([*cleaned, *(path.name for path in notes)]))
+    logger.info(
+        "action=forget_project project=%d turns=%d episodes=%d files=%d",
+        project.id,
+        len(contents.turn_ids),
+        len(contents.memories),
+        len(files),
+    )
+    return ForgottenProject(
+        name=project.name,
+        folder=project.root,
+        sessions=len(contents.session_ids),
+        turns=len(contents.turn_ids) + len(late.turn_ids),
+        memories=len(contents.memories) + len(late.memories),
+        kept_global=contents.released,
+        files=tuple(files),
+        backups=backups,
+        dropped_backups=dropped,
+    )
+
+
+def _erase(store: Store, contents: ProjectContents) -> None:
+    """Erase what belongs to the project in short transactions; cut short, the rest is still there to be asked for."""
+    with store.transaction() as tx:
+        erasing.release_memories(tx, contents)
+    _in_batches(store, contents.memories, erasing.erase_memories)
+    _in_batches(store, contents.turn_ids, erasing.erase_turns)
+    with store.transaction() as tx:
+        erasing.clean_sessions(tx, contents)
+
+
+def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Tx, Sequence[Item]], None]) -> None:
+    for start in range(0, len(items), _BATCH):
+        with store.transaction() as tx:
+            erase(tx, items[start : start + _BATCH])
+        reach("forget_project.batch")
+
+
+class _Gone:
+    """What is recognised as the forgotten project's, in notes, reports and copies of the database."""
+
+    def __init__(self, store: Store, contents: ProjectContents) -> None:
+        self.session_ids = frozenset(contents.session_ids)
+        self.episode_ids = {episode.episode_id for episode in contents.memories}
+        self._names = names_of_project(store, contents.project.id)
+        texts = [text for one in contents.memories for text in (one.summary, one.content, *one.facts)]
+        self._told = told_lines(texts)
+        self._turn_keys = tuple(forgetting.turn_keys(store, contents.turn_ids))
+        identities = identities_of_project(store, contents.project)
+        self._marks = erasing.forgotten_marks(store, identities)
+
+    def is_line_kept(self, line: str) -> bool:
+        """False for a line that names one of the memories."""
+        return not self.episode_ids & set(_EPISODE_ID.findall(line))
+
+    def clean_note(self, source: str, text: str) -> str:
+        """A note without what is the project's; what belongs to another project stays whatever it says."""
+        lines = text.splitlines(keepends=True)
+        owners = owners_of_lines(source, [line.rstrip("\r\n") for line in lines])
+        return "".join(line for line, owner in zip(lines, owners, strict=True) if not self._owns(owner, line))
+
+    def _owns(self, owner: Owner, line: str) -> bool:
+        if owner.kind == "session":
+            return owner.key in self.session_ids
+        if owner.kind == "project":
+            return owner.key in self._names
+        if owner.kind == "memory":
+            return owner.key in self.episode_ids
+        assert owner in (EVERYONE, NOBODY)
+        return not self.is_line_kept(line) or any(text in plain_line(line) for text in self._told)
+
+    def clean_notes(self, places: Home) -> list[Path]:
+        """Clean every note of the memory folder; returns those that changed."""
+
+        def clean(path: Path, text: str) -> str:
+            return self.clean_note(path.relative_to(places.notes).as_posix(), text)
+
+        return rewrite_notes(places, all_notes(places), clean)
+
+    def forget_in_copy(self, tx: Tx) -> int:
+        """Erase the same in a copy of the database, whatever the project is called there."""
+        erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note)
+        forgotten = Forgotten(
+            episode_ids=tuple(one for one in self.episode_ids if find_episode(tx, one) is not None),
+            turn_keys=self._turn_keys,
+        )
+        forgetting.clean_runs(tx, self.is_line_kept, self.clean_note)
+        return erased + forgetting.forget_in_copy(tx, forgotten, self.is_line_kept)

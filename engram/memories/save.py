@@ -1,0 +1,196 @@
+"""What the user or the agent does to a memory by hand: save, edit, pin, lower, supersede."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from engram.enums import Importance, Kind, Scope, Source, Status, Voice
+from engram.errors import BadRequest, NotFound
+from engram.models import episode_changes, episodes
+from engram.models.contradictions import is_persons_own, note_contradiction
+from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
+from engram.models.runs import add_run, close_run
+from engram.models.sessions import find_session
+from engram.models.store import Store
+from engram.models.transaction import Tx
+
+#: Longest content that is saved, in characters.
+CONTENT_LIMIT = 20_000
+#: What a saved memory may be.
+SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
+
+Redact = Callable[[str], str]
+
+
+def save_memory(
+    store: Store,
+    content: str,
+    redact: Redact,
+    *,
+    scope: Scope = Scope.PROJECT,
+    importance: Importance = Importance.NORMAL,
+    project_id: int | None = None,
+    session_id: str = "",
+    supersedes: str | None = None,
+    is_pinned: bool = False,
+    voice: Voice = Voice.AGENT,
+    summary: str | None = None,
+    kind: Kind = Kind.FACT,
+) -> Episode:
+    """Keep a text as a memory, as it is but for secrets.
+
+    Args:
+        store: the open memory.
+        content: 1 to 20,000 characters; the first sentence or line becomes the summary unless one is given.
+        redact: takes secrets out.
+        scope: ``project`` needs ``project_id``; ``global`` is for every project.
+        importance: ``normal`` or ``high``.
+        supersedes: id of the memory that this one replaces; wherever that one is seen, this one must be, too. An agent
+            replaces nothing that a person pinned or saved: a contradiction is noted instead. What it replaced is
+            logged as a run, which can be undone.
+        voice: ``user`` or ``agent``: who saved it.
+        kind: one of ``SAVED_KINDS``.
+
+    Raises:
+        BadRequest: a value cannot be used.
+        NotFound: ``supersedes`` names no memory.
+    """
+    if kind not in SAVED_KINDS:
+        raise BadRequest(f"a saved memory can't be of kind {kind}; choose one of {', '.join(SAVED_KINDS)}")
+    text = clean_content(content, redact)
+    if scope == Scope.PROJECT and project_id is None:
+        raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
+    made = Episode(
+        episode_id=episodes.new_episode_id(),
+        kind=kind,
+        summary=redact(summary).strip()[:MAX_SUMMARY_CHARACTERS] if summary else first_sentence(text),
+        content=text,
+        session_id=session_id,
+        project_id=project_id,
+        scope=scope,
+        importance=importance,
+        source=Source.MANUAL,
+        voice=voice,
+        confidence=1.0,
+        quality=1.0,
+        is_pinned=is_pinned,
+        extractor="manual",
+        valid_from_ms=store.now_ms(),
+    )
+    with store.transaction() as tx:
+        old = None if supersedes is None else require_episode(store, supersedes)
+        # Where the session's transcript was not read yet, this says who saved it: that session need not be reminded.
+        said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
+        if old is None:
+            return episode_changes.add_episode(tx, made, said_in, action="save")
+        if not episodes.may_stand_for(made, old):
+            raise BadRequest(
+                f"{old.episode_id} would be missed where the new memory is not seen: save it with scope global, or "
+                "without supersedes"
+            )
+        made, _ = replace_memory(tx, old, made, said_in, action="save", reason="replaced by hand")
+        return made
+
+
+def replace_memory(
+    tx: Tx, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, action: str, reason: str
+) -> tuple[Episode, int]:
+    """Store a new memory in the place of an old one; returns it and the number of a contradiction.
+
+    What a person pinned or saved is replaced by a person's memory alone. Where an agent's is to replace it, the new one
+    is kept as provisional beside it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
+    """
+    run_id = add_run(tx, "save")
+    if is_persons_own(old) and new.voice != Voice.USER:
+        new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
+        made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
+        number = note_contradiction(tx, old.episode_id, made.episode_id, reason)
+        close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
+        return made, number
+    made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
+    supersede(tx, old, made, reason, run_id=run_id)
+    close_run(tx, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
+    return made, 0
+
+
+def clean_content(text: str, redact: Redact) -> str:
+    """A text as it is kept. Raises BadRequest where it is empty or too long."""
+    clean = redact(text.replace("\0", "")).strip()
+    if not clean or len(clean) > CONTENT_LIMIT:
+        raise BadRequest(f"a memory has 1 to {CONTENT_LIMIT} characters, this one {len(clean)}")
+    return clean
+
+
+def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:
+    """Mark ``old`` as replaced by ``new`` from now on."""
+    return episode_changes.change_episode(
+        tx, old, "supersede", reason, run_id=run_id,
+        status=Status.SUPERSEDED, superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or tx.now_ms(),
+    )  # fmt: skip
+
+
+def edit_memory(
+    store: Store, episode_id: str, redact: Redact, *, summary: str | None = None, content: str | None = None,
+    importance: Importance | None = None, scope: Scope | None = None,
+) -> Episode:  # fmt: skip
+    """Change a memory's words, importance or scope; history keeps what it was.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: nothing to change, or a value cannot be used.
+    """
+    changes: dict[str, Any] = {
+        "summary": None if summary is None else redact(summary).strip()[:MAX_SUMMARY_CHARACTERS],
+        "content": None if content is None else redact(content).strip()[:CONTENT_LIMIT],
+        "importance": importance,
+        "scope": scope,
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if not changes or changes.get("summary") == "":
+        raise BadRequest("say what to change: a summary, a content, an importance or a scope")
+    with store.transaction() as tx:
+        found = require_episode(store, episode_id)
+        if changes.get("scope") == Scope.PROJECT and found.project_id is None:
+            raise BadRequest("this memory belongs to no project, so its scope stays global")
+        return episode_changes.change_episode(tx, found, "edit", "by hand", **changes)
+
+
+def pin_memory(store: Store, episode_id: str, *, is_pinned: bool = True) -> Episode:
+    """Pin a memory (it never ages and heads every briefing), or unpin it."""
+    with store.transaction() as tx:
+        found = require_episode(store, episode_id)
+        return episode_changes.change_episode(
+            tx, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned
+        )
+
+
+def lower_memory(store: Store, episode_id: str) -> Episode:
+    """Say that a memory is bad: it is never injected again and sinks in every answer; nothing is deleted."""
+    with store.transaction() as tx:
+        found = require_episode(store, episode_id)
+        return episode_changes.change_episode(tx, found, "bad", "by hand", is_lowered=True)
+
+
+def require_episode(store: Store, episode_id: str) -> Episode:
+    """The memory of an id.
+
+    Raises:
+        NotFound: there is none; the message says where ids come from.
+    """
+    found = episodes.find_episode(store, episode_id) if episodes.is_episode_id(episode_id) else None
+    if found is None:
+        raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
+    return found
+
+
+def first_sentence(text: str, limit: int = 240) -> str:
+    """The first line or sentence of a text, at most ``limit`` characters, on one line."""
+    lines = [line.strip(" #*->\t") for line in text.splitlines()]
+    first = next((line for line in lines if line), "")
+    if len(first) <= limit:
+        return first
+    cut = first[:limit]
+    stop = max(cut.rfind(". "), cut.rfind("; "))
+    return cut[: stop + 1] if stop > limit // 3 else cut.rsplit(" ", 1)[0] + "…"

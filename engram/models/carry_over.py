@@ -1,0 +1,130 @@
+"""Carries a memory.db of version 4, whose tables were written by hand, over into the tables of ``engram.models.tables``.
+
+The old tables get other names, the new ones are made just as in a new file, and every row is copied by the names of
+its columns. Raw SQL throughout: it reads tables that have no models.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from engram.failpoint import reach
+from engram.models import tables
+from engram.models.packed import unpack_text
+from engram.models.schema import schema_statements
+
+#: The version that is carried over. Earlier ones never left the house they were made in.
+CARRIED_VERSION = 4
+#: What the names of the old tables begin with meanwhile.
+_PREFIX = "version_4_"
+
+#: Who made a change that version 4 logged without saying so. A save, and what it replaced, is the user's or the agent's
+#: by the voice of the saved memory.
+_ACTOR = """CASE
+    WHEN h.action IN ('edit', 'pin', 'unpin', 'bad', 'undo', 'erase', 'import') OR r.kind = 'decide' THEN 'user'
+    WHEN h.action IN ('save', 'correct') OR r.kind = 'save' THEN
+        CASE (SELECT e.voice FROM episode e WHERE e.episode_id = coalesce(
+            CASE WHEN json_valid(h.after) THEN json_extract(h.after, '$.superseded_by') END, h.episode_id))
+        WHEN 'user' THEN 'user' ELSE 'agent' END
+    WHEN h.action = 'extract' OR r.kind = 'extract' THEN 'model'
+    ELSE 'tidying' END"""
+
+
+@contextlib.contextmanager
+def prepared_for_carry_over(database: Any) -> Iterator[None]:
+    """Let tables be renamed without the references to them; SQLite allows that outside a transaction only."""
+    database.execute_sql("PRAGMA foreign_keys = OFF")
+    database.execute_sql("PRAGMA legacy_alter_table = ON")
+    try:
+        yield
+    finally:
+        database.execute_sql("PRAGMA legacy_alter_table = OFF")
+        database.execute_sql("PRAGMA foreign_keys = ON")
+
+
+def carry_over(database: Any) -> None:
+    """Replace the tables of version 4 by those that are declared now, with all their rows.
+
+    Call it in an exclusive transaction and inside ``prepared_for_carry_over``.
+    """
+    old_tables = _move_old_tables_aside(database)
+    for statement in schema_statements():
+        database.execute_sql(statement)
+        reach("migrate.step")
+    for table in tables.ALL_TABLES:
+        name = table._meta.table_name
+        if name in old_tables:
+            _copy_rows(database, table)
+            reach("migrate.step")
+    _name_actors(database)
+    for name in old_tables:
+        _keep_numbering(database, name)
+        database.execute_sql(f'DROP TABLE "{_PREFIX}{name}"')
+        reach("migrate.step")
+    _fill_text_indexes(database)
+    reach("migrate.step")
+
+
+def _move_old_tables_aside(database: Any) -> list[str]:
+    """Drop views, indexes and text indexes, rename the tables; returns the names that these had."""
+    for kind, condition in (
+        ("view", ""),
+        ("table", "AND sql LIKE 'CREATE VIRTUAL%'"),
+        ("index", "AND sql IS NOT NULL"),
+    ):
+        for name in _names(database, kind, condition):
+            database.execute_sql(f'DROP {kind.upper()} "{name}"')
+    names = _names(database, "table", "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    for name in names:
+        database.execute_sql(f'ALTER TABLE "{name}" RENAME TO "{_PREFIX}{name}"')
+    reach("migrate.step")
+    return names
+
+
+def _names(database: Any, kind: str, condition: str) -> list[str]:
+    rows = database.execute_sql(f"SELECT name FROM sqlite_master WHERE type = ? {condition}", (kind,)).fetchall()
+    return [str(name) for (name,) in rows]
+
+
+def _copy_rows(database: Any, table: type[tables.Table]) -> None:
+    """Copy the rows of the columns that both tables have; new columns get their defaults."""
+    name = table._meta.table_name
+    old_columns = _columns(database, f"{_PREFIX}{name}")
+    columns = ", ".join(f'"{column}"' for column in tables.column_names(table) if column in old_columns)
+    database.execute_sql(f'INSERT INTO "{name}" ({columns}) SELECT {columns} FROM "{_PREFIX}{name}"')
+
+
+def _columns(database: Any, name: str) -> set[str]:
+    rows = database.execute_sql("SELECT name FROM pragma_table_info(?)", (name,)).fetchall()
+    return {str(column) for (column,) in rows}
+
+
+def _name_actors(database: Any) -> None:
+    database.execute_sql(
+        f"UPDATE history SET actor = (SELECT {_ACTOR} FROM history h LEFT JOIN run r ON r.id = h.run_id "
+        "WHERE h.id = history.id)"
+    )
+
+
+def _keep_numbering(database: Any, name: str) -> None:
+    """Let a table that never gives out a number twice go on where the old one stood."""
+    numbered = database.execute_sql("SELECT 1 FROM sqlite_sequence WHERE name = ?", (f"{_PREFIX}{name}",)).fetchone()
+    if numbered:
+        database.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+        database.execute_sql("UPDATE sqlite_sequence SET name = ? WHERE name = ?", (name, f"{_PREFIX}{name}"))
+
+
+def _fill_text_indexes(database: Any) -> None:
+    for name in ("passage_fts", "note_fts"):
+        database.execute_sql(f"INSERT INTO {name}({name}) VALUES ('rebuild')")
+        reach("migrate.step")
+    for (row_id,) in database.execute_sql("SELECT id FROM episode ORDER BY id").fetchall():
+        summary, content, entities = database.execute_sql(
+            "SELECT summary, content, entities FROM episode WHERE id = ?", (row_id,)
+        ).fetchone()
+        database.execute_sql(
+            "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
+            (row_id, summary, unpack_text(content), entities),
+        )

@@ -1,0 +1,85 @@
+"""Queries of peewee as statements that can be run: compiled each time, or once for all times.
+
+To compile a query takes longer than SQLite takes to answer most of them. A query that is asked often stands in a
+function that is ``prepared``: it is compiled once, and each call only gives it other values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, ParamSpec
+
+from peewee import SQL, NodeList, Query, SqliteDatabase, Value
+
+P = ParamSpec("P")
+
+#: Gives queries the dialect of SQLite; it is never opened.
+_DIALECT = SqliteDatabase(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL with the values for its parameters."""
+
+    sql: str
+    parameters: Sequence[Any] = ()
+
+
+class _Parameter:
+    """Stands for an argument while a query is compiled."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def compile_query(query: Query | Statement) -> Statement:
+    """The statement of a query."""
+    if isinstance(query, Statement):
+        return query
+    sql, parameters = _DIALECT.get_sql_context().sql(query).query()  # type: ignore[no-untyped-call]
+    return Statement(sql, tuple(parameters))
+
+
+def any_of(values: Any) -> NodeList:
+    """What a column is compared with by ``in_`` for any number of values; ``values`` is a JSON list of them.
+
+    One parameter whatever their number: the query can be prepared, and no limit on parameters is met.
+    """
+    return NodeList((SQL("(SELECT value FROM json_each("), values, SQL("))")), glue="")
+
+
+def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
+    """Let a function that builds a query be called for a statement; it runs once, at the first call.
+
+    The function gets placeholders instead of its arguments. It may use them as values of the query and for nothing
+    else: no ``if``, no formatting, no list of values. They are given to SQLite as they are, so that a flag is passed as
+    a number and a path as bytes.
+    """
+    declared = signature(build)
+
+    @functools.cache
+    def compiled() -> Statement:
+        placeholders = [Value(_Parameter(name), converter=False) for name in declared.parameters]
+        keyword_only = {
+            name: placeholder
+            for (name, parameter), placeholder in zip(declared.parameters.items(), placeholders, strict=True)
+            if parameter.kind is parameter.KEYWORD_ONLY
+        }
+        positional = placeholders[: len(placeholders) - len(keyword_only)]
+        return compile_query(build(*positional, **keyword_only))  # type: ignore[arg-type]
+
+    @functools.wraps(build)
+    def bind(*args: P.args, **kwargs: P.kwargs) -> Statement:
+        statement = compiled()
+        bound = declared.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = bound.arguments
+        return Statement(
+            statement.sql,
+            tuple(values[one.name] if isinstance(one, _Parameter) else one for one in statement.parameters),
+        )
+
+    return bind

@@ -1,0 +1,130 @@
+"""The tables of memory.db as peewee models: their columns, indexes and constraints are declared here and nowhere else.
+
+Use them qualified (``tables.Episode``): the records that the rest of the program gets have the same names.
+"""
+
+from __future__ import annotations
+
+from peewee import Model
+
+from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
+from engram.models.tables.episodes import (
+    ACTORS,
+    Contradiction,
+    Entity,
+    Episode,
+    EpisodeEntity,
+    EpisodeIndex,
+    Evidence,
+    History,
+)
+from engram.models.tables.injections import Injection, Shown
+from engram.models.tables.meta import MetaValue
+from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex
+from engram.models.tables.passages import CONTEXT_CHARS, Passage, PassageContext, PassageIndex, PassageText
+from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
+from engram.models.tables.runs import Run
+from engram.models.tables.sessions import Context, CopiedHistory, KnownValue, Session
+from engram.models.tables.spend import Spend
+from engram.models.tables.tombstones import Tombstone
+from engram.models.tables.transcripts import BadLine, Transcript
+from engram.models.tables.turns import Entry, TextBlock, Turn
+from engram.models.tables.vectors import Vector, VectorModel
+from engram.models.tables.work import Lease, Pause, Stage, TaskRun, Work
+
+__all__ = [
+    "ACTORS",
+    "ALL_TABLES",
+    "ALL_TEXT_INDEXES",
+    "ALL_VIEWS",
+    "CONTEXT_CHARS",
+    "BadLine",
+    "Context",
+    "Contradiction",
+    "CopiedHistory",
+    "Entity",
+    "Entry",
+    "Episode",
+    "EpisodeEntity",
+    "EpisodeIndex",
+    "Evidence",
+    "FormerName",
+    "History",
+    "Injection",
+    "KnownValue",
+    "Lease",
+    "MetaValue",
+    "Note",
+    "NoteChunk",
+    "NoteChunkProject",
+    "NoteIndex",
+    "Passage",
+    "PassageContext",
+    "PassageIndex",
+    "PassageText",
+    "Pause",
+    "Project",
+    "ProjectFolder",
+    "ProjectNamed",
+    "Run",
+    "Session",
+    "Shown",
+    "Spend",
+    "Stage",
+    "Table",
+    "TaskRun",
+    "TextBlock",
+    "Tombstone",
+    "Transcript",
+    "Turn",
+    "Vector",
+    "VectorModel",
+    "View",
+    "Work",
+    "column_names",
+]
+
+#: Every table with rows of its own, those that others refer to first.
+ALL_TABLES: tuple[type[Table], ...] = (
+    MetaValue,
+    Project,
+    ProjectFolder,
+    FormerName,
+    Session,
+    KnownValue,
+    Context,
+    CopiedHistory,
+    Transcript,
+    BadLine,
+    Turn,
+    Entry,
+    TextBlock,
+    Passage,
+    Episode,
+    Evidence,
+    Entity,
+    EpisodeEntity,
+    History,
+    Contradiction,
+    VectorModel,
+    Vector,
+    Note,
+    NoteChunk,
+    Injection,
+    Shown,
+    Work,
+    TaskRun,
+    Lease,
+    Stage,
+    Pause,
+    Tombstone,
+    Run,
+    Spend,
+)
+#: Every view, those that others select from first.
+ALL_VIEWS: tuple[type[View], ...] = (PassageText, PassageContext, ProjectNamed, NoteChunkProject)
+#: Every full-text index.
+ALL_TEXT_INDEXES: tuple[type[Model], ...] = (PassageIndex, EpisodeIndex, NoteIndex)
+
+for _table in ALL_TABLES:
+    add_column_constraints(_table)

@@ -1,0 +1,169 @@
+"""Episodes: the kept memories, with their evidence, entities, history and contradictions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from peewee import AutoField, BlobField, BooleanField, CompositeKey, FloatField, IntegerField, TextField
+from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
+
+from engram.models.tables.declaring import Table, one_of, reference
+from engram.models.tables.passages import TOKENIZER
+from engram.models.tables.projects import Project
+from engram.models.tables.sessions import Session
+
+#: Who can have changed a memory: a person, Claude by a tool, an extractor, or Engram's own tidying.
+ACTORS = ("user", "agent", "model", "tidying")
+
+
+class Episode(Table):
+    """A kept memory."""
+
+    id = AutoIncrementField()
+    episode_id = TextField(unique=True)
+    #: Tells the same proposal of the same turn again; NULL for saved ones.
+    slot = TextField(unique=True, null=True)
+    kind = TextField()
+    session = reference(Session, "session_ref", null=True)
+    project = reference(Project, "project_id", null=True)
+    scope = TextField()
+    summary = TextField()
+    #: The text, or the same compressed (``engram.models.packed``); "" where ``packed_content`` holds it.
+    content = TextField()
+    #: The content of an old memory, compressed and no longer in the full-text index.
+    packed_content = BlobField(null=True)
+    #: JSON lists of texts.
+    facts = TextField(default="[]")
+    entities = TextField(default="[]")
+    importance = TextField()
+    source = TextField()
+    voice = TextField(default="assistant")
+    status = TextField()
+    confidence = FloatField()
+    quality = FloatField(default=0)
+    suspect = TextField(default="")
+    is_pinned = BooleanField(default=False)
+    is_lowered = BooleanField(default=False)
+    weight = FloatField(default=1)
+    stale_reason = TextField(default="")
+    valid_from_ms = IntegerField(null=True)
+    valid_to_ms = IntegerField(null=True)
+    #: The ``episode_id`` of the memory that replaced it; "" for none.
+    superseded_by = TextField(default="")
+    extractor = TextField()
+    created_at_ms = IntegerField()
+    accessed_at_ms = IntegerField(null=True)
+    access_count = IntegerField(default=0)
+    confirmations = IntegerField(default=0)
+    graduated_at_ms = IntegerField(null=True)
+    kept_at_ms = IntegerField()
+    stable_id = TextField(unique=True)
+    origin = TextField(default="")
+    revision = IntegerField(default=1)
+    updated_at_ms = IntegerField()
+    #: Kept, but not compared with the others yet: that waits for what was said before it.
+    is_unjoined = BooleanField(default=False)
+
+    class Meta:
+        indexes = ((("project", "status", "created_at_ms"), False), (("session",), False), (("updated_at_ms",), False))
+        constraints = (
+            one_of("scope", ("project", "global")),
+            one_of("importance", ("high", "normal")),
+            one_of("source", ("auto", "manual")),
+            one_of("status", ("active", "provisional", "superseded", "archived", "suspect")),
+        )
+
+
+#: What a memory that goes had replaced.
+Episode.add_index(Episode.index(Episode.superseded_by, name="episode_superseded").where(Episode.superseded_by != ""))
+Episode.add_index(Episode.index(Episode.created_at_ms, name="episode_unjoined").where(Episode.is_unjoined == 1))
+
+
+class Evidence(Table):
+    """An entry of a transcript that an episode rests on."""
+
+    episode = reference(Episode, "episode_ref", cascade=True)
+    seq = IntegerField()
+    uuid = BlobField(null=True)
+    #: No foreign key: the evidence of a saved memory outlives the turn.
+    turn_id = IntegerField(null=True)
+    session_id = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("episode", "seq")
+        without_rowid = True
+        indexes = ((("turn_id",), False), (("session_id",), False))
+
+
+class Entity(Table):
+    """A name that episodes speak of: a file, a tool, a person."""
+
+    id = AutoField()
+    kind = TextField()
+    name = TextField()
+
+    class Meta:
+        indexes = ((("kind", "name"), True),)
+
+
+class EpisodeEntity(Table):
+    """Which episode speaks of which name."""
+
+    entity = reference(Entity, "entity_id")
+    episode = reference(Episode, "episode_ref", cascade=True)
+
+    class Meta:
+        primary_key = CompositeKey("entity", "episode")
+        without_rowid = True
+        indexes = ((("episode",), False),)
+
+
+class EpisodeIndex(FTS5Model):
+    """The full-text index of episodes. It holds no text: an episode leaves it by the words it was indexed with."""
+
+    summary = SearchField()
+    content = SearchField()
+    entities = SearchField()
+
+    class Meta:
+        table_name = "episode_fts"
+        options: ClassVar = {"content": "", "tokenize": TOKENIZER}
+
+
+class History(Table):
+    """One change of an episode: what, when, why and by whom, with the fields as they were before and after."""
+
+    id = AutoIncrementField()
+    #: The text id, so that the history of a memory can be kept apart from its row.
+    episode_id = TextField()
+    at_ms = IntegerField()
+    action = TextField()
+    reason = TextField()
+    #: No foreign key: a run that changed nothing in the end is deleted.
+    run_id = IntegerField(null=True)
+    #: JSON objects.
+    before = TextField()
+    after = TextField()
+    #: One of ``ACTORS``.
+    actor = TextField(default="tidying")
+
+    class Meta:
+        indexes = ((("episode_id",), False), (("run_id",), False))
+        constraints = (one_of("actor", ACTORS),)
+
+
+class Contradiction(Table):
+    """Two memories in force that cannot both hold, of which at least one is a person's; a person decides."""
+
+    id = AutoIncrementField()
+    older_id = TextField()
+    newer_id = TextField()
+    reason = TextField()
+    #: "" while it is open, the id of the memory that was kept, or "both".
+    decision = TextField(default="")
+    made_at_ms = IntegerField()
+    decided_at_ms = IntegerField(null=True)
+    run_id = IntegerField(null=True)
+
+    class Meta:
+        indexes = ((("older_id", "newer_id"), True),)

@@ -1,0 +1,79 @@
+"""Passages: the unit that is searched. Their text is a part of a text block and stands nowhere else."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from peewee import IntegerField, TextField
+from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
+
+from engram.models.tables.declaring import Table, View, reference
+from engram.models.tables.turns import TextBlock
+
+#: Characters of the passage before and behind that are indexed with a passage: about twenty words.
+CONTEXT_CHARS = 120
+#: How all full-text indexes split texts into words.
+TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
+
+
+class Passage(Table):
+    """A part of a text block, in characters from ``start`` to before ``stop``."""
+
+    id = AutoIncrementField()
+    text_block = reference(TextBlock, "said_id", cascade=True)
+    #: Copied from the turn, for searches in one project. No foreign keys: they would be checked for every passage.
+    turn_id = IntegerField()
+    session_ref = IntegerField()
+    project_id = IntegerField(null=True)
+    role = TextField()
+    start = IntegerField()
+    stop = IntegerField()
+
+    class Meta:
+        indexes = ((("session_ref", "id"), False), (("turn_id",), False), (("text_block",), False))
+
+
+class PassageText(View):
+    """Passages with their text."""
+
+    id = IntegerField()
+    turn_id = IntegerField()
+    session_ref = IntegerField()
+    project_id = IntegerField(null=True)
+    role = TextField()
+    said_id = IntegerField()
+    text = TextField()
+
+    definition = """CREATE VIEW passage_text AS SELECT p.id AS id, p.turn_id, p.session_ref, p.project_id, p.role, p.said_id,
+        substr(s.text, p.start + 1, p.stop - p.start) AS text FROM passage p JOIN said s ON s.id = p.said_id"""
+
+
+class PassageContext(View):
+    """What the full-text index holds of a passage: its text, and what stands next to it in the same session."""
+
+    id = IntegerField()
+    own = TextField()
+    before = TextField()
+    after = TextField()
+
+    definition = f"""CREATE VIEW passage_context AS SELECT p.id AS id,
+        substr(s.text, p.start + 1, p.stop - p.start) AS own,
+        coalesce((SELECT substr(t.text, -{CONTEXT_CHARS}) FROM passage_text t WHERE t.id =
+            (SELECT b.id FROM passage b WHERE b.session_ref = p.session_ref AND b.id < p.id
+             ORDER BY b.id DESC LIMIT 1)), '') AS before,
+        coalesce((SELECT substr(t.text, 1, {CONTEXT_CHARS}) FROM passage_text t WHERE t.id =
+            (SELECT a.id FROM passage a WHERE a.session_ref = p.session_ref AND a.id > p.id
+             ORDER BY a.id LIMIT 1)), '') AS after
+        FROM passage p JOIN said s ON s.id = p.said_id"""
+
+
+class PassageIndex(FTS5Model):
+    """The full-text index of passages; it reads what it shows from ``PassageContext``."""
+
+    own = SearchField()
+    before = SearchField()
+    after = SearchField()
+
+    class Meta:
+        table_name = "passage_fts"
+        options: ClassVar = {"content": "passage_context", "content_rowid": "id", "tokenize": TOKENIZER}

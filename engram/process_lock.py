@@ -1,0 +1,48 @@
+"""One process of a kind: a lock (flock) that the system gives back when its holder dies, however it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from engram.atomic import FILE_MODE
+from engram.errors import AlreadyRunning
+
+#: Exit code of a worker or watcher that asks to be started again (EX_TEMPFAIL).
+EXIT_RESTART = 75
+#: How long a lock that is held is tried again, in seconds: a status command holds a shared one for an instant.
+PATIENCE_SECONDS = 0.3
+
+
+class ProcessLock:
+    """A held lock; its file names the process. Keep the object for as long as the lock is to be held."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the lock.
+
+        Raises:
+            AlreadyRunning: another process holds it.
+        """
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not self._try():
+            if time.monotonic() > until:
+                os.close(self._descriptor)
+                raise AlreadyRunning(f"another process holds {path}; nothing to do")
+            time.sleep(0.02)
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Give the lock back; the file stays."""
+        os.close(self._descriptor)

@@ -1,0 +1,245 @@
+"""The checks of ``engram doctor`` on Engram's own side: each says what it found, and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from engram.embedding.extra import INSTALL_COMMAND, has_extra
+from engram.embedding.load import needs_compiling
+from engram.embedding.source import BUNDLED, HASHED, is_bundled_intact
+from engram.errors import EmbeddingError, StoreError
+from engram.ingest.moves import find_moves
+from engram.models import counts
+from engram.models.database import SAFE_SQLITE, sqlite_version
+from engram.models.sessions import paused_scopes
+from engram.models.soundness import find_all_damage
+from engram.models.stages import note_failure
+from engram.models.store import Store
+from engram.models.work import WorkState, list_work
+from engram.reports.health import Health
+from engram.settings import Settings
+
+#: Warn below this much free disk space, in bytes.
+MIN_FREE_BYTES = 500_000_000
+#: Unreadable lines that are listed one by one; beyond, their number alone.
+MAX_LISTED_FAULTS = 5
+#: How the names of databases begin that were set aside.
+_SET_ASIDE = {
+    "memory.v2": "another program's database",
+    "memory.broken": "a damaged database",
+    "memory.replaced": "the database from before a restore",
+}
+
+
+class State(StrEnum):
+    """The result of a check."""
+
+    OK = "ok"
+    #: It works, but the user should know something.
+    WARN = "warn"
+    #: Does not work.
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding."""
+
+    name: str
+    state: State
+    detail: str
+    #: What to do; "" if all is well.
+    advice: str = ""
+
+
+def check_all(store: Store, settings: Settings, health: Health) -> list[Check]:
+    """Every check but those of Claude Code's settings and of the language model."""
+    return [
+        *_program(store),
+        *_home(settings),
+        *_memory(store),
+        *_transcripts(settings, health),
+        *_processes(health),
+        *_model(settings),
+        *_moves(store),
+        *_leftovers(store, settings, health),
+    ]
+
+
+def _moves(store: Store) -> Iterator[Check]:
+    """Projects whose folder is gone and which may have moved."""
+    for move in find_moves(store):
+        former, present = move.former.project, move.present.project
+        yield Check(
+            "moved project",
+            State.WARN,
+            f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same",
+            f"if it is, run: engram projects merge {present.name} {former.name}",
+        )
+
+
+def _program(store: Store) -> Iterator[Check]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Check("python", State.OK, f"{version}, {sys.executable}")
+    number = sqlite_version(store.driver)
+    text = f"{store.driver} with SQLite {'.'.join(map(str, number))}"
+    if number >= SAFE_SQLITE:
+        yield Check("driver", State.OK, text)
+    else:
+        yield Check(
+            "driver",
+            State.WARN,
+            f"{text}; before {'.'.join(map(str, SAFE_SQLITE))} several processes can damage a database",
+            "install cysqlite, which has its own SQLite: pip install cysqlite",
+        )
+
+
+def _home(settings: Settings) -> Iterator[Check]:
+    places = settings.places
+    mode = stat.S_IMODE(places.root.stat().st_mode)
+    exposed = [path for path in places.root.rglob("*") if _is_exposed(path)]
+    if mode & 0o077 or exposed:
+        named = ", ".join(str(path.relative_to(places.root)) for path in exposed[:3])
+        yield Check(
+            "memory folder",
+            State.BAD,
+            f"{places.root} can be read by other users (mode {mode:04o}{', ' + named if named else ''})",
+            f"run: chmod -R go-rwx {places.root}",
+        )
+    else:
+        yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
+    free = shutil.disk_usage(places.root).free
+    if free < MIN_FREE_BYTES:
+        yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: a full disk stops all reading")
+    for path in sorted(places.root.glob("memory.*.db")):
+        what = next((what for beginning, what in _SET_ASIDE.items() if path.name.startswith(beginning)), "")
+        if what:
+            yield Check("set aside", State.WARN, f"{what} was moved to {path}", "keep the file, or delete it yourself")
+
+
+def _is_exposed(path: Path) -> bool:
+    """True for a file that other users may read or write."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and bool(stat.S_IMODE(mode) & 0o077)
+
+
+def _memory(store: Store) -> Iterator[Check]:
+    damage = find_all_damage(store)
+    if damage:
+        # The worker checks the file when it starts: it rebuilds an index, or sets the file aside.
+        with contextlib.suppress(StoreError):
+            note_failure(store, "memory", f"engram doctor found damage: {damage}")
+        yield Check(
+            "memory.db",
+            State.BAD,
+            damage,
+            "restart the worker: it repairs the file or sets it aside. `engram restore` brings back a backup",
+        )
+    else:
+        yield Check("memory.db", State.OK, f"no damage, {store.path.stat().st_size / 1e6:.1f} MB")
+
+
+def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
+    folder = settings.projects_folder
+    if not folder.is_dir():
+        yield Check(
+            "transcripts",
+            State.BAD,
+            f"{folder} does not exist",
+            "start Claude Code once, or set its configuration folder with CLAUDE_CONFIG_DIR or --claude-folder",
+        )
+    elif not os.access(folder, os.R_OK | os.X_OK):
+        yield Check("transcripts", State.BAD, f"{folder} can't be read", f"run: chmod u+rx {folder}")
+    else:
+        yield Check("transcripts", State.OK, f"{health.unread.found} files in {folder}")
+
+
+def _processes(health: Health) -> Iterator[Check]:
+    for name, state in (("watcher", health.watcher), ("worker", health.worker)):
+        if state.is_alive:
+            yield Check(name, State.OK, f"running, pid {state.pid}, {state.rss_mb} MB")
+    for trouble in health.troubles():
+        name = trouble.about if trouble.about in ("watcher", "worker") else f"stage {trouble.about}"
+        yield Check(name, State.BAD if trouble.is_broken else State.WARN, trouble.text, trouble.advice)
+
+
+def _model(settings: Settings) -> Iterator[Check]:
+    if settings.embedding_model == HASHED:
+        yield Check(
+            "model",
+            State.WARN,
+            "hashed: it compares words, not meaning",
+            "run: engram config set embedding_model bundled",
+        )
+        return
+    if settings.embedding_model == BUNDLED:
+        if is_bundled_intact():
+            yield Check("model", State.OK, "bundled")
+        else:
+            yield Check("model", State.BAD, "the bundled model is missing or damaged", "install Engram again")
+        return
+    try:
+        is_ready = not needs_compiling(settings.embedding_model, settings.places.models)
+    except EmbeddingError as error:
+        yield Check("model", State.BAD, str(error), "correct the setting embedding_model")
+        return
+    if is_ready:
+        yield Check("model", State.OK, f"{settings.embedding_model}, ready to run")
+    elif not has_extra():
+        yield Check(
+            "model",
+            State.BAD,
+            f"{settings.embedding_model} needs packages that are not installed: searches use text alone",
+            INSTALL_COMMAND,
+        )
+    else:
+        yield Check(
+            "model",
+            State.WARN,
+            f"{settings.embedding_model} is not compiled: without a worker, searches use text alone",
+            "start the worker, which compiles it: engram up",
+        )
+
+
+def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:
+    totals = health.totals
+    for fault in counts.read_faults(store, MAX_LISTED_FAULTS):
+        where = fault.path if fault.offset is None else f"{fault.path} at byte {fault.offset}, {fault.length} bytes"
+        yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest of the file is read")
+    if totals.bad_lines > MAX_LISTED_FAULTS:
+        yield Check("unreadable", State.WARN, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")
+    dead = list_work(store, (WorkState.DEAD,))
+    if dead:
+        yield Check(
+            "given up",
+            State.BAD,
+            f"{len(dead)} tasks failed too often, such as {dead[0].kind}: {dead[0].last_error}",
+            "remove the cause, then run: engram tasks retry --dead",
+        )
+    if totals.suspects:
+        yield Check(
+            "suspect",
+            State.WARN,
+            f"{totals.suspects} memories look like instructions and are never injected",
+            "list them with `engram export`; edit or forget them",
+        )
+    for scope in sorted(paused_scopes(store)):
+        what = scope or "everything"
+        project = f" --project {scope}" if scope else ""
+        command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"
+        yield Check("paused", State.WARN, f"{what} is paused", f"to go on: {command}")
+    if not settings.capture or not settings.inject or settings.extractor == "off":
+        off = [name for name in ("capture", "inject") if not getattr(settings, name)]
+        off += ["extractor"] if settings.extractor == "off" else []
+        yield Check("switched off", State.WARN, ", ".join(off), "`engram config` shows where each setting comes from")

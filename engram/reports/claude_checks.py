@@ -1,0 +1,181 @@
+"""The checks of ``engram doctor`` on Claude Code's settings: the hooks, the MCP server and its permission."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from engram.atomic import read_regular
+from engram.reports.checks import Check, State
+from engram.settings import Settings
+from engram.transcripts.project import find_repository
+
+#: Settings files larger than this are not read, in bytes.
+_LIMIT_BYTES = 4_000_000
+#: What the command of every hook of Engram contains.
+_MARK = "engram_hooks"
+#: The permission rule that lets Claude use every tool of the MCP server.
+PERMISSION_RULE = "mcp__engram"
+_ADVICE = "run `engram hooks` and merge what it prints into Claude Code's settings"
+
+
+def check_claude(settings: Settings, block: Mapping[str, Any], folder: Path) -> Iterator[Check]:
+    """Check the hooks, their interpreter, the MCP server, and the permission to use it.
+
+    Args:
+        block: the hooks and the server as ``engram hooks`` prints them.
+        folder: the working folder, whose project may have settings of its own.
+    """
+    path = settings.claude_folder / "settings.json"
+    settings_file = _read(path)
+    ours = _our_commands(settings_file)
+    wanted = _our_commands(block)
+    missing = [event for event in wanted if not _scripts(wanted[event]) <= _scripts(ours.get(event, []))]
+    obsolete = [event for event in ours if event not in wanted] + _asynchronous(settings_file)
+    if settings_file.get("disableAllHooks") is True:
+        yield Check("hooks", State.BAD, f"{path} disables all hooks (disableAllHooks)", "remove that line")
+    elif missing:
+        yield Check("hooks", State.BAD, f"missing or outdated in {path}: {', '.join(missing)}", _ADVICE)
+    else:
+        yield from _check_scripts(ours)
+    if obsolete:
+        detail = f"hooks of an earlier version in {path}: {', '.join(obsolete)}"
+        advice = "remove Engram's PreCompact hook, and replace its Stop hook by the one that `engram hooks` prints"
+        yield Check("obsolete hooks", State.WARN, detail, advice)
+    link = settings.places.python_link
+    if not link.exists():
+        yield Check(
+            "hooks' interpreter", State.BAD, f"{link} is a broken link, so hooks stay silent", "run: engram hooks"
+        )
+    yield from _check_server(settings)
+    yield _check_permission(settings, folder)
+
+
+def _check_permission(settings: Settings, folder: Path) -> Check:
+    """Check that the user's or the project's settings let Claude use the tools without asking."""
+    project = find_repository(folder) or folder
+    files = [
+        settings.claude_folder / "settings.json",
+        project / ".claude" / "settings.json",
+        project / ".claude" / "settings.local.json",
+    ]
+    rules = {path: _rules(_read(path)) for path in files}
+    for path, (_, denied) in rules.items():
+        if any(rule.startswith(PERMISSION_RULE) for rule in denied):
+            return Check(
+                "permission", State.WARN, f"{path} denies memory tools", "remove that rule from permissions.deny"
+            )
+    for path, (allowed, _) in rules.items():
+        if allowed & {PERMISSION_RULE, f"{PERMISSION_RULE}__*"}:
+            return Check("permission", State.OK, f"{PERMISSION_RULE} in {path}")
+    allowed_tools = sorted(
+        rule for allowed, _ in rules.values() for rule in allowed if rule.startswith(f"{PERMISSION_RULE}__")
+    )
+    detail = (
+        f"only {', '.join(allowed_tools)} may be used without asking"
+        if allowed_tools
+        else "Claude must ask for the memory tools"
+    )
+    return Check(
+        "permission",
+        State.WARN,
+        f"{detail}: print mode (claude -p) refuses them",
+        f'add "{PERMISSION_RULE}" to permissions.allow in {files[0]}',
+    )
+
+
+def _rules(settings_file: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """The rules of ``permissions.allow`` and of ``permissions.deny``."""
+    permissions = settings_file.get("permissions")
+    kept = []
+    for name in ("allow", "deny"):
+        rules = permissions.get(name) if isinstance(permissions, dict) else None
+        kept.append({rule for rule in rules if isinstance(rule, str)} if isinstance(rules, list) else set())
+    return kept[0], kept[1]
+
+
+def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
+    gone = sorted(
+        {
+            part
+            for commands in ours.values()
+            for command in commands
+            for part in _paths(command)
+            if not Path(part).exists()
+        }
+    )
+    if gone:
+        yield Check("hooks", State.BAD, f"they name files that do not exist: {', '.join(gone[:3])}", _ADVICE)
+    else:
+        yield Check("hooks", State.OK, f"{len(ours)} events")
+
+
+def _paths(command: str) -> list[str]:
+    """Absolute paths of our scripts in a hook's command."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    return [word.rstrip(";") for word in words if word.startswith("/") and _MARK in word]
+
+
+def _check_server(settings: Settings) -> Iterator[Check]:
+    path = claude_json(settings)
+    servers = _read(path).get("mcpServers")
+    server = servers.get("engram") if isinstance(servers, dict) else None
+    if not isinstance(server, dict):
+        yield Check("MCP server", State.WARN, f"not in {path}: Claude can't search memory itself", _ADVICE)
+    elif not Path(str(server.get("command", ""))).exists():
+        yield Check("MCP server", State.BAD, f"its command {server.get('command')!r} does not exist", _ADVICE)
+    else:
+        yield Check("MCP server", State.OK, str(server["command"]))
+
+
+def _our_commands(settings_file: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Event → the commands of Engram's hooks."""
+    commands: dict[str, list[str]] = {}
+    for event, handler in _our_handlers(settings_file):
+        commands.setdefault(event, []).append(str(handler["command"]))
+    return commands
+
+
+def _scripts(commands: list[str]) -> set[str]:
+    """File names of the scripts that commands run."""
+    return {Path(part).name for command in commands for part in _paths(command)}
+
+
+def _asynchronous(settings_file: dict[str, Any]) -> list[str]:
+    """Events of Engram's asynchronous hooks: Claude Code waits for these when it ends."""
+    events = [event for event, handler in _our_handlers(settings_file) if handler.get("async") is True]
+    return [f"{event} (async)" for event in dict.fromkeys(events) if event != "PreCompact"]
+
+
+def _our_handlers(settings_file: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(event, hook) of Engram's hooks; entries of an unknown form are skipped."""
+    hooks = settings_file.get("hooks")
+    for event, entries in (hooks if isinstance(hooks, dict) else {}).items():
+        for entry in entries if isinstance(entries, list) else []:
+            handlers = entry.get("hooks") if isinstance(entry, dict) else None
+            for handler in handlers if isinstance(handlers, list) else []:
+                if isinstance(handler, dict) and _MARK in str(handler.get("command", "")):
+                    yield str(event), handler
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; {} if there is none."""
+    try:
+        value = json.loads(read_regular(path, _LIMIT_BYTES) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def claude_json(settings: Settings) -> Path:
+    """Claude Code's user file that lists MCP servers."""
+    default = Path.home() / ".claude"
+    return (
+        Path.home() / ".claude.json" if settings.claude_folder == default else settings.claude_folder / ".claude.json"
+    )

@@ -1,0 +1,80 @@
+"""Everything that is known of one memory: what it rests on, its history, where it was shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from engram.clock import iso_time
+from engram.models import episode_history, episodes, injections
+from engram.models.episode_history import Change
+from engram.models.episodes import Episode
+from engram.models.injections import Injection
+from engram.models.store import Store
+from engram.models.turns import EvidencePlace, places_of
+from engram.reports.episode_json import episode_to_json
+from engram.search.hits import place_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """One memory with its explanation."""
+
+    episode: Episode
+    #: Transcript, line and uuid of every entry that it rests on; empty for a memory saved by hand.
+    evidence: tuple[EvidencePlace, ...]
+    #: Oldest first.
+    history: tuple[Change, ...]
+    #: Latest first.
+    injections: tuple[Injection, ...]
+    related: tuple[Episode, ...]
+
+    def to_json(self, store: Store) -> dict[str, Any]:
+        """The report for scripts."""
+        return episode_to_json(store, self.episode) | {
+            "evidence": [place_to_json(place) for place in self.evidence],
+            "history": [_change_to_json(change) for change in self.history],
+            "injections": [
+                {"session": injection.session_id, **injection_to_json(injection)} for injection in self.injections
+            ],
+            "related": [{"id": episode.episode_id, "summary": episode.summary} for episode in self.related],
+        }
+
+
+def report_memory(store: Store, episode: Episode) -> MemoryReport:
+    """Collect what is known of a memory. Nothing is hidden: this is for the user, not for another project."""
+    return MemoryReport(
+        episode=episode,
+        evidence=tuple(evidence_places(store, episode)),
+        history=tuple(episode_history.history_of(store, episode.episode_id)),
+        injections=tuple(injections.injections_of_episode(store, episode.episode_id)),
+        related=tuple(episodes.related_episodes(store, episode, episode.project_id)),
+    )
+
+
+def evidence_places(store: Store, episode: Episode) -> list[EvidencePlace]:
+    """Transcript, line and uuid of every entry that a memory rests on."""
+    return places_of(store, [entry.uuid for entry in episodes.evidence_of(store, episode.id) if entry.uuid])
+
+
+def injection_to_json(injection: Injection) -> dict[str, Any]:
+    """How and when Claude was shown a memory, for scripts."""
+    return {
+        "channel": injection.channel,
+        "state": injection.state,
+        "at": iso_time(injection.at_ms) if injection.at_ms else None,
+        "score": injection.score,
+        "tokens": injection.tokens,
+        "expanded_at": iso_time(injection.expanded_at_ms) if injection.expanded_at_ms else None,
+    }
+
+
+def _change_to_json(change: Change) -> dict[str, Any]:
+    return {
+        "at": iso_time(change.at_ms) if change.at_ms else None,
+        "action": change.action,
+        "reason": change.reason,
+        "run": change.run_id,
+        "before": dict(change.before),
+        "after": dict(change.after),
+    }

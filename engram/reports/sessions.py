@@ -1,0 +1,178 @@
+"""The sessions that were read: a line for each, and of one session everything that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from engram.clock import iso_time
+from engram.enums import Scope
+from engram.models import counts, episodes, injections
+from engram.models.counts import FileTotals, SessionTotals
+from engram.models.episodes import Episode
+from engram.models.injections import Injection
+from engram.models.sessions import SessionRow, list_projects, list_sessions
+from engram.models.store import Store
+from engram.models.turns import StoredTurn, turns_of_session
+from engram.reports.memory import injection_to_json
+from engram.settings import Settings
+
+
+class Activity(StrEnum):
+    """Whether a session still goes on, by the time since its last entry."""
+
+    ACTIVE = "active"
+    #: No entry for ``idle_seconds``.
+    IDLE = "idle"
+    #: No entry for ``live_seconds``.
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One session in a list."""
+
+    session: SessionRow
+    #: Display name; "" for none.
+    project: str
+    activity: Activity
+    totals: SessionTotals
+
+    def to_json(self) -> dict[str, Any]:
+        """The session for scripts."""
+        session = self.session
+        return {
+            "id": session.session_id,
+            "project": self.project,
+            "scope": Scope.GLOBAL if session.is_global else Scope.PROJECT,
+            "agent": session.agent,
+            "cwd": session.cwd,
+            "branch": session.branch,
+            "first_at": iso_time(session.first_at_ms) if session.first_at_ms else None,
+            "last_at": iso_time(session.last_at_ms) if session.last_at_ms else None,
+            "state": self.activity.value,
+            "messages": session.message_count,
+            "turns": self.totals.turns,
+            "episodes": self.totals.episodes,
+            "shown": self.totals.shown,
+            "tokens": self.totals.tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """A briefing, or another text at the start of a session, that Claude was shown."""
+
+    what: str
+    at_ms: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """Everything that is known of one session."""
+
+    summary: SessionSummary
+    files: tuple[FileTotals, ...]
+    turns: tuple[StoredTurn, ...]
+    episodes: tuple[Episode, ...]
+    injections: tuple[Injection, ...]
+    briefings: tuple[Briefing, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        return self.summary.to_json() | {
+            "files": [_file_to_json(file) for file in self.files],
+            "turn_list": [_turn_to_json(stored) for stored in self.turns],
+            "episode_list": [
+                {
+                    "id": episode.episode_id,
+                    "kind": episode.kind,
+                    "summary": episode.summary,
+                    "status": episode.status,
+                }
+                for episode in self.episodes
+            ],
+            "injections": [
+                {"episode": injection.episode_id, **injection_to_json(injection)} for injection in self.injections
+            ],
+            "briefings": [
+                {"what": briefing.what, "at": iso_time(briefing.at_ms), "tokens": briefing.tokens}
+                for briefing in self.briefings
+            ],
+        }
+
+
+def summarize_sessions(
+    store: Store, settings: Settings, *, project_id: int | None = None, limit: int
+) -> list[SessionSummary]:
+    """The latest sessions, newest first; of one project, or of all where ``project_id`` is None."""
+    sessions = [row for row in list_sessions(store) if project_id is None or row.project_id == project_id]
+    return _summarize(store, settings, sessions[:limit])
+
+
+def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:
+    """Everything that is known of one session."""
+    (summary,) = _summarize(store, settings, [session])
+    session_id = session.session_id
+    return SessionReport(
+        summary=summary,
+        files=tuple(counts.files_of_session(store, session_id)),
+        turns=tuple(turns_of_session(store, session.id)),
+        episodes=tuple(episodes.episodes_of_session(store, session_id)),
+        injections=tuple(injections.injections_of_session(store, session_id)),
+        briefings=tuple(
+            Briefing(what, at_ms, tokens) for what, at_ms, tokens in injections.shown_of_session(store, session_id)
+        ),
+    )
+
+
+def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activity:
+    """Whether a session still goes on."""
+    silent_seconds = (now_ms - session.last_at_ms) / 1000
+    if silent_seconds < settings.idle_seconds:
+        return Activity.ACTIVE
+    return Activity.IDLE if silent_seconds < settings.live_seconds else Activity.OVER
+
+
+def _summarize(store: Store, settings: Settings, sessions: Iterable[SessionRow]) -> list[SessionSummary]:
+    totals = counts.count_sessions(store)
+    names = {project.id: project.name for project in list_projects(store)}
+    now_ms = store.now_ms()
+    return [
+        SessionSummary(
+            session=session,
+            project="" if session.project_id is None else names[session.project_id],
+            activity=find_activity(session, now_ms, settings),
+            totals=totals[session.session_id],
+        )
+        for session in sessions
+    ]
+
+
+def _file_to_json(file: FileTotals) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "offset": file.offset,
+        "size": file.size,
+        "lines": file.lines,
+        "gone": file.is_gone,
+        "error": file.last_error or None,
+    }
+
+
+def _turn_to_json(stored: StoredTurn) -> dict[str, Any]:
+    turn = stored.turn
+    return {
+        "key": turn.key,
+        "prompt": turn.prompt,
+        "at": iso_time(turn.started_at_ms) if turn.started_at_ms else None,
+        "start": turn.start_offset,
+        "end": turn.end_offset,
+        "closed": turn.is_closed,
+        "revision": stored.revision,
+        "extracted_revision": stored.extracted_revision,
+        "files": list(turn.files),
+    }

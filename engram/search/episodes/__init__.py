@@ -1,0 +1,1 @@
+"""Ranking of memories: candidates as columns, scorers, one score each, and when to abstain."""

@@ -1,0 +1,1 @@
+"""Search over what was said: candidate passages, their features, the learned model, grouped hits."""

@@ -1,0 +1,1 @@
+"""What is asked of a search: the parsed question, its terms, dates and intent."""

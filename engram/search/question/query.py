@@ -1,0 +1,34 @@
+"""A question to the search, with its filters and its context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Maximum length of a question, in characters; the rest is cut off.
+MAX_QUERY_CHARS = 4_000
+#: Maximum number of hits of one answer, whoever asks.
+MAX_HITS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question to the memory."""
+
+    text: str
+    #: Search only this project; None searches all.
+    project_id: int | None = None
+    #: With a project: also return memories of global scope.
+    with_global: bool = True
+    #: Maximum number of hits.
+    limit: int = 5
+    #: When the question is asked, in milliseconds since 1970; None is now. "Yesterday" counts from here.
+    now_ms: int | None = None
+    #: Paths of the files being worked on, as written.
+    files: tuple[str, ...] = ()
+    #: Claude Code's session that asks; "" for none.
+    session_id: str = ""
+    #: A command that was run, and the first line of its error; "" for none.
+    command: str = ""
+    error: str = ""
+    #: Also return weak matches, up to ``limit``: for a caller that weighs hits itself.
+    thorough: bool = False

@@ -1,0 +1,189 @@
+"""``queue.db`` as a file: where it is, how it is opened, and how it is rebuilt if it breaks."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from huey.storage import SqliteStorage
+
+from engram.atomic import FILE_MODE, locked_folder, make_private_folder
+from engram.paths import Home, default_home
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+#: How long an enqueue waits for another writer unless told otherwise, in seconds.
+BUSY_SECONDS = 5.0
+#: Messages of SQLite about a file that must be rebuilt. "locked" is not among them.
+_BROKEN = ("malformed", "not a database", "corrupt", "no such table", "no such column", "readonly", "i/o error")
+
+
+class QueueFile(SqliteStorage):
+    """Huey's tables in a file that may vanish; ``task`` has one more column, the key of a waiting row.
+
+    The file may be deleted, overwritten or replaced at any time: it is rebuilt, and the scan of
+    memory.db enqueues again what is due. All methods may be called from any thread.
+    """
+
+    table_task = (
+        "create table if not exists task (id integer not null primary key, queue text not null, data blob not null, "
+        "priority real not null default 0.0, key text)"
+    )
+    index_key = "create unique index if not exists task_queue_key on task (queue, key) where key is not null"
+    ddl = (
+        SqliteStorage.table_kv,
+        SqliteStorage.table_sched,
+        SqliteStorage.index_sched,
+        table_task,
+        SqliteStorage.index_task,
+        SqliteStorage.table_counter,
+        index_key,
+    )
+
+    def __init__(self, name: str = "engram") -> None:
+        """Prepare a storage; ``place`` says where it is, else ``ENGRAM_HOME`` does at the first use."""
+        super().__init__(name, filename="", cache_mb=1, create_tables=False)
+        self._conn: Any = None
+        self.home: Home | None = None
+        self._driver = "sqlite3"
+        self._errors: type[Exception] = sqlite3.DatabaseError
+        #: The file that is open, and the index of its log: device and inode.
+        self._opened: tuple[int, int] | None = None
+        self._index: tuple[int, int] | None = None
+
+    def place(self, home: Home, driver: str = "auto", busy_seconds: float = BUSY_SECONDS) -> None:
+        """Use the queue of ``home`` from now on; nothing is opened yet.
+
+        Args:
+            driver: auto, cysqlite or sqlite3.
+            busy_seconds: how long a statement waits for another writer.
+        """
+        self.close()
+        self._place(home, driver, busy_seconds)
+
+    def _place(self, home: Home, driver: str, busy_seconds: float) -> None:
+        if driver == "auto":
+            driver = "cysqlite" if importlib.util.find_spec("cysqlite") else "sqlite3"
+        self.home, self.filename, self._driver, self._timeout = home, str(home.queue_db), driver, busy_seconds
+        if driver == "cysqlite":
+            import cysqlite
+
+            self.integrity_error, self.operational_error = cysqlite.IntegrityError, cysqlite.OperationalError
+            self._errors = cysqlite.DatabaseError
+        else:
+            self.integrity_error, self.operational_error = sqlite3.IntegrityError, sqlite3.OperationalError
+            self._errors = sqlite3.DatabaseError
+
+    def resolve_home(self) -> Home:
+        """Return the memory folder; without ``place`` it is ``ENGRAM_HOME``."""
+        if self.home is None:
+            self._place(Home(default_home()), "auto", BUSY_SECONDS)
+        assert self.home is not None
+        return self.home
+
+    @property
+    def conn(self) -> Any:
+        """Return the open connection; reopen it if the file is another one by now. Only with ``lock`` held."""
+        self.resolve_home()
+        if self._conn is not None and (self._opened, self._index) != self._identities():
+            self._drop_connection()
+        if self._conn is None:
+            self._conn = self._create_connection()
+        return self._conn
+
+    def _create_connection(self) -> Any:
+        with locked_folder(make_private_folder(Path(self.filename).parent)):
+            if _identity(self.filename) is None:
+                _unlink(self.filename, "-wal", "-shm")
+                # Only a new file may be opened and closed here: closing one drops the process's own locks on it.
+                with contextlib.suppress(FileExistsError):
+                    os.close(os.open(self.filename, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+            self._opened = _identity(self.filename)
+            connection = self._connect()
+        try:
+            self._set_journal_mode(connection)
+            for pragma in ("synchronous=1", "cache_size=-1000", "mmap_size=0", "journal_size_limit=1000000"):
+                connection.execute(f"pragma {pragma}").fetchall()
+            self._make_tables(connection)
+        except self._errors:
+            connection.close()
+            raise
+        self._index = self._identities()[1]
+        return connection
+
+    def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        """Return the identities of the file and of the index of its log now.
+
+        If the index is another one, other processes write to another log.
+        """
+        return _identity(self.filename), _identity(f"{self.filename}-shm")
+
+    def _connect(self) -> Any:
+        if self._driver == "cysqlite":
+            import cysqlite
+
+            return cysqlite.connect(self.filename, timeout=self._timeout)
+        connection = sqlite3.connect(self.filename, timeout=self._timeout, check_same_thread=False)
+        connection.isolation_level = None
+        return connection
+
+    def _make_tables(self, connection: Any) -> None:
+        try:
+            connection.execute("select key from task limit 1").fetchall()
+            return
+        except self._errors as error:
+            if "no such table" not in str(error):
+                raise
+        connection.execute("begin exclusive")
+        for statement in self.ddl:
+            connection.execute(statement)
+        connection.execute("commit")
+
+    def _drop_connection(self) -> None:
+        connection, self._conn = self._conn, None
+        if connection is not None:
+            with contextlib.suppress(self._errors):
+                connection.close()
+
+    def _with_repair(self, action: Callable[[], Result]) -> Result:
+        """Return the result of ``action``; if the file turns out to be broken, rebuild it and try once more."""
+        try:
+            return action()
+        except self._errors as error:
+            if not any(sign in str(error).lower() for sign in _BROKEN):
+                raise
+            logger.warning("action=rebuild_queue reason=%s", error)
+        with self.lock:
+            failed = self._opened
+            self._drop_connection()
+            with locked_folder(make_private_folder(Path(self.filename).parent)):
+                if failed == _identity(self.filename):
+                    _unlink(self.filename, "", "-wal", "-shm")
+        return action()
+
+    def sql(self, query: str, params: Any = None, commit: bool = False, results: bool = False) -> Any:
+        """Run one statement; see Huey."""
+        return self._with_repair(lambda: super(QueueFile, self).sql(query, params, commit, results))
+
+
+def _identity(filename: str) -> tuple[int, int] | None:
+    """Return device and inode; None if there is no such file."""
+    try:
+        facts = os.stat(filename)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def _unlink(filename: str, *suffixes: str) -> None:
+    for suffix in suffixes:
+        with contextlib.suppress(OSError):
+            os.unlink(filename + suffix)

@@ -1,0 +1,1 @@
+"""Words and sentences: tokens, stems, stop words and splitters that several packages share."""

@@ -1,0 +1,127 @@
+"""What a tool call did, as facts: files, command, exit status, first error line, commit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from engram.transcripts.claude_code.entry import MAX_ID_CHARS, storable
+from engram.transcripts.record import Action
+
+#: Longest command that is kept, in characters.
+COMMAND_CHARS = 400
+#: Longest error line and commit subject that is kept, in characters.
+ERROR_CHARS = 200
+#: So many times as much is read, to be cut after it was redacted: half a secret is known to no pattern.
+_READ_TIMES = 10
+#: So many characters of a result are searched for facts.
+SEARCHED_CHARS = 20_000
+
+EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch"})
+SHELL_TOOLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
+_FILE_KEYS = ("file_path", "notebook_path")
+
+_EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_COMMIT = re.compile(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
+_ENVIRONMENT_FILE = re.compile(
+    r"(?:^|[\\/])(?:\.env\b[^\\/]*|[^\\/]*\.env)$|(?:^|[\\/])credentials[^\\/]*$", re.IGNORECASE
+)
+_ENVIRONMENT_COMMAND = re.compile(r"\.env\b|\bprintenv\b|(?:^|[;&|]\s*)env\s*(?:$|[|;&])", re.MULTILINE)
+#: What a telling error line looks like, the most telling first.
+_TELLING = (
+    re.compile(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
+    re.compile(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?", re.IGNORECASE),
+    re.compile(
+        r"cannot|can't|could not|not found|no such|denied|undefined|unexpected|invalid|refused|✗|✘|×", re.IGNORECASE
+    ),
+)
+_NOISE = re.compile(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w-]+\] \$ |\s*$)")
+
+
+def start_action(block: dict[str, Any], uuid: str) -> Action | None:
+    """The action of a ``tool_use`` block; None where it has no usable id."""
+    tool_use_id, tool = block.get("id"), block.get("name")
+    if not isinstance(tool_use_id, str) or not 0 < len(tool_use_id) <= MAX_ID_CHARS:
+        return None
+    tool = tool[:MAX_ID_CHARS] if isinstance(tool, str) else ""
+    given = block.get("input")
+    given = given if isinstance(given, dict) else {}
+    files = tuple(
+        storable(f) for f in (given.get(key) for key in _FILE_KEYS) if isinstance(f, str) and 0 < len(f) <= 4096
+    )
+    command = given.get("command")
+    return Action(
+        tool_use_id=storable(tool_use_id),
+        tool=storable(tool),
+        uuid=uuid,
+        files=files,
+        command=storable(command[: COMMAND_CHARS * _READ_TIMES]) if isinstance(command, str) else "",
+        is_edit=tool in EDIT_TOOLS,
+    )
+
+
+def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refused: bool = False) -> Action:
+    """The action with what its ``tool_result`` block says; ``is_refused`` where the user refused the call."""
+    text = result_text(block)
+    is_error = block.get("is_error") is True
+    exit_code = _exit_code(action, text, is_error)
+    return Action(
+        tool_use_id=action.tool_use_id,
+        tool=action.tool,
+        uuid=action.uuid,
+        files=action.files,
+        command=action.command,
+        is_edit=action.is_edit,
+        is_error=is_error,
+        exit_code=exit_code,
+        error_line=telling_line(text) if is_error and not is_refused else "",
+        commit=_commit(action, text) if not is_error else "",
+        result_uuid=uuid,
+        is_refused=is_refused,
+    )
+
+
+def telling_line(text: str) -> str:
+    """The line of an error message that says most, without colours; longer than what is kept."""
+    text = _ANSI.sub("", text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
+    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
+    for pattern in _TELLING:
+        for line in lines:
+            if pattern.search(line):
+                return line[: ERROR_CHARS * _READ_TIMES]
+    return lines[0][: ERROR_CHARS * _READ_TIMES] if lines else ""
+
+
+def shows_environment(action: Action) -> bool:
+    """True where the call names an environment file or prints the environment, so that its result holds secrets."""
+    return any(_ENVIRONMENT_FILE.search(file) for file in action.files) or (
+        bool(action.command) and _ENVIRONMENT_COMMAND.search(action.command) is not None
+    )
+
+
+def result_text(block: dict[str, Any]) -> str:
+    """The text of a ``tool_result`` block; cut where facts are no longer looked for."""
+    content = block.get("content")
+    if isinstance(content, str):
+        return storable(content[:SEARCHED_CHARS])
+    if not isinstance(content, list):
+        return ""
+    texts = [b.get("text") for b in content if isinstance(b, dict) and b.get("type") == "text"]
+    return storable("\n".join(text for text in texts if isinstance(text, str))[:SEARCHED_CHARS])
+
+
+def _exit_code(action: Action, text: str, is_error: bool) -> int | None:
+    if action.tool not in SHELL_TOOLS:
+        return None
+    found = _EXIT.match(text) if is_error else None
+    if found:
+        return int(found[1])
+    return None if is_error or text.startswith("Command running in background") else 0
+
+
+def _commit(action: Action, text: str) -> str:
+    if "git" not in action.command or "commit" not in action.command:
+        return ""
+    found = _COMMIT.search(text)
+    return f"{found[1]} {found[2].strip()}"[: ERROR_CHARS * _READ_TIMES] if found else ""

@@ -1,0 +1,250 @@
+"""What Claude Code's own dialogs report of the user: answers, decisions about plans, comments on calls.
+
+The one rule by which words out of a tool's result are the user's. A tool can print anything, also a perfect imitation
+of these reports; so only what Claude Code itself writes beside the result decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from engram.transcripts.claude_code.entry import Entry, storable
+from engram.transcripts.claude_code.prompt import typed_text
+from engram.transcripts.record import Action, Role, TextBlock
+
+QUESTION_TOOL = "AskUserQuestion"
+PLAN_TOOL = "ExitPlanMode"
+#: Claude Code's own tools whose failures hold no text of others.
+_OWN_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", PLAN_TOOL})
+#: First version that writes ``toolDenialKind``: there it alone tells whether the user refused a call.
+_KIND_SINCE = (2, 1, 205)
+#: First version known to begin the failures of Bash with ``Exit code``, so that no command can imitate a refusal.
+_EXIT_CODE_SINCE = (2, 1, 5)
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+
+_REFUSED = "The user doesn't want to proceed with this tool use"
+_REFUSED_SILENTLY = "User rejected tool use"
+_COMMENT = "the user said:"
+_AFTER_COMMENT = re.compile(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
+_APPROVED = "User has approved"
+#: What Claude Code itself puts in place of a comment when questions are left open, and an answer inside it.
+_OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has indicated they have provided enough")
+_EARLY_ANSWER = re.compile(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
+_RECOMMENDED = re.compile(r"\s*\(recommended\)\s*$", re.IGNORECASE)
+#: Most questions of one dialog that are read; Claude Code allows four.
+_MAX_QUESTIONS = 8
+#: Longest title of a plan, in characters.
+_TITLE_CHARS = 160
+#: Stands between a question and the label that was chosen.
+ARROW = "→"
+
+
+class Part(NamedTuple):
+    """One text of a dialog."""
+
+    role: Role
+    text: str
+    #: Ties a question to its answer: id of the call and number of the question.
+    link: str
+
+
+def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
+    """What a ``tool_use`` block puts before the user: questions with their options, or a plan."""
+    given = block.get("input")
+    given = given if isinstance(given, dict) else {}
+    if block.get("name") == QUESTION_TOOL:
+        for number, question in enumerate(_questions(given)):
+            yield Part(Role.PROPOSED, _told(question), f"{block.get('id')}#{number}")
+    elif block.get("name") == PLAN_TOOL and _text(given.get("plan")):
+        yield Part(Role.PROPOSED, _text(given.get("plan")), f"{block.get('id')}#0")
+
+
+def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
+    """True where the user, and nobody else, refused the call that this ``tool_result`` block answers.
+
+    Where Claude Code says who denied a call, that decides. Older versions do not say it: there only tools whose failures
+    hold no text of others are believed, and only where Claude Code repeats the very same text as its own error.
+    """
+    if block.get("is_error") is not True or len(_results(entry)) != 1:
+        return False
+    data, text = entry.data, _text_of(block)
+    if "toolDenialKind" in data or _version(data) >= _KIND_SINCE:
+        return data.get("toolDenialKind") == "user-rejected"
+    is_own = action.tool in _OWN_TOOLS or (action.tool == "Bash" and _version(data) >= _EXIT_CODE_SINCE)
+    return is_own and text.startswith(_REFUSED) and data.get("toolUseResult") in (f"Error: {text}", _REFUSED_SILENTLY)
+
+
+def heard_in(action: Action, block: dict[str, Any], entry: Entry, proposed: Sequence[TextBlock]) -> Iterator[Part]:
+    """What the user said or decided, as the result of a call reports it.
+
+    Args:
+        action: the call.
+        block: its ``tool_result`` block.
+        entry: the line that holds the block.
+        proposed: what the call put before the user.
+    """
+    link = f"{action.tool_use_id}#0"
+    if is_refused(action, block, entry):
+        yield from _refusal(action, _text_of(block), proposed, link)
+    elif block.get("is_error") is True or len(_results(entry)) != 1:
+        return
+    elif action.tool == QUESTION_TOOL:
+        yield from _answers(action, entry.data.get("toolUseResult"))
+    else:
+        if action.tool == PLAN_TOOL and _text_of(block).startswith(_APPROVED):
+            yield from _approval(entry.data.get("toolUseResult"), proposed, link)
+        if action.tool in _OWN_TOOLS:
+            yield from (Part(Role.USER, text, link) for text in _beside(entry))
+
+
+def _refusal(action: Action, text: str, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
+    comment = _comment(text)
+    if action.tool == PLAN_TOOL:
+        title = _title(proposed[0].text) if proposed else ""
+        yield Part(Role.CHOSEN, f"Rejected the plan: {title}" if title else "Rejected the plan", link)
+    if comment.startswith(_OPEN_QUESTIONS):
+        for answer in _EARLY_ANSWER.finditer(comment):
+            yield Part(Role.CHOSEN, f"{answer[1]} {ARROW} {answer[2].strip()}", link)
+    elif comment:
+        yield Part(Role.USER, comment, link)
+
+
+def _comment(text: str) -> str:
+    """What the user typed when they refused a call; "" where they typed nothing."""
+    if not text.startswith(_REFUSED):
+        return ""
+    _, marker, comment = text.partition(_COMMENT)
+    end = _AFTER_COMMENT.search(comment)
+    return storable(comment[: end.start()] if end else comment).strip() if marker else ""
+
+
+def _answers(action: Action, report: object) -> Iterator[Part]:
+    """Labels that were chosen, in the assistant's words; what was typed instead or beside them, in the user's."""
+    if not isinstance(report, dict):
+        return
+    answers, notes = _mapping(report.get("answers")), _mapping(report.get("annotations"))
+    questions = _questions(report)
+    for number, question in enumerate(questions):
+        asked = str(question["question"])
+        link = f"{action.tool_use_id}#{number}"
+        # Answers go by the question's text: where two questions have the same, the label may be of either.
+        same = [one for one in questions if one["question"] == asked]
+        labels, typed = _split_answer(_text(answers.get(asked)), _labels(same))
+        if labels:
+            yield Part(Role.CHOSEN, f"{storable(asked).strip()} {ARROW} {', '.join(labels)}", link)
+        note = _text(_mapping(notes.get(asked)).get("notes"))
+        for text in dict.fromkeys(text for text in (typed, note) if text):
+            yield Part(Role.USER, text, link)
+
+
+def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
+    """The labels that an answer is made of, and what is left of it: what the user typed."""
+    chosen: list[str] = []
+    rest = answer
+    while rest:
+        label = next((label for label in labels if rest == label or rest.startswith(f"{label}, ")), None)
+        if label is None:
+            break
+        chosen.append(label)
+        rest = rest[len(label) :].removeprefix(", ")
+    plain = {_RECOMMENDED.sub("", label).casefold(): label for label in labels}
+    if rest and (label := plain.get(_RECOMMENDED.sub("", rest).casefold())):
+        chosen.append(label)
+        rest = ""
+    return chosen, rest
+
+
+def _approval(report: object, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
+    """A plan that the user approved, and what they changed in it; never a plan that another agent approved."""
+    report = _mapping(report)
+    if report.get("isAgent") is True:
+        return
+    plan = _text(report.get("plan"))
+    before = proposed[0].text if proposed else ""
+    if plan and not before:
+        yield Part(Role.PROPOSED, plan, link)
+    title = _title(plan or before)
+    decision = f"Approved the plan: {title}" if title else "Approved the plan"
+    if report.get("planWasEdited") is True and before and plan:
+        lines = "\n".join(_new_lines(before, plan))
+        decision = f"{decision}\nChanged by the user:\n{lines}" if lines else decision
+    yield Part(Role.CHOSEN, decision, link)
+
+
+def _new_lines(before: str, after: str) -> Iterator[str]:
+    old, new = before.splitlines(), after.splitlines()
+    for tag, _, _, start, stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag in ("insert", "replace"):
+            yield from (line for line in new[start:stop] if line.strip())
+
+
+def _beside(entry: Entry) -> Iterator[str]:
+    """What the user typed when they allowed a call: Claude Code puts it as a text beside the result."""
+    content = entry.message.get("content")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "text":
+            text = typed_text(_text(block.get("text")))
+            if text is not None:
+                yield text
+
+
+def _title(plan: str) -> str:
+    """The first line of a plan, without marks of a heading."""
+    first = next((line for line in plan.splitlines() if line.strip(" #\t")), "")
+    return first.strip(" #\t")[:_TITLE_CHARS]
+
+
+def _questions(holder: dict[str, Any]) -> list[dict[str, Any]]:
+    questions = holder.get("questions")
+    some = questions[:_MAX_QUESTIONS] if isinstance(questions, list) else []
+    return [one for one in some if isinstance(one, dict) and isinstance(one.get("question"), str)]
+
+
+def _options(question: dict[str, Any]) -> list[dict[str, Any]]:
+    options = question.get("options")
+    return [option for option in options if isinstance(option, dict)] if isinstance(options, list) else []
+
+
+def _labels(questions: Sequence[dict[str, Any]]) -> list[str]:
+    """The labels of questions, the longest first, so that none hides a longer one."""
+    options = [option for question in questions for option in _options(question)]
+    return sorted((label for option in options if (label := _text(option.get("label")))), key=len)[::-1]
+
+
+def _told(question: dict[str, Any]) -> str:
+    lines = [_text(question["question"])]
+    for option in _options(question):
+        lines.append("- " + ": ".join(text for key in ("label", "description") if (text := _text(option.get(key)))))
+    return "\n".join(lines)
+
+
+def _results(entry: Entry) -> list[dict[str, Any]]:
+    content = entry.message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
+
+
+def _text_of(block: dict[str, Any]) -> str:
+    """The whole text of a ``tool_result`` block."""
+    content = block.get("content")
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _version(data: dict[str, Any]) -> tuple[int, ...]:
+    """The version of Claude Code that wrote a line; (0, 0, 0) where it is not known."""
+    found = _VERSION.match(version) if isinstance(version := data.get("version"), str) else None
+    return tuple(int(number) for number in found.groups()) if found else (0, 0, 0)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return storable(value).strip() if isinstance(value, str) else ""

@@ -1,0 +1,129 @@
+"""Is this line something that a person typed? The rules that tell real prompts from everything else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from engram.transcripts.claude_code.entry import Entry, Kind
+
+#: Blocks that editors and hooks put in front of what was typed.
+_LEADING = re.compile(r"\s*<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)\b[^>]*>.*?</\1>", re.DOTALL)
+#: First tags of lines that a program wrote.
+_MACHINE_TAG = re.compile(
+    r"\s*<(?:command-(?:name|message|args|contents)|local-command-[a-z-]+|bash-(?:input|stdout|stderr)|system-reminder"
+    r"|task-notification|teammate-message|user-prompt-submit-hook|ide_opened_file|ide_selection|ide_diagnostics)\b"
+)
+_MACHINE_BEGINNINGS = (
+    "[Request interrupted by user",
+    "Caveat: The messages below",
+    "This session is being continued from a previous conversation",
+)
+_MACHINE_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary")
+_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+_BASH = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
+_BARE_COMMAND = re.compile(r"/[\w:.-]+")
+#: Stands for a prompt that is a picture alone.
+PICTURE = "[image]"
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content: the string itself, or its text blocks joined by newlines."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "\n".join(str(b["text"]) for b in content if _is_block(b, "text") and isinstance(b.get("text"), str))
+
+
+def prompt_of(entry: Entry) -> str | None:
+    """What the user typed in this entry, without the blocks that programs put in front; None where it is no prompt.
+
+    Where the entry says whom it comes from (``origin``), that decides; else the flags and the text do.
+    """
+    if entry.kind is Kind.ATTACHMENT:
+        return _queued_command(entry)
+    data = entry.data
+    if entry.kind is not Kind.USER or entry.is_aside or any(data.get(flag) is True for flag in _MACHINE_FLAGS):
+        return None
+    content = entry.message.get("content")
+    if isinstance(content, list) and any(_is_block(block, "tool_result") for block in content):
+        return None
+    origin = data.get("origin")
+    if isinstance(origin, dict) and isinstance(origin.get("kind"), str) and origin["kind"] != "human":
+        return None
+    text = typed_text(text_of(content), is_human=isinstance(origin, dict) and origin.get("kind") == "human")
+    if text is None and isinstance(content, list) and not text_of(content).strip():
+        return PICTURE if any(_is_block(block, "image") for block in content) else None
+    return text
+
+
+def typed_text(text: str, *, is_human: bool = False) -> str | None:
+    """The part of ``text`` that a person typed; None where a program wrote all of it.
+
+    Args:
+        is_human: the entry itself says that a person wrote it, so that only leading blocks are taken off.
+    """
+    rest = _without_leading_blocks(text).strip()
+    if not rest:
+        return None
+    if not is_human and (rest.startswith(_MACHINE_BEGINNINGS) or _MACHINE_TAG.match(rest)):
+        return None
+    return rest
+
+
+def queued_text(content: object) -> str | None:
+    """What a person typed into the queue while Claude worked; None for notifications, task data and bare commands.
+
+    A command with words behind it (``/review the parser``) counts, since the words reach the model.
+    """
+    text = typed_text(text_of(content))
+    if text is None or _BARE_COMMAND.fullmatch(text) or _is_task_data(text):
+        return None
+    return text
+
+
+def command_of(text: str) -> str:
+    """A slash or shell command line as it was typed (``/plan the parser``); "" where the text is none."""
+    bash = _BASH.match(text)
+    if bash:
+        return bash[1].strip()
+    name = _COMMAND.search(text) if "<command-name>" in text else None
+    if name is None:
+        return ""
+    arguments = _ARGUMENTS.search(text)
+    return f"{name[1]} {arguments[1] if arguments else ''}".strip()
+
+
+def is_interruption(text: str) -> bool:
+    """True for the line that Claude Code writes when the user stops it."""
+    return text.startswith("[Request interrupted by user")
+
+
+def _queued_command(entry: Entry) -> str | None:
+    attachment = entry.data.get("attachment")
+    if entry.is_aside or not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
+        return None
+    if attachment.get("commandMode") not in (None, "prompt"):
+        return None
+    origin = attachment.get("origin")
+    if isinstance(origin, dict) and origin.get("kind") not in (None, "human"):
+        return None
+    return queued_text(attachment.get("prompt"))
+
+
+def _without_leading_blocks(text: str) -> str:
+    while True:
+        block = _LEADING.match(text)
+        if block is None:
+            return text
+        text = text[block.end() :]
+
+
+def _is_task_data(text: str) -> bool:
+    return text.startswith("{") and '"task_id"' in text[:200]
+
+
+def _is_block(block: Any, type_: str) -> bool:
+    return isinstance(block, dict) and block.get("type") == type_

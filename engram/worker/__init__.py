@@ -1,0 +1,1 @@
+"""The worker process: its start, its server on engram.sock, its housekeeping."""

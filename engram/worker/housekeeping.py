@@ -1,0 +1,125 @@
+"""What the worker looks after while it runs: memory, sockets, fresh vectors, work whose time has come."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+
+from engram.errors import BrokenDatabase, StoreError
+from engram.models.stages import is_damage_noted, note_damage
+from engram.settings import DEFAULT_LIMIT_RSS_MB
+from engram.tasks.enqueue import enqueue_due
+from engram.tasks.queue import EngramQueue
+from engram.tasks.runtime import Runtime
+from engram.worker.backup import DailyBackup
+from engram.worker.rss import give_back_memory, rss_mb
+from engram.worker.server import RecallServer
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks.
+EVERY_SECONDS = 5.0
+#: What the limit allows beyond the vectors in memory, in MB. A worker with three million vectors took 290 more.
+ABOVE_INDEX_MB = 400.0
+#: Growth after which unused memory is given back although nothing heavy ran: questions leave some behind, too.
+GROWN_MB = 8.0
+
+
+class Housekeeper:
+    """A thread that looks every few seconds; ``step`` is one look."""
+
+    def __init__(self, runtime: Runtime, queue: EngramQueue, server: RecallServer, stop: Callable[[str], None]) -> None:
+        """``stop`` is told why the worker has to stop and be started again."""
+        self._runtime = runtime
+        self._queue = queue
+        self._server = server
+        self._stop = stop
+        self._has_warned = False
+        self._data_version = -1
+        self._quiet_looks = 0
+        self._opened = runtime.store.file_identity()
+        self._backup = DailyBackup(runtime)
+        self._was_busy = False
+        #: What the process held when unused memory was last given back, in MB.
+        self._given_back_mb = 0.0
+        self._is_closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
+
+    def start(self) -> Housekeeper:
+        """Look from now on."""
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Look no more; waits for the look that is going on."""
+        self._is_closing.set()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._is_closing.is_set():
+            try:
+                self.step()
+            except Exception as error:
+                logger.warning("action=housekeeping failed=%s", error, exc_info=error)
+            self._is_closing.wait(EVERY_SECONDS)
+
+    def step(self) -> None:
+        """One look at everything."""
+        self._look_at_memory()
+        if self._runtime.is_damaged.is_set():
+            note_damage(self._runtime.store)
+            self._stop("memory.db is damaged")
+        if self._runtime.store.file_identity() != self._opened:
+            self._stop("memory.db was replaced")
+        home = self._runtime.settings.places
+        if not home.root.is_dir():
+            self._stop("the memory folder is gone")
+            return
+        with contextlib.suppress(OSError):
+            self._server.renew()
+            if not home.wake_socket.is_socket():
+                self._queue.storage.listen()
+        with contextlib.suppress(StoreError):
+            try:
+                self._look_at_work()
+                self._backup.look()
+            except BrokenDatabase as error:
+                logger.error("action=look failed=%s", error)
+                self._runtime.is_damaged.set()
+
+    def _look_at_memory(self) -> None:
+        is_busy, used_mb = self._runtime.is_busy, rss_mb()
+        if is_busy or self._was_busy or used_mb > self._given_back_mb + GROWN_MB:
+            give_back_memory()
+            used_mb = self._given_back_mb = rss_mb()
+        self._was_busy = is_busy
+        settings = self._runtime.settings
+        limit_mb = float(settings.limit_rss_mb)
+        # A limit that the user set holds as it is.
+        if used_mb > limit_mb and settings.limit_rss_mb == DEFAULT_LIMIT_RSS_MB:
+            limit_mb = max(limit_mb, self._runtime.index_mb() + ABOVE_INDEX_MB)
+        if used_mb > limit_mb:
+            index_mb = round(self._runtime.index_mb())
+            self._stop(
+                f"memory is {used_mb} MB, above limit_rss_mb = {limit_mb:.0f}; the vectors alone take {index_mb} MB"
+            )
+        elif used_mb > settings.warn_rss_mb and not self._has_warned:
+            self._has_warned = True
+            logger.warning("action=memory rss_mb=%s warn_mb=%d", used_mb, settings.warn_rss_mb)
+
+    def _look_at_work(self) -> None:
+        """Ring for what is due; where the database changed, read new vectors; where it was quiet, tidy its log."""
+        store = self._runtime.store
+        version = store.data_version()
+        if version == self._data_version:
+            self._quiet_looks += 1
+            if self._quiet_looks == 6:
+                store.checkpoint("TRUNCATE")
+        else:
+            self._data_version, self._quiet_looks = version, 0
+            if is_damage_noted(store):
+                self._runtime.is_damaged.set()
+            self._runtime.refresh_index()
+        enqueue_due(store, self._runtime.settings)

@@ -1,0 +1,203 @@
+"""Start and stop of the worker's services, by Huey's start-up and shut-down hooks: the same for every command line."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import NoReturn
+
+from engram.errors import AlreadyRunning, BrokenDatabase
+from engram.log import start_logging
+from engram.models.replacement import using_database
+from engram.models.stages import note_damage, note_failure
+from engram.models.store import Store
+from engram.paths import Home
+from engram.process_lock import EXIT_RESTART, ProcessLock
+from engram.redaction import redact
+from engram.tasks.boundary import run_guarded
+from engram.tasks.consumer import EngramConsumer
+from engram.tasks.in_progress import clear_dead_leases
+from engram.tasks.queue import huey
+from engram.tasks.runtime import Runtime, set_runtime
+from engram.worker.housekeeping import Housekeeper
+from engram.worker.memory_file import open_or_set_aside
+from engram.worker.rss import give_back_memory, limit_arenas, limit_matrix_threads
+from engram.worker.server import RecallServer
+
+logger = logging.getLogger(__name__)
+
+#: How long a thread may hold the interpreter, in seconds: short, so that a recall never waits for an import.
+SWITCH_SECONDS = 0.0005
+
+
+class WorkerServices:
+    """What a worker has beside the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
+
+    def __init__(self, consumer: EngramConsumer) -> None:
+        """Prepare; nothing is opened before ``start``."""
+        self._consumer = consumer
+        self._settings = consumer.settings
+        self._runtime: Runtime | None = None
+        self._opened = contextlib.ExitStack()
+
+    def start(self) -> None:
+        """Open everything, the lock first; what was opened is closed again if this fails or is interrupted.
+
+        Raises:
+            AlreadyRunning: another worker runs for this memory folder.
+            HomeError: the memory folder can't be used.
+            StoreError: memory.db can't be opened, or is newer than this program.
+        """
+        with contextlib.ExitStack() as opened:
+            self._open(opened)
+            self._opened = opened.pop_all()
+
+    def _open(self, opened: contextlib.ExitStack) -> None:
+        os.umask(0o077)
+        home = self._settings.places.prepare()
+        opened.callback(_take_lock(home).release)
+        _start_log(home, self._settings.log_level)
+        sys.setswitchinterval(SWITCH_SECONDS)
+        limit_arenas()
+        limit_matrix_threads()
+        link_python(home)
+        log_damage = opened.enter_context(using_database(home.memory_db))
+        store = open_or_set_aside(home, self._settings)
+        opened.callback(store.close)
+        if log_damage:
+            note_failure(store, "memory", log_damage)
+        try:
+            clear_dead_leases(store)
+            _move_saved_notes(home)
+            runtime = self._consumer.make_runtime(self._settings, store)
+        except BrokenDatabase as error:
+            note_damage(store)
+            self._consumer.request_restart(f"memory.db is damaged: {error}")
+            return
+        self._offer(runtime, store, opened)
+
+    def _offer(self, runtime: Runtime, store: Store, opened: contextlib.ExitStack) -> None:
+        """Make the services available to tasks and clients."""
+        set_runtime(runtime)
+        opened.callback(set_runtime, None)
+        huey.on_reject = lambda reason: note_failure(store, "queue", reason)
+        opened.callback(huey.storage.close)
+        huey.storage.listen()
+        opened.callback(huey.storage.stop_listening)
+        self._consumer.on_stop = runtime.stop_executors
+        self._server = RecallServer(runtime).start()
+        opened.callback(self._server.close)
+        self._loader = threading.Thread(
+            target=runtime.executor.run, args=("load", lambda: _load_vectors(runtime)), name="loader", daemon=True
+        )
+        self._loader.start()
+        self._housekeeper = Housekeeper(runtime, huey, self._server, self._consumer.request_restart).start()
+        opened.callback(self._housekeeper.close)
+        self._runtime = runtime
+        model_id = runtime.embedder.model_id if runtime.embedder else ""
+        logger.info("action=start pid=%d model=%s", os.getpid(), model_id)
+
+    def stop(self) -> None:
+        """Close everything; ends the process immediately if a thread is still at work in the model or a task."""
+        is_quiet = self._runtime is None or self._end_threads(self._runtime)
+        logger.info("action=end exit=%d", self._consumer.exit_code)
+        if is_quiet:
+            self._opened.close()
+        else:
+            huey.storage.stop_listening()
+            _end_now(self._consumer.exit_code)
+
+    def _end_threads(self, runtime: Runtime) -> bool:
+        """Wait for every thread for a while; return False if one still runs."""
+        consumer = self._consumer
+        self._loader.join(self._settings.drain_seconds)
+        has_drained = runtime.model_executor.wait(self._settings.drain_seconds) and consumer.has_drained
+        self._housekeeper.close()
+        has_answered = self._server.close()
+        if not has_drained:
+            consumer.exit_code = EXIT_RESTART
+        return has_answered and consumer.has_drained and not self._loader.is_alive()
+
+
+_services: WorkerServices | None = None
+
+
+@huey.on_startup()
+def start_services() -> None:
+    """Start the services of this worker, once, before the first task."""
+    global _services
+    if huey.consumer is not None:
+        services = WorkerServices(huey.consumer)
+        services.start()
+        _services = services
+
+
+@huey.on_shutdown()
+def stop_services() -> None:
+    """Stop the services of this worker, after the last task."""
+    global _services
+    services, _services = _services, None
+    if services is not None:
+        services.stop()
+
+
+def _take_lock(home: Home) -> ProcessLock:
+    """Return the worker's lock. Raises AlreadyRunning with a line for the user."""
+    try:
+        return ProcessLock(home.worker_lock)
+    except AlreadyRunning as error:
+        raise AlreadyRunning(f"a worker is already running for {home.root}; this one ends") from error
+
+
+def _start_log(home: Home, level: str) -> None:
+    start_logging(home.logs, "worker", level, redact)
+    for handler in logging.getLogger().handlers:
+        # Huey logs each step of each task; worker.log has one line a task.
+        handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.name.startswith("huey"))
+
+
+def _load_vectors(runtime: Runtime) -> None:
+    """Load the vectors. Questions are answered meanwhile, from the text and what is loaded; heavy tasks wait."""
+    run_guarded(runtime, "search", "", runtime.refresh_index)
+    give_back_memory()
+
+
+def _move_saved_notes(home: Home) -> None:
+    """Move notes that an earlier version saved inside the daily log to files of their own."""
+    from engram.notes.daily import move_saved_notes
+
+    try:
+        moved = move_saved_notes(home)
+    except OSError as error:
+        logger.warning("action=move_saved_notes failed=%s", error)
+    else:
+        if moved:
+            logger.info("action=move_saved_notes files=%d", moved)
+
+
+def link_python(home: Home) -> None:
+    """Keep ``python`` in the memory folder a link to this interpreter, for the hooks."""
+    target = Path(os.path.realpath(sys.executable))
+    with contextlib.suppress(OSError):
+        if home.python_link.is_symlink() and os.readlink(home.python_link) == str(target):
+            return
+        temporary = home.root / f".python.{os.getpid()}.tmp"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(target)
+        os.replace(temporary, home.python_link)
+
+
+def _end_now(code: int) -> NoReturn:
+    """End the process without ending the interpreter, which would abort when a thread returns from the model.
+
+    Everything that counts is committed; the next process reads SQLite's log.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

@@ -1,0 +1,41 @@
+"""The key comes from the environment or from a private file, which is never run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engram.errors import SettingsError
+from engram.extraction.api_key import find_api_key, read_env
+
+
+def write(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+def test_lines_are_read_and_nothing_is_run(tmp_path: Path) -> None:
+    text = "# a note\nexport A=1\nB = 'two words'\nC=\"$(touch x)\"\nno line\n=empty\nD=x=y\n"
+
+    found = read_env(write(tmp_path / ".env", text))
+
+    assert {name: found.get(name) for name in "ABCD"} == {"A": "1", "B": "two words", "C": "$(touch x)", "D": "x=y"}
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="chmod 600"):
+        find_api_key(write(tmp_path / ".env", "OPENAI_API_KEY=k", 0o644), {})
+
+
+def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
+    env = write(tmp_path / ".env", "OPENAI_API_KEY=file")
+
+    assert find_api_key(env, {"OPENAI_API_KEY": "environment"}) == "environment"
+    assert find_api_key(env, {}) == "file"
+
+
+def test_no_key_is_no_error(tmp_path: Path) -> None:
+    assert find_api_key(tmp_path / ".env", {}) == ""

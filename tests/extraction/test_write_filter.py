@@ -1,0 +1,37 @@
+"""What never becomes a memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from engram.extraction.write_filter import INJECTION_MARKER, content_words, is_log, is_own, repeats
+
+
+def test_engrams_own_text_is_recognised() -> None:
+    assert is_own(f"<{INJECTION_MARKER}> - We use tabs </{INJECTION_MARKER}>")
+    assert is_own("- [ep_0123456789ab] 2026-02-20, high, the user: We use tabs")
+    assert not is_own("The memory of the worker is bounded; memory_save takes a scope.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-01-02T10:00:00 start\n2026-01-02T10:00:01 stop\n2026-01-02T10:00:02 start",
+        "Traceback (most recent call last):\n  File \"a.py\", line 3\n  File \"b.py\", line 4\nValueError: x",
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a",
+    ],
+)  # fmt: skip
+def test_logs_stacks_and_diffs_are_recognised(text: str) -> None:
+    assert is_log(text)
+
+
+def test_prose_is_no_log() -> None:
+    assert not is_log("The worker starts.\nIt reads the queue.\nThen it waits.")
+
+
+def test_a_bite_repeats_another_that_holds_most_of_its_words() -> None:
+    known = [content_words("The parser keeps blank lines because the writer needs them")]
+
+    assert repeats("parser keeps blank lines", known)
+    assert not repeats("The watcher sweeps every 60 seconds", known)
+    assert repeats("", [])

@@ -1,0 +1,139 @@
+"""A file is made as the newest version, brought on by numbered steps, and refused where it cannot be."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import peewee
+import pytest
+
+from engram.errors import BrokenDatabase, NewerSchema, StoreError, UnsupportedSchema
+from engram.models.database import open_database
+from engram.models.migrations import FIRST_VERSION, migrate, newest_version
+from engram.models.store import Store, open_store
+from tests.models.version_4 import put_version_4, read_schema
+
+
+def add_column(database: Any) -> None:
+    database.execute_sql("ALTER TABLE project ADD COLUMN colour TEXT NOT NULL DEFAULT 'green'")
+
+
+def add_table(database: Any) -> None:
+    database.execute_sql("CREATE TABLE boat (name TEXT PRIMARY KEY)")
+
+
+def fail(database: Any) -> None:
+    add_table(database)
+    raise peewee.OperationalError("disk I/O error")
+
+
+@pytest.fixture(params=["sqlite3", "cysqlite"])
+def driver(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def path(tmp_path: Path, driver: str) -> Path:
+    path = tmp_path / "memory.db"
+    open_store(path, driver=driver).close()
+    return path
+
+
+def version_of(path: Path) -> tuple[int, str]:
+    connection = sqlite3.connect(path)
+    try:
+        (header,) = connection.execute("PRAGMA user_version").fetchone()
+        (recorded,) = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+    finally:
+        connection.close()
+    return header, recorded
+
+
+def test_a_new_file_has_the_newest_version_at_once(path: Path) -> None:
+    assert version_of(path) == (newest_version(), str(newest_version()))
+
+
+def test_numbered_steps_go_on_from_the_first_version(path: Path, driver: str) -> None:
+    database = open_database(path, driver)
+
+    assert migrate(database, (add_column,)) == 1
+    assert migrate(database, (add_column, add_table)) == 1
+    assert migrate(database, (add_column, add_table)) == 0
+
+    assert version_of(path) == (FIRST_VERSION + 2, str(FIRST_VERSION + 2))
+    assert {"boat"} <= {name for _, name, *_ in read_schema(path)}
+    database.close()
+
+
+def test_a_step_that_fails_leaves_the_version_before(path: Path, driver: str) -> None:
+    database = open_database(path, driver)
+    before = read_schema(path)
+
+    with pytest.raises(peewee.OperationalError):
+        migrate(database, (fail,))
+
+    assert version_of(path) == (FIRST_VERSION, str(FIRST_VERSION))
+    assert read_schema(path) == before
+    database.close()
+
+
+def test_of_threads_that_race_one_makes_the_step(path: Path, driver: str) -> None:
+    ready = threading.Barrier(4)
+    done: list[int] = []
+
+    def bring_on() -> None:
+        database = open_database(path, driver)
+        ready.wait()
+        done.append(migrate(database, (add_column, add_table)))
+        database.close()
+
+    threads = [threading.Thread(target=bring_on) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sum(done) == 2
+    assert version_of(path) == (FIRST_VERSION + 2, str(FIRST_VERSION + 2))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_version_from_before_the_first_release_is_refused_and_says_what_to_do(
+    tmp_path: Path, driver: str, version: int
+) -> None:
+    path = put_version_4(tmp_path / "memory.db")
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(version),))
+    connection.commit()
+    connection.close()
+    before = read_schema(path)
+
+    with pytest.raises(UnsupportedSchema, match=f"version {version}.*move the file out of the memory folder"):
+        Store(path, driver=driver).open()
+
+    assert read_schema(path) == before
+    assert issubclass(UnsupportedSchema, StoreError)
+
+
+def test_a_newer_version_is_refused(path: Path, driver: str) -> None:
+    database = open_database(path, driver)
+    migrate(database, (add_column,))
+
+    with pytest.raises(NewerSchema):
+        migrate(database)
+    database.close()
+
+
+@pytest.mark.parametrize("version", [0, 4, 6])
+def test_a_header_that_contradicts_the_tables_is_damage(path: Path, driver: str, version: int) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.commit()
+    connection.close()
+
+    with pytest.raises(BrokenDatabase, match="its header says version"):
+        Store(path, driver=driver).open()

@@ -1,0 +1,105 @@
+"""Who may write: nothing but a transaction, while it is open, in its own thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.models.store import Store, open_store
+from engram.models.transaction import Tx
+
+PUT = "INSERT INTO meta (key, value) VALUES ('k', 'v')"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "memory.db") as opened:
+        yield opened
+
+
+def rows(store: Store) -> int:
+    return int(store.value("SELECT count(*) FROM meta WHERE key = 'k'"))
+
+
+def test_a_store_has_no_writing_statement() -> None:
+    written = {name for name in vars(Tx) if not name.startswith("_")}
+
+    assert written == {"run", "insert", "insert_many", "run_many"}
+    assert not any(hasattr(Store, name) for name in written)
+
+
+def test_a_transaction_commits_together_or_not_at_all(store: Store) -> None:
+    def write_and_fail() -> None:
+        with store.transaction() as tx:
+            tx.run(PUT)
+            assert tx.value("SELECT value FROM meta WHERE key = 'k'") == "v"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail()
+    assert rows(store) == 0
+
+    with store.transaction() as tx:
+        tx.run(PUT)
+    assert rows(store) == 1
+
+
+def test_a_nested_transaction_joins_the_outer_one(store: Store) -> None:
+    def write_and_fail() -> None:
+        with store.transaction() as outer:
+            outer.run("INSERT INTO meta (key, value) VALUES ('outer', '')")
+            with store.transaction() as inner:
+                inner.run(PUT)
+            assert rows(store) == 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail()
+
+    assert rows(store) == 0
+
+
+def test_a_transaction_that_is_over_writes_nothing(store: Store) -> None:
+    with store.transaction() as tx:
+        pass
+
+    with pytest.raises(RuntimeError):
+        tx.run(PUT)
+    with pytest.raises(RuntimeError):
+        tx.insert(PUT)
+    with pytest.raises(RuntimeError):
+        tx.run_many("INSERT INTO meta (key, value) VALUES ('k', ?)", [("v",)])
+    assert rows(store) == 0
+
+
+def test_a_transaction_writes_nothing_in_another_thread(store: Store) -> None:
+    refused: list[BaseException] = []
+
+    def write(tx: Tx) -> None:
+        try:
+            tx.run(PUT)
+        except RuntimeError as error:
+            refused.append(error)
+        finally:
+            store.close()
+
+    with store.transaction() as tx:
+        thread = threading.Thread(target=write, args=(tx,))
+        thread.start()
+        thread.join()
+
+    assert len(refused) == 1
+    assert rows(store) == 0
+
+
+def test_a_snapshot_stays_as_it_was(store: Store, tmp_path: Path) -> None:
+    with open_store(tmp_path / "memory.db") as other, store.snapshot() as reader:
+        assert reader.value("SELECT count(*) FROM meta WHERE key = 'k'") == 0
+        with other.transaction() as tx:
+            tx.run(PUT)
+
+        assert reader.value("SELECT count(*) FROM meta WHERE key = 'k'") == 0
+    assert rows(store) == 1

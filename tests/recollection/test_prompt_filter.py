@@ -1,0 +1,41 @@
+"""Which prompts are worth a look into the memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from engram.recollection.prompt_filter import search_text
+from engram.search.question.query import MAX_QUERY_CHARS
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "", "  ", "yes", "Yes, please do.", "ok go on", "Go on!", "continue", "thanks, looks good", "do it", "let's go",
+        "try again", "hi", "what's next?", "commit and push", "yep, that works, thank you very much", "/clear", "/compact now",
+        "<task-notification>\n<task-id>7</task-id> parser finished the search</task-notification>",
+        "<command-name>/model</command-name>", "[Request interrupted by user]", "[image]", None, 7, ["flock"],
+        "This session is being continued from a previous conversation that ran out of context.",
+    ],
+)  # fmt: skip
+def test_nothing_is_searched_for(prompt: object) -> None:
+    assert search_text(prompt) == ""
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [
+        ("Why does the parser leak?", "Why does the parser leak?"),
+        ("/review the parser of queued prompts", "the parser of queued prompts"),
+        ("<ide_opened_file>x.py</ide_opened_file>fix the parser leak", "fix the parser leak"),
+        ("look at src/watcher.py", "look at src/watcher.py"),
+        ("readFile?", "readFile?"),
+        ("データベース", "データベース"),
+    ],
+)
+def test_what_a_person_typed_about_a_topic_is_searched_for(prompt: str, text: str) -> None:
+    assert search_text(prompt) == text
+
+
+def test_a_pasted_log_is_cut() -> None:
+    assert len(search_text("why does this fail? " + "parser error line " * 10_000)) <= MAX_QUERY_CHARS

@@ -1,0 +1,52 @@
+"""Memories about the file or command of a tool call: only those that name it."""
+
+from __future__ import annotations
+
+import pytest
+
+from engram.enums import Kind, Status
+from engram.models.episodes import Episode
+from engram.recollection.choose import Asking
+from engram.recollection.tool_context import ToolCall, choose_at_hand, is_about
+from engram.search.hits import Hit
+
+
+def hit(text: str, *entities: str, kind: str = "fix", session: str = "old", **fields: object) -> Hit:
+    episode = Episode("ep_000000000001", kind, text, text, entities=entities, project_id=1, **fields)  # type: ignore[arg-type]
+    return Hit(episode.episode_id, kind, text, 1.0, {}, episode=episode, session_id=session)
+
+
+@pytest.mark.parametrize(
+    ("memory", "call", "wanted"),
+    [
+        (hit("watcher.py must not import torch"), ToolCall(("/a/b/watcher.py",)), True),
+        (hit("rewatcher.py is gone"), ToolCall(("/a/b/watcher.py",)), False),
+        (hit("the leak", "src/store.go"), ToolCall(("C:\\x\\src\\store.go",)), True),
+        (hit("index.ts re-exports all"), ToolCall(("/a/b/index.ts",)), False),
+        (hit("b/index.ts re-exports all"), ToolCall(("/a/b/index.ts",)), True),
+        (hit("go test needs CGO_ENABLED=0"), ToolCall(command="go test ./..."), True),
+        (hit("the word go alone"), ToolCall(command="go vet ./..."), False),
+        (hit("ls shows cat"), ToolCall(command="ls cat"), False),
+        (hit("undefined symbol torch_cpu came from the CUDA wheel"), ToolCall(command="x", error="ImportError: undefined symbol torch_cpu"), True),
+        (hit("something else"), ToolCall(command="x", error="ImportError: undefined symbol torch_cpu"), False),
+    ],
+)  # fmt: skip
+def test_a_memory_is_about_a_call_when_it_names_its_file_command_or_error(
+    memory: Hit, call: ToolCall, wanted: bool
+) -> None:
+    assert is_about(memory, call) is wanted
+
+
+def test_one_bite_at_most_and_none_that_the_session_had_or_of_kinds_that_pass() -> None:
+    call = ToolCall(("/a/watcher.py",))
+    asking = Asking("", "now", 1)
+
+    assert len(choose_at_hand([hit("watcher.py one"), hit("watcher.py and another thing")], asking, call)) == 1
+    assert choose_at_hand([hit("watcher.py")], Asking("", "now", 1, {"ep_000000000001"}), call) == []
+    assert choose_at_hand([hit("watcher.py", kind=Kind.STATE)], asking, call) == []
+    assert choose_at_hand([hit("watcher.py")], Asking("", "now", 2), call) == []
+    assert choose_at_hand([hit("watcher.py", status=Status.SUPERSEDED)], asking, call) == []
+
+
+def test_a_call_that_only_looks_around_asks_nothing() -> None:
+    assert ToolCall(command="ls -la src").text == ""

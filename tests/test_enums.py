@@ -1,0 +1,104 @@
+"""The enums of a memory: parsed from people's words, stored as their values, read from damaged rows too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from engram import enums
+from engram.enums import Importance, Kind, Scope, Source, Status, StoredEnum, Voice
+from engram.errors import BadRequest
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import ENUM_FIELDS, Episode, all_episodes, find_episode, new_episode_id
+from engram.models.search_rows import episode_rows
+from engram.models.store import open_store
+
+ENUMS = [Kind, Status, Scope, Importance, Voice, Source]
+
+
+def test_a_memory_is_current_until_it_is_replaced_or_set_aside() -> None:
+    assert {status: status.is_current for status in Status} == {
+        Status.ACTIVE: True,
+        Status.PROVISIONAL: True,
+        Status.SUPERSEDED: False,
+        Status.ARCHIVED: False,
+    }
+
+
+@pytest.mark.parametrize("enum", ENUMS)
+def test_an_unknown_word_is_refused_with_the_list_of_choices(enum: type[StoredEnum]) -> None:
+    with pytest.raises(BadRequest) as refused:
+        enum.parse("nonsense")
+
+    assert "nonsense" in str(refused.value)
+    assert all(value in str(refused.value) for value in enum.values())
+    assert [enum.parse(value) for value in enum.values()] == list(enum)
+
+
+@pytest.mark.parametrize("enum", ENUMS)
+@pytest.mark.parametrize("damaged", ["", "ACTIVE?", None, 7, b"active"])
+def test_a_damaged_value_is_read_as_the_member_that_grants_least(enum: type[StoredEnum], damaged: object) -> None:
+    assert enum.from_stored(damaged) is enum.safest()
+
+
+def test_what_grants_least_is_hidden_from_others_and_not_current() -> None:
+    assert not Status.safest().is_current
+    assert Scope.safest() is Scope.PROJECT
+    assert Voice.safest() is not Voice.USER
+    assert Source.safest() is Source.AUTO
+
+
+def test_every_enum_field_of_an_episode_is_read_as_its_enum() -> None:
+    enum_names = {name for name in dir(enums) if isinstance(getattr(enums, name), type)}
+
+    assert {name for name, value in Episode.__annotations__.items() if value in enum_names} == set(ENUM_FIELDS)
+
+
+@pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
+def test_a_damaged_row_costs_no_other_row(tmp_path: Path, driver: str) -> None:
+    """Both drivers store the plain values, and a listing survives a row whose values are none of them."""
+    store = open_store(tmp_path / "memory.db", driver=driver)
+    first = Episode(new_episode_id(), Kind.DEAD_END, "first", "x", voice=Voice.CHOSEN, status=Status.PROVISIONAL)
+    second = Episode(new_episode_id(), Kind.FIX, "second", "y", scope=Scope.GLOBAL, importance=Importance.HIGH)
+    with store.transaction() as tx:
+        first, second = (add_episode(tx, episode, []) for episode in (first, second))
+    columns = ", ".join(ENUM_FIELDS)
+    stored = store.row(f"SELECT {columns} FROM episode WHERE id = ?", (first.id,))
+    with store.transaction() as tx:
+        tx.run("PRAGMA ignore_check_constraints = 1")
+        tx.run(f"UPDATE episode SET {', '.join(f'{name} = ?' for name in ENUM_FIELDS)} WHERE id = ?",
+               (*["damaged"] * len(ENUM_FIELDS), second.id))  # fmt: skip
+
+    damaged, sound = find_episode(store, second.episode_id), find_episode(store, first.episode_id)
+
+    assert stored is not None
+    assert [type(value) for value in stored] == [str] * len(ENUM_FIELDS)
+    assert stored == ("dead-end", "project", "normal", "auto", "chosen", "provisional")
+    assert sound == first
+    assert damaged is not None
+    assert {name: getattr(damaged, name) for name in ENUM_FIELDS} == {
+        name: enum.safest() for name, enum in ENUM_FIELDS.items()
+    }
+    assert [episode.summary for episode in all_episodes(store)] == ["first", "second"]
+    assert {row.status for row in episode_rows(store, [first.id, second.id]).values()} == {
+        Status.PROVISIONAL,
+        Status.ARCHIVED,
+    }
+    store.close()
+
+
+def test_json_and_the_command_line_show_values() -> None:
+    @click.command()
+    @click.option("--scope", type=click.Choice(Scope.values()))
+    def show(scope: str) -> None:
+        click.echo(Scope(scope))
+
+    runner = CliRunner()
+
+    assert json.loads(json.dumps({Kind.FIX: Status.ACTIVE})) == {"fix": "active"}
+    assert runner.invoke(show, ["--scope", "global"]).output == "global\n"
+    assert "'project', 'global'" in runner.invoke(show, ["--scope", "planet"]).output

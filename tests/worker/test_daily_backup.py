@@ -1,0 +1,115 @@
+"""One backup a day: by one worker, only of what holds anything, told where it fails."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.errors import BrokenDatabase, StoreError
+from engram.memories.save import save_memory
+from engram.models.backup import list_backups
+from engram.models.stages import list_stages
+from engram.models.store import Store, open_store
+from engram.recollection.service import RecollectionService
+from engram.search.service import Searcher
+from engram.settings import Settings
+from engram.tasks.runtime import Runtime
+from engram.worker import backup as daily_backup
+from engram.worker.backup import AGAIN_SECONDS, EVERY_SECONDS, DailyBackup
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, clock: FixedClock) -> Iterator[Runtime]:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    settings.places.prepare()
+    with open_store(settings.places.memory_db, clock=clock) as store:
+        searcher = Searcher(store, settings)
+        yield Runtime(settings, store, searcher, RecollectionService(store, searcher, settings))
+
+
+def save(store: Store) -> None:
+    save_memory(store, "The mast is brown", str, scope="global")
+
+
+def test_an_empty_memory_needs_none(runtime: Runtime) -> None:
+    assert not DailyBackup(runtime).look()
+
+
+def test_one_a_day_and_two_are_kept(runtime: Runtime, clock: FixedClock) -> None:
+    save(runtime.store)
+    backup = DailyBackup(runtime)
+    made = []
+    for _ in range(4 * 4):
+        made.append(backup.look())
+        clock.advance(EVERY_SECONDS / 4 + 1)
+
+    assert sum(made) == 4
+    assert len(list_backups(runtime.settings.places.backups)) == 2
+
+
+def test_two_workers_make_one(runtime: Runtime) -> None:
+    save(runtime.store)
+
+    assert [DailyBackup(runtime).look(), DailyBackup(runtime).look()] == [True, False]
+
+
+def test_deleted_backups_are_made_anew(runtime: Runtime, clock: FixedClock) -> None:
+    save(runtime.store)
+    backup = DailyBackup(runtime)
+    assert backup.look()
+    for one in list_backups(runtime.settings.places.backups):
+        one.path.unlink()
+    clock.advance(AGAIN_SECONDS + 1)
+
+    assert backup.look()
+
+
+def test_a_clock_that_went_back_a_year_keeps_no_backup_away(runtime: Runtime, clock: FixedClock) -> None:
+    save(runtime.store)
+    assert DailyBackup(runtime).look()
+    clock.at_ms -= 365 * 86_400_000
+    clock.steady += 60
+
+    assert DailyBackup(runtime).look()
+
+
+def test_a_failure_is_told_and_tried_again_later(
+    runtime: Runtime, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(runtime.store)
+
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(daily_backup, "make_backup", fail)
+        backup = DailyBackup(runtime)
+        assert not backup.look()
+    (stage,) = [one for one in list_stages(runtime.store) if one.name == "backup"]
+    assert stage.last_error == "the disk is full"
+    assert not backup.look()
+
+    clock.advance(AGAIN_SECONDS + 1)
+
+    assert backup.look()
+
+
+def test_damage_found_by_the_backup_stops_the_worker(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(runtime.store)
+
+    def fail(*_: object) -> None:
+        raise BrokenDatabase("a page is torn")
+
+    monkeypatch.setattr(daily_backup, "make_backup", fail)
+
+    assert not DailyBackup(dataclasses.replace(runtime)).look()
+    assert runtime.is_damaged.is_set()

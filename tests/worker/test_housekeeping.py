@@ -1,0 +1,159 @@
+"""What the worker looks after: its memory, its sockets, the work whose time has come."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from planting import plant
+
+from engram.embedding.hashed import HashedEmbedder
+from engram.memories.save import save_memory
+from engram.models.stages import note_damage
+from engram.models.store import open_store
+from engram.models.work import make_due
+from engram.recollection.service import RecollectionService
+from engram.redaction import redact
+from engram.search.service import Searcher
+from engram.settings import Settings
+from engram.tasks.queue import huey
+from engram.tasks.runtime import Runtime
+from engram.worker import housekeeping
+from engram.worker.housekeeping import Housekeeper
+from engram.worker.server import RecallServer
+
+
+class Office:
+    """A worker's parts without its threads."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.reasons: list[str] = []
+        self.queue = huey.bind(runtime.settings.places, runtime.settings.sqlite_driver)
+        self.queue.storage.listen()
+        self.server = RecallServer(runtime).start()
+        self.housekeeper = Housekeeper(runtime, self.queue, self.server, self.reasons.append)
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    # This very process may be large: other tests load the original model in it.
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: 150.0)
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    settings.places.prepare()
+    with open_store(settings.places.memory_db) as store:
+        embedder = HashedEmbedder()
+        searcher = Searcher(store, settings, embedder=embedder)
+        office = Office(Runtime(settings, store, searcher, RecollectionService(store, searcher, settings), embedder))
+        yield office
+        office.server.close()
+        huey.storage.stop_listening()
+    huey.storage.close()
+
+
+def test_a_quiet_look_stops_nothing(office: Office) -> None:
+    office.housekeeper.step()
+
+    assert office.reasons == []
+
+
+@pytest.mark.parametrize(("used_mb", "stops"), [(450.0, False), (511.0, False), (513.0, True)])
+def test_above_the_limit_the_worker_is_to_stop(
+    office: Office, monkeypatch: pytest.MonkeyPatch, used_mb: float, stops: bool
+) -> None:
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: used_mb)
+
+    office.housekeeper.step()
+
+    assert bool(office.reasons) is stops
+
+
+def test_a_large_index_raises_the_limit(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: 700.0)
+    monkeypatch.setattr(Runtime, "index_mb", lambda self: 450.0)
+
+    office.housekeeper.step()
+
+    assert office.reasons == []
+
+
+@pytest.mark.parametrize(("limit_mb", "stops"), [(600, True), (300, True), (800, False)])
+def test_a_limit_that_the_user_set_holds_as_it_is(
+    office: Office, monkeypatch: pytest.MonkeyPatch, limit_mb: int, stops: bool
+) -> None:
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: 700.0)
+    monkeypatch.setattr(Runtime, "index_mb", lambda self: 450.0)
+    office.runtime.settings = dataclasses.replace(office.runtime.settings, limit_rss_mb=limit_mb)
+
+    office.housekeeper.step()
+
+    assert bool(office.reasons) is stops
+    assert not stops or "the vectors alone take 450 MB" in office.reasons[0]
+
+
+def test_removed_sockets_are_opened_again(office: Office) -> None:
+    home = office.runtime.settings.places
+    home.recall_socket.unlink()
+    home.wake_socket.unlink()
+
+    office.housekeeper.step()
+
+    assert home.recall_socket.is_socket()
+    assert home.wake_socket.is_socket()
+
+
+def test_due_work_is_rung_for(office: Office) -> None:
+    store = office.runtime.store
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s1", store.now_ms(), reason="messages")
+        make_due(tx, "extract", "later", store.now_ms() + 60_000)
+
+    office.housekeeper.step()
+
+    assert [(task.name, task.args) for task in huey.pending()] == [("extract", ("s1",))]
+
+
+def test_a_damaged_database_stops_the_worker(office: Office) -> None:
+    office.runtime.is_damaged.set()
+
+    office.housekeeper.step()
+
+    assert office.reasons == ["memory.db is damaged"]
+
+
+def test_damage_that_the_watcher_met_stops_the_worker(office: Office) -> None:
+    with open_store(office.runtime.settings.places.memory_db) as watchers:
+        office.housekeeper.step()
+        note_damage(watchers)
+
+    office.housekeeper.step()
+    office.housekeeper.step()
+
+    assert office.reasons == ["memory.db is damaged"]
+
+
+def test_damage_in_the_list_of_work_stops_the_worker(office: Office) -> None:
+    store = office.runtime.store
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s1", store.now_ms())
+        tx.run("UPDATE work SET key = CAST(x'61e28261' AS TEXT)")
+
+    office.housekeeper.step()
+    office.housekeeper.step()
+
+    assert office.reasons == ["memory.db is damaged"]
+
+
+def test_damage_that_a_question_meets_stops_the_worker(office: Office) -> None:
+    store = office.runtime.store
+    save_memory(store, "The retry budget of the importer is three.", redact, scope="global")
+    plant(store, "UPDATE episode SET summary = CAST(x'61e28261' AS TEXT)")
+
+    answer = json.loads(office.server.answer(json.dumps({"op": "recall", "query": "retry budget importer"}).encode()))
+    office.housekeeper.step()
+
+    assert "damaged" in answer["error"]
+    assert office.reasons == ["memory.db is damaged"]

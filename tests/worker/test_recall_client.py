@@ -1,0 +1,116 @@
+"""Questions to the worker and to this process: the same hits, dated, through the real socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from transcript_lines import say
+
+from engram.cli.main import engram
+from engram.embedding.hashed import HashedEmbedder
+from engram.ingest.service import ingest_file
+from engram.memories.save import save_memory
+from engram.models.store import Store, open_store
+from engram.recollection.service import RecollectionService
+from engram.redaction import redact
+from engram.search.hits import PublicHit
+from engram.search.question.query import MAX_HITS
+from engram.search.service import Searcher
+from engram.search.vectors.backfill import embed_missing
+from engram.settings import Settings
+from engram.tasks.queue import huey
+from engram.tasks.runtime import Runtime
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
+from engram.worker.server import RecallServer
+
+SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    made.places.prepare()
+    return made
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    """A memory with one saved memory and one turn, both about a cursor."""
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    say(path, "user", "Where does the parser keep its cursor?", at="2026-05-01T10:00:00.000Z")
+    say(path, "assistant", "The parser keeps its cursor in the database.", at="2026-05-01T10:00:05.000Z")
+    with open_store(settings.places.memory_db) as opened:
+        ingest_file(opened, path, settings=settings, redact=redact, close=True)
+        save_memory(opened, "The cursor of the parser is a byte offset.", redact, scope="global")
+        embed_missing(opened, HashedEmbedder())
+        yield opened
+
+
+@pytest.fixture
+def server(settings: Settings, store: Store) -> Iterator[RecallServer]:
+    """engram.sock, answered by the worker's own server."""
+    huey.bind(settings.places, settings.sqlite_driver)
+    searcher = Searcher(store, settings, embedder=HashedEmbedder())
+    runtime = Runtime(settings, store, searcher, RecollectionService(store, searcher, settings), HashedEmbedder())
+    started = RecallServer(runtime).start()
+    yield started
+    started.close()
+    huey.storage.close()
+
+
+def request(operation: Operation, limit: int = 5) -> RecallRequest:
+    return RecallRequest(operation=operation, text="the cursor of the parser", limit=limit, project_id=None)
+
+
+@pytest.mark.parametrize("operation", list(Operation))
+def test_a_hit_crosses_the_socket_whole(
+    settings: Settings, store: Store, server: RecallServer, operation: Operation
+) -> None:
+    asked = ask_memory(store, settings, request(operation))
+    here = ask_memory(store, settings, request(operation), with_worker=False)
+
+    assert (asked.answered_by, here.answered_by) == (AnsweredBy.WORKER, AnsweredBy.MODEL)
+    assert asked.hits == here.hits
+    assert asked.hits
+    for hit in asked.hits:
+        assert hit.created_at_ms
+        assert hit.evidence or hit.kind != "turn"
+        assert hit == PublicHit.from_json(json.loads(json.dumps(hit.to_json())))
+
+
+def test_the_highest_limit_of_the_command_line_is_one_that_the_worker_takes(
+    settings: Settings, server: RecallServer
+) -> None:
+    flags = ["--home", str(settings.home), "--claude-folder", str(settings.claude_folder)]
+
+    printed = CliRunner().invoke(engram, [*flags, "recall", "cursor", "--limit", str(MAX_HITS), "--json"]).stdout
+
+    assert json.loads(printed)["by"] == "worker"
+
+
+@pytest.mark.parametrize("answer", [b'{"error": "x"}', b'{"hits": [{"id": "ep_0"}]}', b'{"hits": 7}', b"{}", b""])
+def test_an_answer_that_cannot_be_understood_is_no_answer(settings: Settings, store: Store, answer: bytes) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(settings.places.recall_socket))
+        listener.listen(1)
+
+        def reply() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                while connection.recv(65_536):
+                    pass
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        response = ask_memory(store, settings, request(Operation.RECALL), with_model=False)
+        thread.join(60)
+
+    assert response.answered_by is AnsweredBy.TEXT
+    assert [hit.text for hit in response.hits] == ["The cursor of the parser is a byte offset."]

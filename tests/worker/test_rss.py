@@ -1,0 +1,26 @@
+"""Memory and threads of a worker: limits that may be set again, and that the user's own wish comes before."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from engram.worker.rss import give_back_memory, limit_arenas, limit_matrix_threads, rss_mb
+
+
+def test_a_matrix_is_multiplied_in_one_thread_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"OPENBLAS_NUM_THREADS": "4"}
+    monkeypatch.setattr(os, "environ", environment)
+
+    limit_matrix_threads()
+
+    assert environment["OPENBLAS_NUM_THREADS"] == "4"
+    assert environment["MKL_NUM_THREADS"] == "1"
+
+
+def test_memory_is_bounded_and_given_back_wherever_the_system_can() -> None:
+    limit_arenas()
+    give_back_memory()
+
+    assert rss_mb() > 0

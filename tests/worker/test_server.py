@@ -1,0 +1,392 @@
+"""engram.sock: hooks get their bytes or nothing, everybody else JSON; strangers, floods and silence are borne."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.embedding.hashed import HashedEmbedder
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, new_episode_id
+from engram.models.sessions import ensure_project
+from engram.models.store import open_store
+from engram.paths import Home
+from engram.search.service import Hit, Query, Searcher
+from engram.settings import Settings
+from engram.tasks.queue import huey
+from engram.tasks.runtime import Runtime
+from engram.worker import reception
+from engram.worker import server as recall_server
+from engram.worker.client import ask_worker
+from engram.worker.reception import MAX_REQUEST_BYTES
+from engram.worker.server import RecallServer
+
+HOOK_BEGIN = b'{"hook_event_name": "Us'
+HOOK = HOOK_BEGIN + b'erPromptSubmit"}'
+ANSWER = b'{"hookSpecificOutput":{}}'
+
+
+class SlowEmbedder(HashedEmbedder):
+    """Waits before its first answer and counts the texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.go_on = threading.Event(), threading.Event()
+        self.texts = 0
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.texts += len(texts)
+        self.entered.set()
+        self.go_on.wait(60)
+        return super().embed(texts)
+
+
+class SlowSearcher:
+    """Waits before it catches up with what is new."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+        self.go_on = threading.Event()
+
+    def catch_up(self) -> int:
+        self.go_on.wait(60)
+        return self._searcher.catch_up()
+
+    def recall(self, query: Query) -> list[Hit]:
+        return self._searcher.recall(query)
+
+
+class Recollection:
+    """Answers hooks with what it was given."""
+
+    def __init__(self) -> None:
+        self.answer = b'{"hookSpecificOutput":{}}'
+        self.late: list[Mapping[str, Any]] = []
+
+        self.missed: list[Mapping[str, Any]] = []
+        #: Set once a hook is being answered; the answer waits for ``go_on``.
+        self.entered, self.go_on = threading.Event(), threading.Event()
+        self.go_on.set()
+        self.noted = threading.Event()
+
+    def write_down(self) -> None:
+        pass
+
+    def answer_hook(self, payload: Mapping[str, Any]) -> bytes:
+        self.entered.set()
+        self.go_on.wait(60)
+        if payload.get("prompt") == "break":
+            raise RuntimeError("out of order")
+        return self.answer
+
+    def came_too_late(self, payload: Mapping[str, Any]) -> None:
+        self.late.append(payload)
+        self.noted.set()
+
+    def never_asked(self, payload: Mapping[str, Any]) -> None:
+        self.missed.append(payload)
+        self.noted.set()
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[Runtime]:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    settings.places.prepare()
+    huey.bind(settings.places, settings.sqlite_driver)
+    with open_store(settings.places.memory_db) as store:
+        text = "The parser keeps its cursor in the database."
+        with store.transaction() as tx:
+            add_episode(tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [])
+        embedder = HashedEmbedder()
+        searcher = Searcher(store, settings, embedder=embedder)
+        yield Runtime(settings, store, searcher, Recollection(), embedder)  # type: ignore[arg-type]
+    huey.storage.close()
+
+
+@pytest.fixture
+def server(runtime: Runtime) -> Iterator[RecallServer]:
+    server = RecallServer(runtime).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def home(runtime: Runtime, server: RecallServer) -> Home:
+    return runtime.settings.places
+
+
+def exchange(home: Home, data: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(20)
+        connection.connect(str(home.recall_socket))
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        while chunk := connection.recv(65_536):
+            answer += chunk
+        return answer
+
+
+def test_a_hook_gets_its_bytes_as_they_are(home: Home, runtime: Runtime) -> None:
+    assert exchange(home, b'{"hook_event_name": "UserPromptSubmit"}') == b'{"hookSpecificOutput":{}}'
+
+
+def test_a_hook_gets_silence_when_something_breaks(home: Home) -> None:
+    assert exchange(home, b'{"hook_event_name": "UserPromptSubmit", "prompt": "break"}') == b""
+
+
+def test_a_recall_has_hits_with_parts(home: Home) -> None:
+    answer = ask_worker(home, {"op": "recall", "query": "where is the cursor of the parser?"})
+
+    assert answer is not None
+    assert answer["hits"][0]["text"] == "The parser keeps its cursor in the database."
+    assert answer["hits"][0]["parts"]
+
+
+def test_who_names_no_project_gets_what_belongs_to_none(home: Home, runtime: Runtime) -> None:
+    store = runtime.store
+    with store.transaction() as tx:
+        project = ensure_project(tx, "/x", "x")
+        text = "The parser of project x has a cursor of its own."
+        add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+
+    def found(**more: object) -> list[str]:
+        answer = ask_worker(home, {"op": "recall", "query": "the cursor of the parser", **more})
+        assert answer is not None
+        return [hit["project"] for hit in answer["hits"]]
+
+    assert found() == found(project_id=None) == found(all_projects="yes") == [""]
+    assert sorted(found(project_id=project.id)) == sorted(found(all_projects=True)) == ["", "x"]
+    assert "error" in (ask_worker(home, {"op": "recall", "query": "x", "project_id": True}) or {})
+
+
+def test_a_search_answers(home: Home) -> None:
+    assert ask_worker(home, {"op": "search", "query": "cursor"}) == {"hits": []}
+
+
+def test_vectors_are_given_out(home: Home) -> None:
+    answer = ask_worker(home, {"op": "embed", "texts": ["one", "two"], "kind": "document"})
+
+    assert answer is not None
+    assert answer["model"] == HashedEmbedder().model_id
+    assert [len(row) for row in answer["vectors"]] == [384, 384]
+
+
+def test_the_status_names_the_process(home: Home) -> None:
+    answer = ask_worker(home, {"op": "status"})
+
+    assert answer is not None
+    assert {"pid", "rss_mb", "uptime_seconds", "model", "index_mb"} <= set(answer)
+
+
+def test_a_wake_makes_missing_vectors_due(home: Home) -> None:
+    assert ask_worker(home, {"op": "wake"}) == {"ok": True}
+    assert [task.name for task in huey.pending()] == ["embed"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"op": "nosuch"}, {}, {"op": "recall"}, {"op": "recall", "query": 5}, {"op": "recall", "query": "x", "limit": 0},
+        {"op": "recall", "query": "x", "limit": True}, {"op": "search", "query": "x", "project_id": "p"},
+        {"op": "embed", "texts": "x"}, {"op": "embed", "texts": [1]}, {"op": "embed", "texts": ["x"] * 1000},
+    ],
+)  # fmt: skip
+def test_a_request_that_cannot_be_used_gets_a_clear_error(home: Home, request_: dict[str, Any]) -> None:
+    answer = ask_worker(home, request_)
+
+    assert answer is not None
+    assert list(answer) == ["error"]
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"nonsense", b"\xff\xfe", b"[" * 100_000, b'"text"'])
+def test_what_is_no_object_gets_an_error(home: Home, data: bytes) -> None:
+    assert "error" in json.loads(exchange(home, data))
+
+
+def test_a_message_beyond_a_megabyte_is_refused(server: RecallServer) -> None:
+    assert "1 MB" in json.loads(server.answer(None))["error"]
+    near = json.dumps({"op": "recall", "query": "x" * (MAX_REQUEST_BYTES - 100)}).encode()
+    assert "hits" in json.loads(server.answer(near))
+
+
+def test_a_prompt_of_eighty_seven_thousand_characters_is_answered(home: Home) -> None:
+    payload = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "word " * 17_400}).encode()
+
+    assert exchange(home, payload) == b'{"hookSpecificOutput":{}}'
+
+
+def connect(home: Home, sent: bytes = b"") -> socket.socket:
+    """A client that has sent something and goes on holding its connection."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(20)
+    connection.connect(str(home.recall_socket))
+    if sent:
+        connection.sendall(sent)
+    return connection
+
+
+@pytest.mark.parametrize("sent", [b"", b'{"hook_event_name": "Us', b"x" * 100_000], ids=["silent", "slow", "large"])
+def test_five_hundred_clients_that_do_not_finish_keep_no_hook_waiting(home: Home, sent: bytes) -> None:
+    held = [connect(home, sent) for _ in range(500 if len(sent) < 1000 else 200)]
+
+    assert exchange(home, HOOK) == ANSWER
+
+    for connection in held:
+        connection.close()
+
+
+def test_of_too_many_clients_the_oldest_goes(home: Home) -> None:
+    first = connect(home)
+    speaking = connect(home, HOOK[:10])
+
+    others = [connect(home) for _ in range(reception.MAX_READING - 1)]
+    speaking.sendall(HOOK[10:])
+    speaking.shutdown(socket.SHUT_WR)
+
+    assert first.recv(10) == b""
+    assert speaking.recv(100) == ANSWER
+    for connection in (first, speaking, *others):
+        connection.close()
+
+
+@pytest.mark.parametrize(("sent", "limit"), [(b"", "IDLE_SECONDS"), (HOOK_BEGIN, "REQUEST_SECONDS")])
+def test_a_client_whose_time_is_up_is_let_go(
+    home: Home, sent: bytes, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reception, limit, 0.0)
+
+    with connect(home, sent) as connection:
+        assert connection.recv(10) == b""
+
+
+def test_a_long_answer_that_nobody_reads_holds_no_thread(home: Home) -> None:
+    request = json.dumps({"op": "embed", "texts": ["some words"] * 256, "kind": "document"}).encode()
+    deaf = [connect(home, request) for _ in range(2 * recall_server.OTHER_THREADS)]
+    for connection in deaf:
+        connection.shutdown(socket.SHUT_WR)
+
+    assert ask_worker(home, {"op": "status"}, timeout_seconds=60) is not None
+
+    with deaf[0]:
+        answer = b""
+        while chunk := deaf[0].recv(65_536):
+            answer += chunk
+    assert len(json.loads(answer)["vectors"]) == 256
+    for connection in deaf[1:]:
+        connection.close()
+
+
+def test_other_requests_that_take_long_keep_no_hook_waiting(home: Home, runtime: Runtime) -> None:
+    search = SlowSearcher(runtime.searcher)
+    runtime.searcher = search  # type: ignore[assignment]
+    held = [connect(home, b'{"op": "recall", "query": "cursor"}') for _ in range(2 * recall_server.OTHER_THREADS)]
+    for connection in held:
+        connection.shutdown(socket.SHUT_WR)
+
+    assert exchange(home, HOOK) == ANSWER
+
+    search.go_on.set()
+    for connection in held:
+        connection.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that the other end is closed")
+def test_what_a_client_asked_that_has_left_is_not_looked_at(home: Home, runtime: Runtime) -> None:
+    recollection: Any = runtime.recollection
+    recollection.go_on.clear()
+    busy = [connect(home, HOOK) for _ in range(recall_server.HOOK_THREADS)]
+    for connection in busy:
+        connection.shutdown(socket.SHUT_WR)
+    left = connect(home, b'{"hook_event_name": "SessionStart", "prompt": "break", "session_id": "left"}')
+    left.shutdown(socket.SHUT_WR)
+    left.close()
+
+    recollection.go_on.set()
+
+    assert recollection.noted.wait(60)
+    assert [payload["session_id"] for payload in recollection.missed] == ["left"]
+    assert [connection.recv(100) for connection in busy] == [ANSWER] * len(busy)
+    for connection in busy:
+        connection.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that the other end is closed")
+def test_texts_of_a_client_that_leaves_are_embedded_no_further(home: Home, runtime: Runtime) -> None:
+    embedder = SlowEmbedder()
+    runtime.embedder = embedder
+    request = json.dumps({"op": "embed", "texts": ["some words"] * 256, "kind": "document"}).encode()
+    client = connect(home, request)
+    client.shutdown(socket.SHUT_WR)
+    assert embedder.entered.wait(60)
+
+    client.close()
+    embedder.go_on.set()
+
+    assert ask_worker(home, {"op": "status"}, timeout_seconds=60) is not None
+    assert embedder.texts == recall_server.EMBED_AT_ONCE
+
+
+def test_the_end_waits_for_an_answer_that_is_being_made(runtime: Runtime) -> None:
+    server = RecallServer(runtime).start()
+    recollection: Any = runtime.recollection
+    recollection.go_on.clear()
+    client = connect(runtime.settings.places, HOOK)
+    client.shutdown(socket.SHUT_WR)
+    assert recollection.entered.wait(60)
+
+    assert server.close(0.01) is False
+    recollection.go_on.set()
+    assert server.close(60) is True
+    client.close()
+
+
+def test_many_clients_at_once_are_all_answered(home: Home) -> None:
+    answers: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(ask_worker(home, {"op": "recall", "query": "cursor"})))
+        for _ in range(24)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert len(answers) == 24
+    assert all(answer and answer["hits"] for answer in answers)
+
+
+def test_an_answer_that_nobody_took_was_too_late(home: Home, runtime: Runtime) -> None:
+    recollection: Any = runtime.recollection
+    recollection.go_on.clear()
+    client = connect(home, b'{"hook_event_name": "UserPromptSubmit", "prompt": "slow"}')
+    client.shutdown(socket.SHUT_WR)
+    assert recollection.entered.wait(60)
+
+    client.close()
+    recollection.go_on.set()
+
+    assert recollection.noted.wait(60)
+    assert [payload["prompt"] for payload in recollection.late] == ["slow"]
+
+
+def test_somebody_else_gets_no_answer(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reception, "is_same_user", lambda connection: False)
+
+    try:
+        assert exchange(home, b'{"op": "status"}') == b""
+    except ConnectionError:
+        pass
+
+
+def test_the_peer_is_this_user() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with ours, theirs:
+        assert reception.is_same_user(ours)
