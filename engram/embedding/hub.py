@@ -24,10 +24,8 @@ def find_cached(name: str) -> Path:
     Raises:
         EmbeddingError: the model was not fetched yet.
     """
-    from huggingface_hub import snapshot_download
-
     try:
-        return Path(snapshot_download(name, allow_patterns=list(ALL_FILES), local_files_only=True))
+        return _snapshot(name, ALL_FILES, is_offline=True)
     except Exception as error:  # faults of the cache and of the name have no common base
         raise EmbeddingError(
             f"the model {name} is not on this machine, and the network is not allowed; run: engram model fetch {name}"
@@ -40,11 +38,21 @@ def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
     Raises:
         EmbeddingError: there is no such model, or the hub can't be reached.
     """
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-    from huggingface_hub import snapshot_download
-
     try:
-        return Path(snapshot_download(name, allow_patterns=list(files), ignore_patterns=list(_IGNORED_FILES)))
+        return _snapshot(name, files, is_offline=False)
     except Exception as error:  # faults of the network, the cache and the name have no common base
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise EmbeddingError(f"can't fetch the model {name}: {reason}") from error
+
+
+def _snapshot(name: str, files: tuple[str, ...], *, is_offline: bool) -> Path:
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    from huggingface_hub import snapshot_download
+
+    folder = snapshot_download(
+        name,
+        allow_patterns=list(files),
+        ignore_patterns=list(_IGNORED_FILES),
+        local_files_only=is_offline,
+    )
+    return Path(folder)

@@ -52,8 +52,16 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
             path = self.path.partition("?")[0]
             model.requests.append(f"{self.command} {path}")
             file = model.folder / path.partition("/resolve/")[2].partition("/")[2]
-            if path.startswith(f"/api/models/{NAME}"):
-                files = [str(one.relative_to(model.folder)) for one in model.folder.rglob("*") if one.is_file()]
+            files = {
+                str(entry.relative_to(model.folder)): entry for entry in model.folder.rglob("*") if entry.is_file()
+            }
+            if path.startswith(f"/api/models/{NAME}/tree/"):
+                tree = [
+                    {"type": "file", "path": name, "oid": "0" * 40, "size": entry.stat().st_size}
+                    for name, entry in sorted(files.items())
+                ]
+                self.send(json.dumps(tree).encode(), "application/json")
+            elif path.startswith(f"/api/models/{NAME}"):
                 siblings = [{"rfilename": name} for name in sorted(files)]
                 self.send(json.dumps({"id": NAME, "sha": REVISION, "siblings": siblings}).encode(), "application/json")
             elif path.startswith(f"/{NAME}/resolve/") and file.is_file():
