@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tiny_bert import TinyBert, write_tiny_bert
 
+from engram.embedding.compile import ensure_compiled
 from engram.embedding.embedder import Prompts
 from engram.embedding.extra import has_extra
 from engram.embedding.hashed import HashedEmbedder
@@ -63,6 +64,12 @@ def dense_model(extra: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
 
     return _save(tmp_path_factory, Pooling(16, "cls"), Dense(16, 8), Normalize())
+
+
+@pytest.fixture(scope="session")
+def compiled_dense_model(dense_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that holds the compiled ``dense_model``."""
+    return ensure_compiled(str(dense_model), tmp_path_factory.mktemp("compiled")).parent
 
 
 def _save(tmp_path_factory: pytest.TempPathFactory, *modules: Any) -> Path:

@@ -190,6 +190,7 @@ def test_arguments_that_make_no_sense_are_a_usage_error(capsys: pytest.CaptureFi
 
 
 @pytest.mark.reference
+@pytest.mark.timeout(600)
 def test_the_bundled_model_compiles_to_the_vectors_of_the_original(original: ModelSource, tmp_path: Path) -> None:
     assert original.folder is not None
     folder = compiling.ensure_compiled(str(original.folder), tmp_path / "models")
@@ -202,11 +203,12 @@ def test_the_bundled_model_compiles_to_the_vectors_of_the_original(original: Mod
 
 
 @pytest.mark.reference
-def test_a_model_from_a_folder_keeps_its_own_pooling_and_prompts(dense_model: Path, tmp_path: Path) -> None:
+@pytest.mark.timeout(600)
+def test_a_model_from_a_folder_keeps_its_own_pooling_and_prompts(dense_model: Path, compiled_dense_model: Path) -> None:
     """Another pooling, another dimension, prompts of its own: all of it comes out of the model's files."""
-    embedder = load_embedder(str(dense_model), tmp_path / "models", compile_if_missing=True)
+    embedder = load_embedder(str(dense_model), compiled_dense_model, compile_if_missing=True)
 
-    card = json.loads((next((tmp_path / "models").glob("tiny-*")) / "engram-model.json").read_text())
+    card = json.loads((next(compiled_dense_model.glob("tiny-*")) / "engram-model.json").read_text())
     assert embedder.runtime == "onnx", embedder.reason
     assert card["pooling"] == "cls"
     assert embedder.dimension == 8

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.embedding.card import ModelInfo
-from engram.embedding.compile import ensure_compiled
 from engram.embedding.embedder import Embedder, Prompts
 from engram.embedding.load import load_embedder
 from engram.embedding.onnx_model import MAX_BATCH_TOKENS, OnnxEmbedder, batches
@@ -96,8 +95,8 @@ def test_a_damaged_file_is_an_embedding_error(bundled_folder: Path, tmp_path: Pa
 
 
 @pytest.mark.reference
-def test_running_a_compiled_model_needs_no_torch(dense_model: Path, tmp_path: Path) -> None:
-    ensure_compiled(str(dense_model), tmp_path)
+@pytest.mark.timeout(600)
+def test_running_a_compiled_model_needs_no_torch(dense_model: Path, compiled_dense_model: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from engram.embedding.load import load_embedder; "
         "load_embedder(sys.argv[1], Path(sys.argv[2]), compile_if_missing=True).embed(['text']); "
@@ -106,7 +105,10 @@ def test_running_a_compiled_model_needs_no_torch(dense_model: Path, tmp_path: Pa
     )
 
     answer = subprocess.run(
-        [sys.executable, "-c", program, str(dense_model), str(tmp_path)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program, str(dense_model), str(compiled_dense_model)],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
     assert answer.returncode == 0, answer.stderr
