@@ -19,9 +19,9 @@ from pathlib import Path
 
 from claude_price import CHARACTERS_A_TOKEN, TOKENS_A_CALL, claude_dollars
 
+from engram.bench.answers import AnsweredMemories
 from engram.bench.datasets import read_code_questions
-from engram.cli.bench_answers import AnsweredMemories
-from engram.cli.bench_homes import Homes
+from engram.bench.homes import BenchHomes
 from engram.extraction.provider import ModelReply, ModelRequest
 from engram.extraction.recorded import RecordedProvider
 from engram.models.sessions import list_sessions
@@ -62,7 +62,7 @@ def cost_of(answers: Path, corpus: Path, questions: Path) -> dict[str, object]:
         copied = Path(folder) / "answers"
         shutil.copytree(answers, copied)
         provider = CountingProvider(copied)
-        made = AnsweredMemories(Homes(Path(folder), Settings(home=Path(folder)), None), corpus, provider)
+        made = AnsweredMemories(BenchHomes(Path(folder), Settings(home=Path(folder)), None), corpus, provider)
         for project in read_code_questions(questions):
             with made.memory(project) as (store, _):
                 turns += count_extracted_turns(store)

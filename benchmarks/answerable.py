@@ -20,19 +20,18 @@ from pathlib import Path
 import numpy as np
 
 from engram.bench.datasets import Question, read_code_questions
-from engram.bench.memories import last_said_ms
-from engram.cli.bench_homes import open_homes, read_transcripts
-from engram.cli.workspace import Workspace
+from engram.bench.homes import open_homes, read_transcripts
+from engram.bench.memories import question_time_ms
 from engram.embedding.embedder import Embedder
 from engram.models.store import Store
-from engram.search.episodes.nearest import NEAREST, mean_of_nearest
-from engram.search.passages.candidates import read_passages
-from engram.search.passages.search import best_exchanges, nearness_of, rank_passages
-from engram.search.passages.source import Source
-from engram.search.question.parsed import take_apart
+from engram.search.episodes.abstain import TOP_COSINES, mean_top_cosine
+from engram.search.passages.retrieval import SearchIndex, retrieve_passages
+from engram.search.passages.search import best_groups, passage_support, rank_passages
+from engram.search.question.parsed import parse_query
 from engram.search.question.query import Query
 from engram.search.question.terms import TermCounts
-from engram.search.vectors.cache import LoadedVectors
+from engram.search.vectors.cache import VectorCache
+from engram.settings import load
 from engram.text.question_words import terms_of
 
 #: Every so many questions of another project are asked, too.
@@ -58,34 +57,34 @@ class Asking:
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         """Read the vectors of ``store``."""
-        self._index = LoadedVectors("p", embedder.model_id, embedder.dimension)
-        self._index.refresh(store)
-        self._embedder, self._now_ms = embedder, last_said_ms(store)
+        self._vectors = VectorCache("p", embedder.model_id, embedder.dimension)
+        self._vectors.refresh(store)
+        self._embedder, self._now_ms = embedder, question_time_ms(store)
         floor = embedder.thresholds.relevance_floor
-        self._source = Source(store, self._index, TermCounts("passage_fts"), floor)
+        self._index = SearchIndex(store, self._vectors, TermCounts("passage_fts"), floor)
 
     def signs(self, text: str) -> dict[str, float]:
         """Every sign of a question."""
-        query = Query(text, now_ms=self._now_ms, limit=NEAREST)
-        asked = take_apart(query, self._now_ms)
-        read, coverage = read_passages(self._source, query, asked, self._embedder.embed_query(text))
-        best = best_exchanges(read, coverage, rank_passages(read, asked, coverage).score, NEAREST)
-        cosines = read.pool.cosine[read.pool.cosine > 0]
+        query = Query(text, now_ms=self._now_ms, limit=TOP_COSINES)
+        parsed = parse_query(query, self._now_ms)
+        shortlist, coverage = retrieve_passages(self._index, query, parsed, self._embedder.embed_query(text))
+        groups = best_groups(shortlist, coverage, rank_passages(shortlist, parsed, coverage).score, TOP_COSINES)
+        cosines = shortlist.candidates.cosine[shortlist.candidates.cosine > 0]
         return {
-            "nearness, as shipped": nearness_of(read, asked, coverage, self._source.relevance_floor),
-            "cosine of the nearest": mean_of_nearest(cosines.tolist()),
-            "share of words that are known": 1 - len(coverage.unknown) / max(len(asked.terms), 1),
-            "score of the best hits": float(np.mean([one.score for one in best])) if best else 0.0,
+            "support, as shipped": passage_support(shortlist, parsed, coverage, self._index.relevance_floor),
+            "cosine of the nearest": mean_top_cosine(cosines.tolist()),
+            "share of words that are known": 1 - len(coverage.unknown_terms) / max(len(parsed.terms), 1),
+            "score of the best hits": float(np.mean([group.score for group in groups])) if groups else 0.0,
             "weakest two pairs of words": self._weakest_pairs(text),
-            "number of telling words": float(len(asked.terms)),
+            "number of telling words": float(len(parsed.terms)),
         }
 
     def _weakest_pairs(self, text: str) -> float:
         """The cosine of the nearest passages to those two pairs of neighbouring words that come near to the least."""
         words = terms_of(text)
         pairs = [" ".join(pair) for pair in pairwise(words)] or [text]
-        found = [self._index.search(vector, NEAREST, None).values() for vector in self._embedder.embed(pairs)]
-        return float(np.mean(sorted(map(mean_of_nearest, found))[:2]))
+        cosines = [self._vectors.search(vector, TOP_COSINES, None).values() for vector in self._embedder.embed(pairs)]
+        return float(np.mean(sorted(map(mean_top_cosine, cosines))[:2]))
 
 
 def ways_of(question: Question) -> Iterator[tuple[str, str]]:
@@ -107,7 +106,7 @@ def collect(options: argparse.Namespace) -> list[Signs]:
     """The signs of every question in every way."""
     by_project = read_code_questions(options.questions)
     found: list[Signs] = []
-    with open_homes(Workspace(), no_model=False, keep=options.homes) as homes:
+    with open_homes(load().settings, no_model=False, keep=options.homes) as homes:
         assert homes.embedder is not None
         for project, own in by_project.items():
             with homes.memory(project, read_transcripts(options.corpus / project)) as (store, _):

@@ -24,14 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from engram.extraction.candidate import SUMMARY_WORDS, Candidate
+from engram.extraction.candidate import MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.local import LocalExtractor, with_refusals
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import scored
 from engram.ingest.clean import Cleaner
 from engram.redaction import redact
-from engram.transcripts.agent import ClaudeCode
-from engram.transcripts.claude_code.entry import Entry
+from engram.transcripts.claude_code.discover import find_transcripts
+from engram.transcripts.claude_code.entry import Entry, parse_line
+from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.record import Turn
 from engram.transcripts.tail import Position, read_chunk
 
@@ -49,20 +50,20 @@ def read_sessions(corpus: Path) -> Sessions:
     sessions: Sessions = {}
     for project in sorted(p for p in corpus.iterdir() if (p / "projects").is_dir()):
         owners: dict[str, str] = {}
-        files = sorted(ClaudeCode().find(project), key=lambda f: (f.path.stat().st_size, f.session_id))
+        files = sorted(find_transcripts(project), key=lambda f: (f.path.stat().st_size, f.session_id))
         for file in files:
             sessions[project.name, file.session_id] = _read_turns(file.path, file.session_id, owners)
     return sessions
 
 
 def _read_turns(path: Path, session_id: str, owners: dict[str, str]) -> list[Turn]:
-    agent, position, more = ClaudeCode(), Position(), True
+    position, more = Position(), True
     cleaner = Cleaner(redact, b"benchmark")
-    builder = agent.builder(session_id, owner=owners.get, see_environment=cleaner.see_environment)
+    builder = TurnBuilder(session_id, owner=owners.get, note_environment=cleaner.note_environment)
     while more:
         chunk = read_chunk(path, position)
         for line in chunk.lines:
-            entry = agent.parse(line)
+            entry = parse_line(line)
             if isinstance(entry, Entry):
                 builder.add(entry)
         position, more = chunk.position, chunk.has_more
@@ -106,7 +107,7 @@ class Gold:
             if session not in self.complete():
                 continue
             for uuids, bite, feature in _passages(turns):
-                says = self.match.words(" ".join(bite.split()[:SUMMARY_WORDS]))
+                says = self.match.words(" ".join(bite.split()[:MAX_SUMMARY_WORDS]))
                 found.append(feature)
                 tells.append(any(len(g & says) >= 0.4 * len(g) for u in uuids for g in wanted.get(u, ())))
                 project_of.append(project)

@@ -30,13 +30,13 @@ from typing import Any
 from plots import Chart, Line, draw
 
 from engram.bench.measure import latency
-from engram.bench.synthetic import PROJECTS, MadeUp
-from engram.bench.wording import Wording, sentences_of
+from engram.bench.synthetic import PROJECTS, SyntheticMemory
+from engram.bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
 from engram.embedding.source import BUNDLED_FOLDER
 from engram.models.leases import release_lease, take_lease
-from engram.models.sessions import find_project
+from engram.models.projects import find_project
 from engram.models.store import Store, open_store
 from engram.paths import Home
 from engram.socketpath import socket_address
@@ -80,7 +80,7 @@ def words_of_model() -> list[str]:
     return [word for word in sorted(vocabulary, key=lambda one: vocabulary[one]) if _WORD.fullmatch(word)]
 
 
-def grow(home: Home, made: MadeUp, turns: int, model: Embedder) -> float:
+def grow(home: Home, made: SyntheticMemory, turns: int, model: Embedder) -> float:
     """Fill the memory up to so many turns; returns the seconds it took. Nothing periodic is due afterwards."""
     start = time.monotonic()
     with open_store(home.memory_db) as store:
@@ -169,7 +169,7 @@ def _ask_as_hook(home: Home, text: str, number: int) -> bytes:
         return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
-def ask_all(home: Home, made: MadeUp, store: Store, count: int, pid: int) -> dict[str, Any]:
+def ask_all(home: Home, made: SyntheticMemory, store: Store, count: int, pid: int) -> dict[str, Any]:
     """Milliseconds of every kind of question, in turns, so that what disturbs one disturbs all.
 
     ``cpu`` is what the worker's own processor time was, which hardly depends on what else runs.
@@ -195,7 +195,7 @@ def ask_all(home: Home, made: MadeUp, store: Store, count: int, pid: int) -> dic
     }
 
 
-def add_some(home: Home, made: MadeUp, store: Store, model: Embedder) -> dict[str, Any]:
+def add_some(home: Home, made: SyntheticMemory, store: Store, model: Embedder) -> dict[str, Any]:
     """Milliseconds to write one turn with its memory beside the worker, and of the first recall that sees it."""
     added, seen = [], []
     for _ in range(ADDED):
@@ -226,15 +226,15 @@ def memory_mb(pid: int, field: str) -> float:
     return next((int(one.split()[1]) * 1024 / 1e6 for one in lines if one.startswith(f"{field}:")), 0.0)
 
 
-def measure(home: Home, made: MadeUp, turns: int, model: Embedder, questions: int) -> dict[str, Any]:
+def measure(home: Home, made: SyntheticMemory, turns: int, model: Embedder, questions: int) -> dict[str, Any]:
     """All figures of one size."""
     filled = grow(home, made, turns, model)
     size = home.memory_db.stat().st_size
     with open_store(home.memory_db) as store, working(home) as (process, seconds):
         found: dict[str, Any] = {
             "turns": turns,
-            "episodes": made.kept,
-            "vectors": made.embedded,
+            "episodes": made.memory_count,
+            "vectors": made.vector_count,
             "filled_s": round(filled),
             "bytes a turn": size // turns,
             "cold start s": round(seconds, 2),
@@ -248,15 +248,17 @@ def measure(home: Home, made: MadeUp, turns: int, model: Embedder, questions: in
         return found | {"load": round(os.getloadavg()[0], 1)}
 
 
-def measure_all(folder: Path, made: MadeUp, model: Embedder, given: argparse.Namespace) -> list[dict[str, Any]]:
+def measure_all(
+    folder: Path, made: SyntheticMemory, model: Embedder, given: argparse.Namespace
+) -> list[dict[str, Any]]:
     """The figures of every size, written after each; sizes below what a kept memory holds are passed over."""
     table: list[dict[str, Any]] = []
     home = Home(folder / "home").prepare()
     with open_store(home.memory_db) as store:
-        made.go_on(store)
+        made.resume(store)
     alone = time_of_model(home)
     for turns in sorted(given.turns):
-        if turns < made.written:
+        if turns < made.turn_count:
             continue
         table.append(measure(home, made, turns, model, given.questions) | {"of it without a memory s": round(alone, 2)})
         print(f"{turns} turns measured", file=sys.stderr)
@@ -329,8 +331,8 @@ def main() -> None:
     given = parser.parse_args()
     model = load_embedder("bundled", Path(), compile_if_missing=False)
     sentences = real_sentences(given.corpus) if given.corpus else ()
-    wording = Wording(known=words_of_model(), sentences=sentences)
-    made = MadeUp(wording=wording, memories=given.memories)
+    texts = TextGenerator(known=words_of_model(), sentences=sentences)
+    made = SyntheticMemory(texts=texts, max_memories=given.memories)
     folder = given.keep.absolute() if given.keep else Path(tempfile.mkdtemp(prefix="engram-growth-"))
     try:
         table = measure_all(folder, made, model, given)

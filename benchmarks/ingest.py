@@ -22,8 +22,9 @@ from engram.ingest.service import ingest_all
 from engram.models.store import open_store
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts.agent import CLAUDE_CODE
-from engram.transcripts.claude_code.entry import Entry
+from engram.transcripts.claude_code.discover import find_transcripts
+from engram.transcripts.claude_code.entry import Entry, parse_line
+from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.tail import Position, read_chunk
 
 #: What is aimed at, beside the figure.
@@ -39,7 +40,7 @@ def main() -> None:
     given = parser.parse_args()
     folders = [given.corpus] if (given.corpus / "projects").is_dir() else sorted(given.corpus.iterdir())
     folders = [folder for folder in folders if (folder / "projects").is_dir()]
-    files = [file.path for folder in folders for file in CLAUDE_CODE.find(folder)]
+    files = [file.path for folder in folders for file in find_transcripts(folder)]
     steps: dict[str, Callable[[], object]] = {
         "json.loads": lambda: parse(files),
         "turns": lambda: build(files),
@@ -79,12 +80,12 @@ def parse(files: list[Path]) -> None:
 def build(files: list[Path]) -> None:
     """Parse and build turns, without storing them."""
     for path in files:
-        builder = CLAUDE_CODE.builder(path.stem)
+        builder = TurnBuilder(path.stem)
         position = Position()
         while True:
             chunk = read_chunk(path, position)
             for line in chunk.lines:
-                entry = CLAUDE_CODE.parse(line)
+                entry = parse_line(line)
                 if isinstance(entry, Entry):
                     builder.add(entry)
             position = chunk.position
@@ -96,10 +97,9 @@ def build(files: list[Path]) -> None:
 def ingest(folders: list[Path]) -> None:
     """Read everything into a new database."""
     with tempfile.TemporaryDirectory() as home:
-        settings = Settings(home=Path(home))
         store = open_store(Path(home) / "memory.db")
         for folder in folders:
-            ingest_all(store, folder, settings=settings, redact=redact)
+            ingest_all(store, settings=Settings(home=Path(home), claude_folder=folder), redact=redact)
         store.close()
 
 

@@ -1,9 +1,9 @@
-"""How many hits a question without an answer gets, and what each limit costs where there is one: the curve behind the floor.
+"""How many hits a question without an answer gets, and what each limit costs where there is one: the curve behind the limit.
 
     python benchmarks/limit_curve.py --locomo FILE --corpus DIR --questions FILE --homes DIR
 
 The hits are those of ``train_ranking.py``: forty asked for, weights that were not trained on the project. A limit is
-all or nothing by how near a question comes, or hit by hit by their likelihood, or both together as
+all or nothing by the support of the question, or hit by hit by their likelihood, or both together as
 ``engram/search/episodes/abstain.py`` has it, with more or less asked of a hit.
 """
 
@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 from train_ranking import Row, answer, collect, cross_validated
 
-from engram.bench.measure import figures_of
-from engram.search.episodes.abstain import LEAST_SCORE, how_many
-from engram.search.passages.grouping import Exchange
+from engram.bench.measure import question_figures
+from engram.search.episodes.abstain import MIN_SCORE, count_likely
+from engram.search.passages.grouping import HitGroup
 
 #: The limits of each kind that are tried.
-NEARNESSES = (0.93, 1.06, 1.17)
+SUPPORTS = (0.93, 1.06, 1.17)
 SCORES = (0.70, 0.75, 0.80)
 TOGETHER = (0.80, 0.85, 0.88, 0.90, 1.00, 1.10)
 #: What an agent reads at first.
@@ -34,7 +34,7 @@ class Found:
     """One question with its hits."""
 
     row: Row
-    hits: Sequence[Exchange]
+    hits: Sequence[HitGroup]
 
 
 #: How many of a question's hits are shown.
@@ -53,8 +53,8 @@ def main() -> None:
     full = recall(found, everything)
     print(f"without a limit {full:.1f} in 800 words")
     report("no limit", found, everything, full)
-    for bound in NEARNESSES:
-        report(f"all or nothing, by nearness {bound:.2f}", found, all_or_nothing(bound), full)
+    for bound in SUPPORTS:
+        report(f"all or nothing, by support {bound:.2f}", found, all_or_nothing(bound), full)
     for bound in SCORES:
         report(f"hit by hit, by likelihood {bound:.2f}", found, hit_by_hit(bound), full)
     for bound in TOGETHER:
@@ -67,8 +67,8 @@ def everything(one: Found) -> int:
 
 
 def all_or_nothing(bound: float) -> Limit:
-    """All of a question that comes near enough."""
-    return lambda one: len(one.hits) if one.row.near >= bound else 0
+    """All of a question with enough support."""
+    return lambda one: len(one.hits) if one.row.support >= bound else 0
 
 
 def hit_by_hit(bound: float) -> Limit:
@@ -77,14 +77,14 @@ def hit_by_hit(bound: float) -> Limit:
 
 
 def together(bound: float) -> Limit:
-    """As ``how_many`` does where it asks for ``bound``."""
-    return lambda one: how_many([hit.score + LEAST_SCORE - bound for hit in one.hits], one.row.near, is_chat=False)
+    """As ``count_likely`` does where it asks for ``bound``."""
+    return lambda one: count_likely([hit.score + MIN_SCORE - bound for hit in one.hits], one.row.support, is_chat=False)
 
 
 def recall(found: Sequence[Found], shown: Limit) -> float:
     """Recall in 800 words over the questions with an answer, in percent."""
     figures = [
-        figures_of(answer(one.row, one.hits[: shown(one)]))["recall in 800 words"]
+        question_figures(answer(one.row, one.hits[: shown(one)]))["recall in 800 words"]
         for one in found
         if one.row.question.wanted
     ]

@@ -23,7 +23,7 @@ import httpx2
 from claude_price import claude_dollars
 
 from engram.clock import FixedClock
-from engram.consolidation.rewording import LEAST_QUALITY
+from engram.consolidation.rewording import MIN_QUALITY
 from engram.extraction.budget import Budget, price_of
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.local import LocalExtractor
@@ -160,7 +160,7 @@ def reword(store: Store, settings: Settings) -> dict[str, Any]:
     model = LanguageModel(provider, Budget(store, settings))
     rewriter, reworded = Rewriter(model), 0
     kept = [one for session in list_sessions(store) for one in _local_memories(store, session)]
-    good = [one for one in kept if one.quality >= LEAST_QUALITY]
+    good = [one for one in kept if one.quality >= MIN_QUALITY]
     for start in range(0, len(good), settings.llm_rewrite_limit):
         reworded += len(rewriter.reword(good[start : start + settings.llm_rewrite_limit]))
     a_hundred = 100 / max(1, len(good))
@@ -198,7 +198,7 @@ def main() -> None:
         clock = FixedClock(at_ms=int(time.time() * 1000))
         with open_store(settings.places.memory_db, clock=clock) as store:
             for one in sorted(p for p in arguments.corpus.iterdir() if (p / "projects").is_dir()):
-                ingest_all(store, one, settings=dataclasses.replace(settings, claude_folder=one), redact=redact)
+                ingest_all(store, settings=dataclasses.replace(settings, claude_folder=one), redact=redact)
             if not arguments.caps:
                 settings = dataclasses.replace(
                     settings, llm_calls_per_hour=10**9, llm_dollars_per_day=1e9, llm_dollars_per_hour=1e9,

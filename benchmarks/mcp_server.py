@@ -25,7 +25,8 @@ from pathlib import Path
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from engram.models import episode_changes, episodes, sessions
+from engram.enums import Actor
+from engram.models import episode_changes, episodes, projects
 from engram.models.episodes import Episode
 from engram.models.store import open_store
 from engram.settings import Settings
@@ -41,14 +42,14 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
     """Store ``count`` episodes of about 30 words."""
     draw = random.Random(1)
     with open_store(settings.places.memory_db) as store, store.transaction() as tx:
-        project = sessions.ensure_project(tx, str(folder), folder.name, str(folder))
+        project = projects.ensure_project(tx, str(folder), folder.name, str(folder))
         for number in range(count):
             words = [draw.choice(WORDS) + str(draw.randrange(40)) for _ in range(30)]
             made = Episode(
                 episodes.new_episode_id(), "decision", " ".join(words[:12]), " ".join(words), project_id=project.id,
                 entities=(f"file{number % 200}.py",),
             )  # fmt: skip
-            episode_changes.add_episode(tx, made, [])
+            episode_changes.add_episode(tx, made, [], actor=Actor.MODEL)
 
 
 def rss_mb(pid: int) -> float:

@@ -25,11 +25,11 @@ import numpy as np
 from whole import join
 
 from engram.embedding.load import load_embedder
-from engram.enums import Status
+from engram.enums import Actor, Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
 from engram.models.vectors import missing_vectors, put_vectors
 from engram.models.work import due_work
@@ -57,7 +57,7 @@ def fill(store: Store, count: int) -> None:
                 new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
                 status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
             )  # fmt: skip
-            add_episode(tx, episode, [])
+            add_episode(tx, episode, [], actor=Actor.MODEL)
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
         rows = chance.standard_normal((len(waiting), model.dimension)).astype(np.float32)
@@ -96,7 +96,7 @@ def rss_mb(pid: int) -> float:
 def is_imported(store: Store, claude: Path) -> bool:
     """True once every transcript was read to its end, and all that was due is done."""
     size = sum(path.stat().st_size for path in claude.glob("projects/*/*.jsonl"))
-    read = int(store.value("SELECT sum(cursor) FROM transcript") or 0)
+    read = int(store.value("SELECT sum(bytes_read) FROM transcript") or 0)
     is_due = any(work.kind in ("extract", "embed") for work in due_work(store, 1000))
     return read >= 0.99 * size and not is_due and not counts.count_without_vector(store)
 

@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from engram.atomic import write_atomic
+from engram.bench.answers import AnsweredMemories
 from engram.bench.datasets import read_code_questions
-from engram.cli.bench_answers import AnsweredMemories
-from engram.cli.bench_homes import Homes
+from engram.bench.homes import BenchHomes
 from engram.extraction.answer import json_object
 from engram.extraction.recorded import RecordedProvider
 from engram.settings import Settings
@@ -23,7 +23,7 @@ def pack(answers: Path, corpus: Path, questions: Path, out: Path, model: str, da
     """Write ``OUT/PROJECT.jsonl`` for each project."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="engram-pack-") as folder:
-        homes = Homes(Path(folder), Settings(home=Path(folder)), None)
+        homes = BenchHomes(Path(folder), Settings(home=Path(folder)), None)
         provider = RecordedProvider(answers)
         made = AnsweredMemories(homes, corpus, provider)
         for project in read_code_questions(questions):

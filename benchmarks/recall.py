@@ -18,12 +18,12 @@ from statistics import fmean
 from answerable import foreign_to
 
 from engram.bench.datasets import Question, read_code_questions
-from engram.bench.memories import last_said_ms
-from engram.cli.bench_homes import extract_all, open_homes, read_transcripts
-from engram.cli.workspace import Workspace
+from engram.bench.homes import extract_all, open_homes, read_transcripts
+from engram.bench.memories import question_time_ms
 from engram.search.hits import Hit
 from engram.search.question.query import Query
 from engram.search.service import Searcher
+from engram.settings import load
 
 #: Hits of a question: what ``recall`` shows by default.
 LIMIT = 5
@@ -79,12 +79,12 @@ def main() -> None:
     options = parser.parse_args()
     by_project = read_code_questions(options.questions)
     answered: list[Answered] = []
-    with open_homes(Workspace(), no_model=False, keep=options.homes) as homes:
+    with open_homes(load().settings, no_model=False, keep=options.homes) as homes:
         for project, own in by_project.items():
             with homes.memory(project, read_transcripts(options.corpus / project)) as (store, searcher):
                 extract_all(store, homes.settings, homes.embedder)
                 searcher.refresh()
-                now_ms = last_said_ms(store)
+                now_ms = question_time_ms(store)
                 answered += [ask(searcher, one, now_ms, "with" if one.wanted else "without") for one in own]
                 answered += [ask(searcher, one, now_ms, "foreign") for one in foreign_to(project, by_project)]
                 nowhere = [Question(text, text, "", frozenset()) for text in NOWHERE]

@@ -30,10 +30,19 @@ from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_all
 from engram.models import sessions
 from engram.models.store import Store, open_store
-from engram.recollection.choose import Asking, Floors, choose_bites
+from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites
 from engram.recollection.prompt_filter import search_text
 from engram.recollection.recall import CANDIDATES, PASSAGES
-from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Support, Weights, features, logistic
+from engram.recollection.relevance import (
+    FEATURES,
+    TEXT_ALONE,
+    WITH_MODEL,
+    FeatureContext,
+    Support,
+    Weights,
+    features,
+    logistic,
+)
 from engram.recollection.render import shown_words
 from engram.redaction import redact
 from engram.search.hits import Hit
@@ -42,7 +51,7 @@ from engram.search.service import Searcher
 from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 
-#: Floors that are tried.
+#: Thresholds that are tried.
 FLOORS = (0.14, 0.18, 0.22, 0.26, 0.31, 0.35, 0.4, 0.45, 0.5)
 #: What a hit for a prompt of another project weighs in the fit.
 FOREIGN_WEIGHT = 0.6
@@ -157,7 +166,7 @@ def open_searcher(claude_folder: Path, home: Path, embedder: Any) -> Searcher:
 
 def fill(store: Store, settings: Settings, embedder: Any) -> None:
     """Read and extract every session."""
-    ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
+    ingest_all(store, settings=settings, redact=redact)
     for one in sessions.list_sessions(store):
         extract_session(store, one.session_id, extractor=LocalExtractor(), embedder=embedder, settings=settings)
     while embed_missing(store, embedder, 64):
@@ -176,7 +185,7 @@ def report(name: str, asked: list[Asked], current: Weights) -> None:
     """Fitted weights and figures."""
     rows, labels, prompts = [], [], []
     for number, one in enumerate(asked):
-        answer = Answer.of(one.text, one.hits, one.support)
+        answer = FeatureContext.of(one.text, one.hits, one.support)
         for rank, (hit, label) in enumerate(zip(one.hits, one.labels, strict=True)):
             rows.append(features(hit, rank, answer))
             labels.append(label)
@@ -230,7 +239,7 @@ def by_scores(asked: list[Asked], scores: Any, of: Any, floor: float) -> str:
     for number, one in enumerate(asked):
         mine = np.flatnonzero(of == number)
         best = mine[np.argsort(-scores[mine])][:3]
-        kept = [i for i in best if scores[i] >= floor and scores[i] >= Floors().below_best * scores[best[0]]]
+        kept = [i for i in best if scores[i] >= floor and scores[i] >= Thresholds().below_best * scores[best[0]]]
         first = int(mine[0]) if len(mine) else 0
         got.append([one.labels[int(i) - first] for i in kept])
     return figures(asked, got)
@@ -242,7 +251,7 @@ def as_shipped(asked: list[Asked], floor: float) -> str:
     for one in asked:
         # Every home holds one project's sessions only, under several names: all of it is the prompt's own.
         hits = [replace(hit, episode=replace(hit.episode, project_id=1)) for hit in one.hits if hit.episode is not None]
-        bites = choose_bites(hits, Asking(one.text, project_id=1), one.support, Floors(relevance=floor))
+        bites = choose_bites(hits, InjectionRequest(one.text, project_id=1), one.support, Thresholds(relevance=floor))
         shown = shown_words(bites, Settings().bite_tokens)
         got.append([one.judge(text, list(bite.evidence)) for bite, text in shown])
     return figures(asked, got)

@@ -1,10 +1,10 @@
-"""Train the weights of the ranking's signs, cross-validated over conversations and projects, by the real path.
+"""Train the weights of the ranking's features, cross-validated over conversations and projects, by the real path.
 
     python benchmarks/train_ranking.py --locomo FILE --corpus DIR --questions FILE --homes DIR [--write]
 
-For every question the passages that the search reads closely are written down with their signs; the weights are those of
-a softmax over the passages of a question (L2), one set with vectors and one for text alone. ``--homes`` keeps the
-memories that ``engram bench … --keep`` makes, so that a second run takes a minute. ``--write`` writes
+The training data are the features of each question's shortlist; the model is a softmax over the passages of a question
+(L2), once with vectors and once for text alone. ``--homes`` keeps the memories, as ``engram bench … --keep`` does, so
+that a second run takes a minute. ``--write`` writes
 ``engram/search/passages/passage_weights.json``.
 """
 
@@ -20,24 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.bench.datasets import Question, read_code_questions, read_locomo
-from engram.bench.measure import Asked, Shown, summarise
-from engram.bench.memories import last_said_ms, write_chat
-from engram.cli.bench_homes import open_homes, read_transcripts
-from engram.cli.workspace import Workspace
+from engram.bench.homes import open_homes, read_transcripts
+from engram.bench.measure import QuestionResult, ShownHit, summarise
+from engram.bench.memories import question_time_ms, write_chat
 from engram.embedding.embedder import Embedder
 from engram.models.store import Store
-from engram.search.passages import model as learned
-from engram.search.passages.candidate_set import Read
-from engram.search.passages.candidates import read_passages
-from engram.search.passages.features import GROUPS, STEP_NAMES, signs_of
-from engram.search.passages.grouping import Exchange
-from engram.search.passages.search import best_exchanges, nearness_of
-from engram.search.passages.source import Source
+from engram.search.passages import model
+from engram.search.passages.candidate_set import Shortlist
+from engram.search.passages.features import FEATURE_GROUPS, GROUP_NAMES, extract_features
+from engram.search.passages.grouping import HitGroup
+from engram.search.passages.retrieval import SearchIndex, retrieve_passages
+from engram.search.passages.search import best_groups, passage_support
 from engram.search.question.coverage import Coverage
-from engram.search.question.parsed import take_apart
+from engram.search.question.parsed import parse_query
 from engram.search.question.query import Query
 from engram.search.question.terms import TermCounts
-from engram.search.vectors.cache import LoadedVectors
+from engram.search.vectors.cache import VectorCache
+from engram.settings import load
 
 #: Hits of a question that are measured.
 LIMIT = 40
@@ -56,18 +55,18 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Row:
-    """One question with the signs of its passages."""
+    """One question with the features of its passages."""
 
     question: Question
     group: str
     is_code: bool
-    signs: Floats
+    features: Floats
     is_right: Floats
     evidence: list[str]
-    read: Read
+    shortlist: Shortlist
     coverage: Coverage
-    #: How near the question comes to what was said, as the search weighs it.
-    near: float
+    #: How well the passages support the question, as the search weighs it.
+    support: float
 
 
 def main() -> None:
@@ -78,19 +77,21 @@ def main() -> None:
     parser.add_argument("--questions", type=Path, required=True)
     parser.add_argument("--homes", type=Path, required=True)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--ablation", action="store_true", help="train again without each step")
+    parser.add_argument("--ablation", action="store_true", help="train again without each feature group")
     options = parser.parse_args()
     found: dict[str, dict[str, float]] = {}
     measured: dict[str, dict[str, dict[str, float]]] = {}
     for name, no_model in (("with_model", False), ("text_alone", True)):
         rows = collect(options, no_model=no_model)
         measured[name] = report(name, rows)
-        for step in STEP_NAMES if options.ablation else ():
-            report(f"{name} without {step}", [without(row, step) for row in rows])
+        for group in GROUP_NAMES if options.ablation else ():
+            report(f"{name} without {group}", [without(row, group) for row in rows])
         weights = train(rows)
-        found[name] = {sign: round(float(one), 3) for sign, one in zip(GROUPS, weights, strict=True)}
+        found[name] = {
+            feature: round(float(weight), 3) for feature, weight in zip(FEATURE_GROUPS, weights, strict=True)
+        }
     if options.write:
-        path = Path(learned.__file__).with_name("passage_weights.json")
+        path = Path(model.__file__).with_name(model.WEIGHTS_FILE)
         path.write_text(
             json.dumps({"provenance": provenance_of(rows, measured), **found}, indent=1) + "\n", encoding="utf-8"
         )
@@ -113,7 +114,7 @@ def provenance_of(rows: list[Row], measured: dict[str, dict[str, dict[str, float
 def collect(options: argparse.Namespace, *, no_model: bool) -> list[Row]:
     """Every question of both sets."""
     rows: list[Row] = []
-    with open_homes(Workspace(), no_model=no_model, keep=options.homes) as homes:
+    with open_homes(load().settings, no_model=no_model, keep=options.homes) as homes:
         for chat in read_locomo(options.locomo):
             with homes.memory(chat.name, lambda store, _, chat=chat: write_chat(store, chat)) as (store, _):  # type: ignore[misc]
                 rows += rows_of(store, homes.embedder, chat.questions, chat.name, is_code=False)
@@ -124,41 +125,52 @@ def collect(options: argparse.Namespace, *, no_model: bool) -> list[Row]:
 
 
 def rows_of(
-    store: Store, embedder: Embedder | None, questions: list[Question] | tuple[Question, ...], group: str, *,
+    store: Store,
+    embedder: Embedder | None,
+    questions: list[Question] | tuple[Question, ...],
+    group: str,
+    *,
     is_code: bool,
-) -> list[Row]:  # fmt: skip
-    """The signs of the passages that are read closely for each question."""
-    index, floor = None, 0.0
+) -> list[Row]:
+    """Return each question with the features of its shortlist."""
+    vectors, floor = None, 0.0
     if embedder is not None:
         floor = embedder.thresholds.relevance_floor
-        index = LoadedVectors("p", embedder.model_id, embedder.dimension)
-        index.refresh(store)
-    source, now_ms = Source(store, index, TermCounts("passage_fts"), floor), last_said_ms(store)
+        vectors = VectorCache("p", embedder.model_id, embedder.dimension)
+        vectors.refresh(store)
+    index = SearchIndex(store, vectors, TermCounts("passage_fts"), floor)
+    now_ms = question_time_ms(store)
     rows = []
     for question in questions:
         query = Query(question.text, now_ms=now_ms, limit=LIMIT)
-        asked = take_apart(query, now_ms)
+        parsed = parse_query(query, now_ms)
         vector = embedder.embed_query(question.text) if embedder is not None else None
-        read, coverage = read_passages(source, query, asked, vector)
-        if not len(read.chosen):
+        shortlist, coverage = retrieve_passages(index, query, parsed, vector)
+        if not len(shortlist):
             continue
-        signs = signs_of(read, asked, coverage)
-        passages = [read.row(int(place)) for place in read.chosen]
-        evidence = [uuid_of(store, row.said_id) for row in passages]
+        features = extract_features(shortlist, parsed, coverage)
+        passages = [shortlist.row_at(int(place)) for place in shortlist.places]
+        evidence = [uuid_of(store, passage.said_id) for passage in passages]
         rows.append(
             Row(
-                question, group, is_code, np.stack([signs[one] for one in GROUPS], axis=1),
-                np.array([float(one in question.wanted) for one in evidence]), evidence,
-                read, coverage, nearness_of(read, asked, coverage, source.relevance_floor),
+                question=question,
+                group=group,
+                is_code=is_code,
+                features=np.stack([features[name] for name in FEATURE_GROUPS], axis=1),
+                is_right=np.array([float(uuid in question.wanted) for uuid in evidence]),
+                evidence=evidence,
+                shortlist=shortlist,
+                coverage=coverage,
+                support=passage_support(shortlist, parsed, coverage, floor),
             )
-        )  # fmt: skip
+        )
     return rows
 
 
-def without(row: Row, step: str) -> Row:
-    """The same question, a step's signs gone."""
-    kept = np.array([float(GROUPS[sign] != step) for sign in GROUPS])
-    return replace(row, signs=row.signs * kept)
+def without(row: Row, group: str) -> Row:
+    """Return the same question with the features of a group set to 0."""
+    kept = np.array([float(own_group != group) for own_group in FEATURE_GROUPS.values()])
+    return replace(row, features=row.features * kept)
 
 
 def uuid_of(store: Store, said_id: int) -> str:
@@ -171,16 +183,16 @@ def uuid_of(store: Store, said_id: int) -> str:
 def train(rows: list[Row]) -> Floats:
     """Weights that make what answers a question likeliest among its passages."""
     some = [row for row in rows if row.is_right[:CLOSE].any()]
-    size, width = max(min(len(row.is_right), CLOSE) for row in some), len(GROUPS)
-    signs, right = np.zeros((len(some), size, width)), np.zeros((len(some), size))
+    size, width = max(min(len(row.is_right), CLOSE) for row in some), len(FEATURE_GROUPS)
+    features, right = np.zeros((len(some), size, width)), np.zeros((len(some), size))
     masked = np.full((len(some), size), -1e9)
     count = np.array([CODE_WEIGHT if row.is_code else 1.0 for row in some])
     for place, row in enumerate(some):
         known = min(len(row.is_right), CLOSE)
-        signs[place, :known] = row.signs[:known]
+        features[place, :known] = row.features[:known]
         right[place, :known] = row.is_right[:known] / row.is_right[:known].sum()
         masked[place, :known] = 0.0
-    flat, wanted = signs.reshape(-1, width), np.einsum("qk,qkf,q->f", right, signs, count)
+    flat, wanted = features.reshape(-1, width), np.einsum("qk,qkf,q->f", right, features, count)
     weights, first, second = np.zeros(width), np.zeros(width), np.zeros(width)
     for step in range(1, STEPS + 1):
         logits = (flat @ weights).reshape(masked.shape) + masked
@@ -195,7 +207,7 @@ def train(rows: list[Row]) -> Floats:
 
 def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
     """Figures with weights that were not trained on the conversation or project they are measured on."""
-    runs: dict[str, list[Asked]] = {"LoCoMo": [], "code": []}
+    runs: dict[str, list[QuestionResult]] = {"LoCoMo": [], "code": []}
     for row, hits in cross_validated(rows, {row.group for row in rows}):
         runs["code" if row.is_code else "LoCoMo"].append(answer(row, hits))
     found: dict[str, dict[str, float]] = {}
@@ -210,21 +222,21 @@ def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
     return found
 
 
-def cross_validated(rows: list[Row], groups: Collection[str]) -> Iterator[tuple[Row, list[Exchange]]]:
+def cross_validated(rows: list[Row], groups: Collection[str]) -> Iterator[tuple[Row, list[HitGroup]]]:
     """Each question of some groups with its ranked hits, none cut off, by weights that its own group had no part in."""
     for group in sorted(groups):
         weights = train([row for row in rows if row.group != group])
         for row in rows:
             if row.group == group:
-                score = learned.SCALE * (row.signs @ weights)
-                yield row, best_exchanges(row.read, row.coverage, score, LIMIT)
+                score = model.SCORE_SCALE * (row.features @ weights)
+                yield row, best_groups(row.shortlist, row.coverage, score, LIMIT)
 
 
-def answer(row: Row, found: Sequence[Exchange]) -> Asked:
+def answer(row: Row, found: Sequence[HitGroup]) -> QuestionResult:
     """The hits of a question as they are measured."""
-    shown = tuple(Shown(tuple(row.evidence[index] for index in one.indexes), " ".join(one.texts)) for one in found)
+    shown = tuple(ShownHit(tuple(row.evidence[index] for index in one.indexes), " ".join(one.texts)) for one in found)
     question = row.question
-    return Asked(question.id, question.category, question.wanted, shown, row.group)
+    return QuestionResult(question.id, question.category, question.wanted, shown, row.group)
 
 
 if __name__ == "__main__":

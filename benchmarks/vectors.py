@@ -1,4 +1,4 @@
-"""How the cost of the vector index grows, and what its guesses lose: ``python benchmarks/vectors.py [--largest N]``.
+"""How the cost of the vector index grows, and what its estimates lose: ``python benchmarks/vectors.py [--largest N]``.
 
 The rows are clusters of clusters with a spectrum like that of a text model; half of the queries lie near a row,
 half lie further away. Times are CPU milliseconds of one thread, p50 and the largest; ``best_50`` is the share of the true
@@ -26,7 +26,7 @@ QUERIES = 60
 #: As many as a search asks for.
 BEST = 100
 #: What makes an index keep its rows so, however many there are.
-FORMS: dict[str | None, dict[str, int]] = {"bytes": {"byte_limit": 2**60}, "narrow": {"byte_limit": 0}}
+FORMS: dict[str | None, dict[str, int]] = {"bytes": {"max_byte_rows": 2**60}, "narrow": {"max_byte_rows": 0}}
 _random = np.random.default_rng(0)
 #: Variance falls along the axes about as it does for MiniLM.
 _SPECTRUM = (1 / np.sqrt(np.arange(1, DIMENSION + 1) + 6)).astype(np.float32)

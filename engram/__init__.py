@@ -1,1 +1,1 @@
-"""Engram: long-term memory for coding agents. Importing the package loads nothing else."""
+"""Engram: long-term memory for coding agents. Importing this package loads nothing else."""

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, readable by the owner alone."""
+"""Files that are written completely or not at all, readable by the owner only."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FOLDER_MODE = 0o700
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` by a temporary file beside it and a rename; mode 0600.
+    """Write ``data`` to ``path`` through a temporary file and a rename; mode 0600.
 
-    A reader sees the old content or the new, never a part. Raises OSError; the old file is then still there.
+    A reader sees the old or the new content, never a part. Raises OSError; the old file then still exists.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     try:
@@ -37,7 +37,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a lock (flock) on a folder itself; waits while another process holds it. Raises OSError."""
+    """Hold a lock (flock) on the folder itself; waits while another process holds it. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -47,7 +47,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
-    """Delete the temporary files that killed writers left below ``folder``; returns how many. Never fails."""
+    """Delete temporary files in ``folder`` that killed writers left, and return their number. Never fails."""
     count = 0
     for path in folder.rglob(".*.tmp"):
         with contextlib.suppress(OSError):
@@ -58,7 +58,7 @@ def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
 
 
 def read_regular(path: Path, limit_bytes: int) -> bytes | None:
-    """The first ``limit_bytes`` of a regular file; None where there is none, or where it is a link or a device."""
+    """The first ``limit_bytes`` of a regular file; None if there is none, or for a link or a device."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -73,8 +73,8 @@ def read_regular(path: Path, limit_bytes: int) -> bytes | None:
 def read_whole(path: Path, limit_bytes: int) -> bytes | None:
     """Return all bytes of a regular file, ``b""`` if it does not exist.
 
-    None if the file must not be rewritten from what can be read of it: it is larger than ``limit_bytes``, a link, a
-    device or not readable.
+    Returns None if the file must not be rewritten from what was read: it is larger than ``limit_bytes``, a link, a
+    device, or unreadable.
     """
     data = read_regular(path, limit_bytes + 1)
     if data is None:
@@ -83,6 +83,6 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
 
 
 def make_private_folder(path: Path) -> Path:
-    """Make ``path`` and its missing parents; the folder itself gets mode 0700."""
+    """Create ``path`` and its missing parents; the folder itself gets mode 0700."""
     path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     return path

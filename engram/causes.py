@@ -1,4 +1,4 @@
-"""Why a file cannot be written, in words for its owner: the disk is full, has no inodes left, or is read-only."""
+"""Explains why a file can't be written: the disk is full, has no inodes left, or is read-only."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import contextlib
 import os
 from pathlib import Path
 
-#: Fewer free bytes than this count as a full disk where a write failed.
+#: A disk with less free space than this counts as full after a failed write, in bytes.
 _FULL_BYTES = 1_000_000
 
 
 def explain_disk(path: Path) -> str:
-    """What keeps files in the folder of ``path`` from being written; "" where nothing is to be seen."""
+    """What prevents writing to ``path``; "" if nothing can be seen."""
     with contextlib.suppress(OSError):
         folder = path if path.is_dir() else path.parent
         facts = os.statvfs(folder)
         if facts.f_flag & os.ST_RDONLY:
             return f"the file system of {folder} is read-only"
         if facts.f_files and not facts.f_favail:
-            return f"the file system of {folder} has no inodes left: delete files that are not needed"
+            return f"the file system of {folder} has no inodes left: delete files that you don't need"
         if facts.f_bavail * facts.f_frsize < _FULL_BYTES:
-            return f"the disk of {folder} is full: make room"
+            return f"the disk of {folder} is full: free some space"
         if not os.access(folder, os.W_OK | os.X_OK):
-            return f"the folder {folder} cannot be written"
+            return f"the folder {folder} is not writable"
         if path.is_file() and not os.access(path, os.W_OK):
-            return f"the file {path} cannot be written"
+            return f"the file {path} is not writable"
     return ""
 
 
 def explain_error(error: OSError, path: Path | None = None) -> str:
-    """One line that tells what the system refused, with the state of the disk where that is the cause."""
+    """One line that names the system's error, and the state of the disk if that is the cause."""
     if path is None and isinstance(error.filename, str | os.PathLike):
         path = Path(error.filename)
     reason = error.strerror or str(error) or type(error).__name__

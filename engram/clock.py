@@ -1,4 +1,4 @@
-"""The one clock: milliseconds since 1970 for what is stored, seconds of a steady clock for what waits."""
+"""The clock: wall time in milliseconds for what is stored, steady seconds for waiting."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What time it is. Everything that decides by time takes one of these."""
+    """The current time. All code that decides by time takes a Clock."""
 
     def now_ms(self) -> int:
         """Wall time in milliseconds since 1970; may jump."""
 
     def steady_seconds(self) -> float:
-        """Seconds of a clock that never goes back; only differences mean anything."""
+        """Seconds of a clock that never goes back; only differences have a meaning."""
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The system clock."""
 
     def now_ms(self) -> int:
         """Wall time in milliseconds since 1970."""
@@ -32,7 +32,7 @@ class SystemClock:
 
 @dataclass(slots=True)
 class FixedClock:
-    """A clock that stands still until it is moved: for tests and simulated time."""
+    """A clock that moves only when told to: for tests and simulations."""
 
     #: Wall time in milliseconds since 1970.
     at_ms: int = 1_767_225_600_000
@@ -48,7 +48,7 @@ class FixedClock:
         return self.steady
 
     def advance(self, seconds: float) -> None:
-        """Move both clocks on by ``seconds``."""
+        """Advance both clocks by ``seconds``."""
         self.at_ms += int(seconds * 1000)
         self.steady += seconds
 
@@ -57,7 +57,7 @@ SYSTEM_CLOCK = SystemClock()
 
 
 def parse_time_ms(text: object) -> int | None:
-    """Milliseconds since 1970 of an ISO 8601 text; None where it is none. Without a zone it counts as UTC."""
+    """Milliseconds since 1970 of an ISO 8601 text; None for any other text. A time without a zone is UTC."""
     if not isinstance(text, str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Change one setting in config.toml; comments, order and formatting of the rest stay as they are."""
+"""Changes one setting in config.toml and keeps the comments, the order and the format of the rest."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from engram.errors import SettingsError
 from engram.paths import Home
 from engram.settings import Settings, load, parse_value, read_config
 
-#: Set by where the file lies, not in it.
+#: Determined by the location of the file, not by its content.
 _PLACE = "home"
 
 
 def set_value(home: Path, name: str, text: str) -> Any:
-    """Write ``name = text`` into the memory folder's config.toml and return the value as it is read.
+    """Write ``name = text`` to the memory folder's config.toml and return the parsed value.
 
     Args:
-        home: the memory folder; it is made where it is missing.
+        home: the memory folder; it is created if it is missing.
         name: the setting.
         text: the value as on the command line; lists are separated by commas.
 
     Raises:
-        SettingsError: there is no such setting, the value can't be used, or config.toml can't be read.
-        OSError: the file can't be written; the old one is still there.
+        SettingsError: there is no such setting, the value is invalid, or config.toml can't be read.
+        OSError: the file can't be written; the old file still exists.
     """
     _check_name(name)
     value = parse_value(name, text, "the command line")
@@ -37,9 +37,9 @@ def set_value(home: Path, name: str, text: str) -> Any:
 
 
 def unset_value(home: Path, name: str) -> bool:
-    """Take a setting out of config.toml, one that there is none of too; False where it did not stand there.
+    """Remove a setting from config.toml, also an unknown one. False if it was not there.
 
-    Raises as ``set_value``.
+    Raises the same errors as ``set_value``.
     """
     has_changed = _edit(home, name, None)
     if not has_changed:
@@ -49,23 +49,23 @@ def unset_value(home: Path, name: str) -> bool:
 
 def _check_name(name: str) -> None:
     if name == _PLACE:
-        raise SettingsError("home can't stand in config.toml, which lies in it; set ENGRAM_HOME instead")
+        raise SettingsError("home can't be set in config.toml, which is in that folder. Set ENGRAM_HOME instead")
     if name not in {field.name for field in dataclasses.fields(Settings)}:
         raise SettingsError(f"there is no setting {name!r}; `engram config` lists them")
 
 
 def _edit(home: Path, name: str, value: object) -> bool:
-    """Set the value, or remove it where it is None; True where that changed the file."""
+    """Set the value, or remove it if it is None. True if the file changed."""
     import tomlkit
 
     make_private_folder(home)
     path = Home(home).config_file
     with locked_folder(home):
-        # Refuses a file that can't be read before it is rewritten.
+        # Fails for an unreadable file before it is rewritten.
         read_config(path)
         old = path.read_text(encoding="utf-8") if path.exists() else ""
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
-            raise SettingsError(f"{path} is read-only; allow writing to it, or change it where it comes from")
+            raise SettingsError(f"{path} is read-only. Make it writable, or change it where it is generated")
         document = tomlkit.parse(old)
         if value is None:
             document.pop(name, None)

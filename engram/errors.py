@@ -1,22 +1,22 @@
 """The one error tree.
 
-    EngramError                 anything Engram raises on purpose; the message is one line for the user
-    ├── SettingsError           a setting has a value that cannot be used
+    EngramError                 every error that Engram raises on purpose; the message is one line for the user
+    ├── SettingsError           a setting has an invalid value
     ├── HomeError               ENGRAM_HOME is missing, foreign, or open to other users
-    ├── StoreError              memory.db cannot be opened, read or written
+    ├── StoreError              memory.db can't be opened, read or written
     │   ├── ForeignDatabase     the file is a database, but not Engram's
-    │   ├── NewerSchema         the file was written by a newer Engram
-    │   ├── UnsupportedSchema   the file was written before Engram's first release
-    │   ├── BrokenDatabase      SQLite says that the file is damaged
-    │   └── Moved               a compare-and-set found that something moved meanwhile; try again
-    ├── TranscriptError         a transcript cannot be read at all
-    ├── EmbeddingError          the model is missing, damaged, or answered with unusable numbers
+    │   ├── NewerSchema         a newer Engram wrote the file
+    │   ├── UnsupportedSchema   the file is older than Engram's first release
+    │   ├── BrokenDatabase      SQLite reports that the file is damaged
+    │   └── Conflict            a compare-and-set found a change; try again
+    ├── TranscriptError         a transcript can't be read at all
+    ├── EmbeddingError          the model is missing, damaged, or returned unusable numbers
     ├── ExtractionError         an extractor failed; the turns stay due
-    │   ├── RetryLater          a passing fault: try again after a while
-    │   ├── ModelUnavailable    the language model can't be used until the user acts; the local extractor serves
-    │   └── BudgetReached       a spending cap is reached: nothing was sent
+    │   ├── RetryLater          a temporary failure: try again later
+    │   ├── ModelUnavailable    the language model needs the user's action; the local extractor is used meanwhile
+    │   └── BudgetReached       a spending cap is reached; nothing was sent
     ├── NotFound                no memory, note, session or task has that name
-    ├── BadRequest              an argument has a value that cannot be used
+    ├── BadRequest              an argument has an invalid value
     └── AlreadyRunning          another process holds the lock
 
 The class docstring is the default message.
@@ -33,15 +33,15 @@ class EngramError(Exception):
 
 
 class SettingsError(EngramError):
-    """A setting has a value that cannot be used."""
+    """A setting has an invalid value."""
 
 
 class HomeError(EngramError):
-    """The memory folder cannot be used."""
+    """The memory folder can't be used."""
 
 
 class StoreError(EngramError):
-    """The memory database cannot be used."""
+    """The memory database can't be used."""
 
 
 class ForeignDatabase(StoreError):
@@ -49,27 +49,27 @@ class ForeignDatabase(StoreError):
 
 
 class NewerSchema(StoreError):
-    """The memory database was written by a newer version of Engram; update Engram."""
+    """A newer version of Engram wrote the memory database. Update Engram."""
 
 
 class UnsupportedSchema(StoreError):
-    """The memory database was written before Engram's first release and cannot be read; move it away."""
+    """The memory database is older than Engram's first release and can't be read. Move it away."""
 
 
 class BrokenDatabase(StoreError):
     """The memory database is damaged."""
 
 
-class Moved(StoreError):
-    """What was read has changed meanwhile; read again."""
+class Conflict(StoreError):
+    """The data changed meanwhile. Read it again."""
 
 
 class TranscriptError(EngramError):
-    """The transcript cannot be read."""
+    """The transcript can't be read."""
 
 
 class EmbeddingError(EngramError):
-    """The embedding model cannot be used."""
+    """The embedding model can't be used."""
 
 
 class ExtractionError(EngramError):
@@ -77,11 +77,11 @@ class ExtractionError(EngramError):
 
 
 class RetryLater(ExtractionError):
-    """A passing fault: the extraction is tried again later."""
+    """A temporary failure: the extraction is tried again later."""
 
 
 class ModelUnavailable(ExtractionError):
-    """The language model can't be used until its settings or its login are mended."""
+    """The language model can't be used until its settings or its login are fixed."""
 
 
 class BudgetReached(ExtractionError):
@@ -89,11 +89,11 @@ class BudgetReached(ExtractionError):
 
 
 class NotFound(EngramError):
-    """There is nothing of that name."""
+    """Nothing has that name."""
 
 
 class BadRequest(EngramError):
-    """An argument has a value that cannot be used."""
+    """An argument has an invalid value."""
 
 
 class AlreadyRunning(EngramError):

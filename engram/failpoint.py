@@ -1,6 +1,6 @@
-"""Named points at which a test may kill the process: ``ENGRAM_CRASH=name:n`` sends SIGKILL at the n-th pass.
+"""Named points at which a test can kill the process: ``ENGRAM_CRASH=name:n`` sends SIGKILL at the n-th pass.
 
-Unset, a point costs one comparison. The names are listed in ``NAMES`` so that the fault tests can enumerate them.
+Without that variable a point costs one comparison. ``NAMES`` lists all points for the fault tests.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-#: Every point there is, in the order in which a line passes them.
+#: All points, in the order in which a line of a transcript passes them.
 NAMES = (
     "ingest.read",
     "ingest.begin",
@@ -48,7 +48,7 @@ _left = int(_count) if _count.isdigit() else 1
 
 
 def reach(name: str) -> None:
-    """Pass the point ``name``; kill this process if the environment asks for it."""
+    """Pass the point ``name``; kills this process if the environment asks for it."""
     if _wanted and name == _wanted:
         _hit()
 

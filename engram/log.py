@@ -1,4 +1,4 @@
-"""Logs: one rotated file a process kind under ENGRAM_HOME/logs, readable by the owner alone, text redacted."""
+"""Logs: one rotated file for each kind of process in ENGRAM_HOME/logs, for the owner only, redacted."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from engram.atomic import FILE_MODE
 
-#: A log file grows to this many bytes before it is rotated.
+#: Size at which a log file is rotated, in bytes.
 LOG_BYTES = 5_000_000
-#: Rotated files kept beside the current one.
+#: Number of rotated files that are kept.
 LOG_FILES = 4
-#: How every record of every log begins; ``read_records`` reads it back.
+#: How every record of every log begins; ``read_records`` parses it.
 RECORD_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s %(message)s"
 _RECORD_START = re.compile(r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+) ")
 _PROBLEM_LEVELS = frozenset({"WARNING", "ERROR", "CRITICAL"})
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 
 class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
-    """A rotating file whose every part has mode 0600."""
+    """A rotating file handler whose files all have mode 0600."""
 
     def _open(self):  # type: ignore[no-untyped-def]
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -50,14 +50,14 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
 
 
 class _RedactingFormatter(logging.Formatter):
-    """Redacts the finished line, traceback included, and keeps it on one record."""
+    """Redacts the finished record, traceback included."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__(RECORD_FORMAT)
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        """The finished line without secrets."""
+        """The record without secrets."""
         return self._redact(super().format(record))
 
 
@@ -66,9 +66,9 @@ def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], s
 
     Args:
         folder: ENGRAM_HOME/logs.
-        kind: watcher, worker, cli or mcp. Hooks write with ``append_warning`` instead.
+        kind: watcher, worker, cli or mcp. Hooks use ``append_warning`` instead.
         level: debug, info, warning or error.
-        redact: takes secrets out of every line.
+        redact: masks secrets in every record.
     """
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -83,7 +83,7 @@ def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], s
     handler.setFormatter(_RedactingFormatter(redact))
     root.addHandler(handler)
     wanted = logging.getLevelNamesMapping()[level.upper()]
-    # Libraries at debug tell every statement with its values: what was forgotten would stay in the log.
+    # At debug level, libraries log every statement with its values: forgotten text would stay in the log.
     root.setLevel(max(wanted, logging.INFO))
     logging.getLogger("engram").setLevel(wanted)
 
@@ -91,8 +91,8 @@ def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], s
 def append_warning(folder: Path, kind: str, message: str) -> None:
     """Append one warning to ``folder/kind.log`` without setting up logging; a failure is ignored.
 
-    For hooks, which end within milliseconds and write only when something is wrong. The caller passes no text that
-    could hold a secret: nothing is redacted here.
+    For hooks, which end within milliseconds and write only when something is wrong. Nothing is redacted here: the
+    message must not contain text that could hold a secret.
     """
     record = logging.LogRecord(f"engram.{kind}", logging.WARNING, "", 0, message, (), None)
     line = logging.Formatter(RECORD_FORMAT).format(record) + "\n"
@@ -106,7 +106,7 @@ def append_warning(folder: Path, kind: str, message: str) -> None:
 
 
 def read_records(folder: Path, kind: str) -> Iterator[Record]:
-    """The records of ``folder/kind.log`` and of its latest rotated part, oldest first; none where there is no log.
+    """The records of ``folder/kind.log`` and of its latest rotated file, oldest first; none if there is no log.
 
     Lines that begin no record (tracebacks) belong to the record above them.
     """

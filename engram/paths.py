@@ -1,4 +1,4 @@
-"""Where everything lies: the names inside ENGRAM_HOME and on Claude Code's side."""
+"""The names of all files and folders in ENGRAM_HOME, and of Claude Code's folders."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from engram.atomic import make_private_folder
 from engram.causes import explain_error
 from engram.errors import HomeError
 
-#: A session id as Claude Code writes it. Use with fullmatch only.
+#: A session id as Claude Code writes it. Use it with fullmatch only.
 _SESSION_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
 
 
 def is_session_id(text: object) -> bool:
-    """True for a text that may name a session; such a text is safe as a part of a file name."""
+    """True for a text that can be a session id; such a text is safe as part of a file name."""
     return isinstance(text, str) and _SESSION_ID.fullmatch(text) is not None
 
 
@@ -35,28 +35,28 @@ def default_claude_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The memory folder: every place in it by name."""
+    """The memory folder: every file and folder in it by name."""
 
     root: Path
 
     @property
     def memory_db(self) -> Path:
-        """The truth."""
+        """The database: the only truth."""
         return self.root / "memory.db"
 
     @property
     def queue_db(self) -> Path:
-        """The doorbell; may be deleted at any time."""
+        """The task queue. It only notifies the worker and may be deleted at any time."""
         return self.root / "queue.db"
 
     @property
     def recall_socket(self) -> Path:
-        """Where the worker answers recalls."""
+        """The socket on which the worker answers questions."""
         return self.root / "engram.sock"
 
     @property
     def wake_socket(self) -> Path:
-        """A datagram here says: look at the queue."""
+        """A datagram to this socket tells the worker to look at the queue."""
         return self.root / "wake.sock"
 
     @property
@@ -71,7 +71,7 @@ class Home:
 
     @property
     def python_link(self) -> Path:
-        """A link to the interpreter for the hooks that need the standard library only."""
+        """A link to the interpreter, for hooks that need the standard library only."""
         return self.root / "python"
 
     @property
@@ -81,12 +81,12 @@ class Home:
 
     @property
     def env_file(self) -> Path:
-        """KEY=VALUE lines such as an API key; refused unless 0600."""
+        """KEY=VALUE lines such as an API key; refused unless its mode is 0600."""
         return self.root / ".env"
 
     @property
     def recollections(self) -> Path:
-        """Bites that wait to be handed over."""
+        """Bites that wait for a hook."""
         return self.root / "recollections"
 
     @property
@@ -96,7 +96,7 @@ class Home:
 
     @property
     def memory_note(self) -> Path:
-        """The note that graduated memories go to."""
+        """The note that collects graduated memories."""
         return self.notes / "MEMORY.md"
 
     @property
@@ -106,12 +106,12 @@ class Home:
 
     @property
     def saved_notes(self) -> Path:
-        """Notes that were saved on purpose, by day; Engram only ever adds to them."""
+        """Notes that were saved on purpose, by day; Engram only appends to them."""
         return self.notes / "saved"
 
     @property
     def archive_notes(self) -> Path:
-        """Old sections by month."""
+        """Old sections of notes, by month."""
         return self.notes / "archive"
 
     @property
@@ -126,19 +126,19 @@ class Home:
 
     @property
     def backups(self) -> Path:
-        """Daily copies of memory.db, two kept."""
+        """Daily backups of memory.db; two are kept."""
         return self.root / "backups"
 
     @property
     def call_folder(self) -> Path:
-        """Empty working folder for calls of a language model's command."""
+        """Empty working folder for a language model's command."""
         return self.root / "calls"
 
     def prepare(self) -> Home:
-        """Make the folders that are missing (0700) and check that nobody else can enter.
+        """Create missing folders (mode 0700) and check that no other user can enter.
 
         Raises:
-            HomeError: the folder belongs to somebody else, is open to others and cannot be closed, or cannot be made.
+            HomeError: the folder belongs to another user, can't be closed to others, or can't be created.
         """
         try:
             notes = (self.notes, self.daily_notes, self.saved_notes, self.archive_notes)
@@ -146,14 +146,14 @@ class Home:
                 make_private_folder(folder)
             check_private(self.root)
         except OSError as error:
-            raise HomeError(f"cannot use the memory folder {self.root}: {explain_error(error)}") from error
+            raise HomeError(f"can't use the memory folder {self.root}: {explain_error(error)}") from error
         return self
 
 
 def check_private(folder: Path) -> None:
-    """Close ``folder`` to other users; raise HomeError where it belongs to another user."""
+    """Close ``folder`` to other users. Raises HomeError if it belongs to another user."""
     facts = folder.stat()
     if facts.st_uid != os.geteuid():
-        raise HomeError(f"the memory folder {folder} belongs to another user")
+        raise HomeError(f"the memory folder {folder} belongs to another user; set ENGRAM_HOME to a folder of your own")
     if stat.S_IMODE(facts.st_mode) & 0o077:
         os.chmod(folder, 0o700)

@@ -1,4 +1,4 @@
-"""One process of a kind: a lock (flock) that the system gives back when its holder dies, however it dies."""
+"""A lock that only one process can hold (flock). The system releases it when its holder dies, in any way."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from engram.atomic import FILE_MODE
 from engram.errors import AlreadyRunning
 
-#: Exit code of a worker or watcher that asks to be started again (EX_TEMPFAIL).
+#: Exit code of a worker or watcher that asks to be restarted (EX_TEMPFAIL).
 EXIT_RESTART = 75
-#: How long a lock that is held is tried again, in seconds: a status command holds a shared one for an instant.
+#: How long a held lock is retried, in seconds: a status command holds a shared one for an instant.
 PATIENCE_SECONDS = 0.3
 
 
 class ProcessLock:
-    """A held lock; its file names the process. Keep the object for as long as the lock is to be held."""
+    """A held lock; its file names the process. Keep the object as long as the lock must be held."""
 
     def __init__(self, path: Path) -> None:
         """Take the lock.
@@ -31,7 +31,7 @@ class ProcessLock:
         while not self._try():
             if time.monotonic() > until:
                 os.close(self._descriptor)
-                raise AlreadyRunning(f"another process holds {path}; nothing to do")
+                raise AlreadyRunning(f"another process holds {path}. Nothing to do")
             time.sleep(0.02)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -44,5 +44,16 @@ class ProcessLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back; the file stays."""
+        """Release the lock; the file stays."""
         os.close(self._descriptor)
+
+
+def is_process_alive(pid: int) -> bool:
+    """True if the process may still run; also if that can't be determined."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

@@ -1,4 +1,4 @@
-"""The settings: one frozen value, laid together from flags, the environment, config.toml and defaults."""
+"""The settings: one frozen value, from flags, the environment, config.toml and defaults."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from engram.atomic import read_regular
 from engram.errors import SettingsError
 from engram.paths import Home, default_claude_folder, default_home
 
-#: A config.toml larger than this is refused, in bytes.
+#: Largest config.toml that is read, in bytes.
 _CONFIG_LIMIT_BYTES = 1_000_000
 
-#: Default of ``limit_rss_mb``; only this value gives way to a large memory.
+#: Default of ``limit_rss_mb``. Only the default is raised for a large memory.
 DEFAULT_LIMIT_RSS_MB = 512
 
 
-#: Values of the setting ``extractor`` that ask a language model.
+#: Values of the setting ``extractor`` that use a language model.
 MODEL_EXTRACTORS = ("claude", "openai")
 #: All values of the setting ``extractor``.
 EXTRACTORS = ("local", *MODEL_EXTRACTORS, "off")
@@ -31,73 +31,73 @@ EXTRACTORS = ("local", *MODEL_EXTRACTORS, "off")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting. Each has a flag or ``ENGRAM_<NAME>`` or a line in config.toml; lists are separated by commas."""
+    """All settings. Each has a flag, a variable ``ENGRAM_<NAME>`` and a key in config.toml."""
 
     #: The memory folder.
     home: Path = field(default_factory=default_home)
-    #: Claude Code's configuration folder; transcripts are in its ``projects``.
+    #: Claude Code's configuration folder; its ``projects`` folder contains the transcripts.
     claude_folder: Path = field(default_factory=default_claude_folder)
 
     # What is read
-    #: Read transcripts at all.
+    #: Read transcripts.
     capture: bool = True
     #: Also read subagents' transcripts.
     subagents: bool = False
-    #: Globs over the working folder; what matches is never read, stored or injected.
+    #: Globs for working folders whose sessions are never read, stored or injected.
     exclude: tuple[str, ...] = ()
-    #: Folders in which a session has global scope when it was started in the folder itself.
+    #: Folders of projects. A session that was started in such a folder itself has global scope.
     project_roots: tuple[str, ...] = ()
-    #: Worktrees belong to their repository; off makes each its own project.
+    #: Count a worktree as part of its repository. If false, each worktree is a project of its own.
     join_worktrees: bool = True
     #: Seconds between two sweeps over all transcripts.
     sweep_seconds: int = 60
-    #: Longest line that is parsed, in bytes; longer ones are counted and skipped.
+    #: Longest line that is parsed, in bytes. Longer lines are counted and skipped.
     line_limit_bytes: int = 64_000_000
 
     # When memories are made
-    #: local, claude (the user's own Claude Code), openai (or a compatible server) or off.
+    #: Who makes memories: local, claude (the user's own Claude Code), openai (or a compatible server) or off.
     extractor: str = "local"
     #: Messages before the first extraction of a session.
     extract_first_messages: int = 5
     #: Messages between two extractions.
     extract_every_messages: int = 15
-    #: Seconds of silence after which the rest is extracted.
+    #: Seconds of silence after which the remaining messages are extracted.
     extract_idle_seconds: int = 1200
     #: Seconds of silence after which `engram sessions` calls a session idle.
     idle_seconds: int = 300
-    #: Seconds of silence after which a session is over: its recollection files go.
+    #: Seconds of silence after which a session is over and its recollection files are deleted.
     live_seconds: int = 604_800
-    #: Most memories kept of one session by itself.
+    #: Maximum number of memories that are made of one session.
     session_memories: int = 60
-    #: Most memories kept in one hour by itself.
+    #: Maximum number of memories that are made in one hour.
     hourly_memories: int = 400
 
     # Embedding
     #: bundled, hashed (no model), a model's name or its folder.
     embedding_model: str = "bundled"
-    #: Put before each document when it is embedded, for models that need it.
+    #: Prefix of each document that is embedded, for models that need one.
     document_prompt: str = ""
-    #: Put before each query when it is embedded, for models that need it.
+    #: Prefix of each query that is embedded, for models that need one.
     query_prompt: str = ""
-    #: Threads that the model may use.
+    #: Threads of the embedding model.
     embedding_threads: int = 1
 
     # Search
-    #: hybrid, or classic (the older formula over the newest 200).
+    #: hybrid, or classic (the older formula over the newest 200 memories).
     ranking: str = "hybrid"
-    #: Hits that a recall returns unless told otherwise.
+    #: Number of hits that a recall returns by default.
     recall_limit: int = 5
 
     # Recollection
-    #: Inject memories by the hooks at all.
+    #: Inject memories through the hooks.
     inject: bool = True
-    #: Bites for one prompt, both channels together.
+    #: Maximum number of bites for one prompt, over both channels.
     bites: int = 3
-    #: Tokens (characters / 4) for all bites of a prompt.
+    #: Maximum number of tokens (characters / 4) for all bites of a prompt.
     bite_tokens: int = 120
-    #: Tokens for the briefing at the start of a session.
+    #: Maximum number of tokens of the briefing at the start of a session.
     briefing_tokens: int = 800
-    #: Least cosine of two prompts about one topic, for which the last recollection stands; 0 takes the model's own.
+    #: Minimum cosine at which two prompts have the same topic and share a recollection; 0 uses the model's own.
     topic_threshold: float = 0.0
     #: A pending recollection older than this is not injected, in seconds.
     stale_seconds: int = 300
@@ -105,18 +105,18 @@ class Settings:
     # Consolidation
     #: Seconds between two consolidations.
     consolidate_seconds: int = 14_400
-    #: Most seconds one consolidation may take.
+    #: Maximum duration of one consolidation, in seconds.
     consolidate_budget_seconds: int = 120
-    #: Most memories that one consolidation graduates into MEMORY.md.
+    #: Maximum number of memories that one consolidation graduates into MEMORY.md.
     graduate_limit: int = 10
-    #: Days after which an episode's full content is packed.
+    #: Days after which the full content of a memory is compressed.
     compress_days: int = 30
-    #: Days without access after which a normal, unpinned episode is archived.
+    #: Days without access after which a memory is archived, unless it is pinned or important.
     archive_days: int = 180
-    #: Folders of Markdown notes beside the memory folder's own.
+    #: Folders with Markdown notes, besides the memory folder's own.
     note_folders: tuple[str, ...] = ()
 
-    # The language model, where one is chosen
+    # The language model, if one is chosen
     #: Command of the claude extractor: a name on PATH or a path.
     claude_command: str = "claude"
     #: Model of the claude extractor, as `claude --model` takes it.
@@ -125,19 +125,19 @@ class Settings:
     claude_timeout_seconds: float = 180.0
     #: Model of the openai extractor.
     llm_model: str = "gpt-4.1-nano"
-    #: Another server with the same interface; "" is OpenAI's.
+    #: Base URL of a compatible server; "" is OpenAI.
     llm_base_url: str = ""
-    #: Dollars a day at most.
+    #: Spending cap for a day, in dollars.
     llm_dollars_per_day: float = 1.0
-    #: Dollars an hour at most.
+    #: Spending cap for an hour, in dollars.
     llm_dollars_per_hour: float = 0.5
-    #: Dollars a day and project at most.
+    #: Spending cap for a day and project, in dollars.
     llm_dollars_per_project: float = 1.0
-    #: Dollars that one call of the claude extractor may cost at list price; reserved before each call.
+    #: Highest cost of one call of the claude extractor at list price, in dollars; reserved before each call.
     llm_dollars_per_call: float = 0.2
-    #: Tokens a day at most, read and written together.
+    #: Cap on tokens for a day, input and output together.
     llm_tokens_per_day: int = 2_000_000
-    #: Calls an hour at most.
+    #: Cap on calls for an hour.
     llm_calls_per_hour: int = 60
     #: Prices of the openai extractor in dollars per million tokens: ``model=input/output``.
     llm_prices: tuple[str, ...] = (
@@ -147,36 +147,36 @@ class Settings:
         "gpt-5-nano=0.05/0.40",
         "gpt-5-mini=0.25/2.00",
     )
-    #: Most memories of the local extractor that one consolidation lets the model reword; 0 for none.
+    #: Maximum number of local memories that the model rewords in one consolidation; 0 for none.
     llm_rewrite_limit: int = 10
-    #: Seconds without a byte after which a call of the openai extractor is given up.
+    #: Seconds without data after which a call of the openai extractor is given up.
     llm_timeout_seconds: float = 30.0
 
     # The processes
-    #: cysqlite, or sqlite3 (the standard library's); auto takes cysqlite where it is installed.
+    #: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
     sqlite_driver: str = "auto"
-    #: Warn when the worker's memory passes this, in MB.
+    #: Warn when the worker uses more memory than this, in MB.
     warn_rss_mb: int = 400
-    #: Drain and restart when the worker's memory passes this, in MB. As long as it is left at its default, a large
-    #: memory raises it to the size of its vectors and 400 MB.
+    #: Drain and restart when the worker uses more memory than this, in MB. The default is raised for a large memory, to
+    #: the size of its vectors and 400 MB.
     limit_rss_mb: int = DEFAULT_LIMIT_RSS_MB
-    #: Seconds a worker waits for its running task before it exits.
+    #: Seconds that a worker waits for its running task before it exits.
     drain_seconds: int = 10
     #: debug, info, warning or error.
     log_level: str = "info"
 
     @property
     def places(self) -> Home:
-        """Every place in the memory folder by name."""
+        """The files and folders of the memory folder, by name."""
         return Home(self.home)
 
     @property
     def projects_folder(self) -> Path:
-        """Where the transcripts are."""
+        """The folder of the transcripts."""
         return self.claude_folder / "projects"
 
     def __post_init__(self) -> None:
-        """Refuse values that cannot be used, with the value in the message."""
+        """Reject invalid values, with the value in the message."""
         _one_of("extractor", self.extractor, EXTRACTORS)
         _one_of("ranking", self.ranking, ("hybrid", "classic"))
         _one_of("sqlite_driver", self.sqlite_driver, ("auto", "cysqlite", "sqlite3"))
@@ -194,7 +194,7 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings together with where each came from."""
+    """Settings with the source of each."""
 
     settings: Settings
     #: Name of a setting → flag, environment, config.toml or default.
@@ -204,15 +204,15 @@ class Loaded:
 def load(
     flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, *, with_file: bool = True
 ) -> Loaded:
-    """Lay the settings together: flag > ``ENGRAM_<NAME>`` > config.toml > default.
+    """Combine the settings: flag > ``ENGRAM_<NAME>`` > config.toml > default.
 
     Args:
         flags: values by name; None means that the flag was not given.
-        environ: the environment; the process's own by default.
-        with_file: read config.toml; False for those who are about to mend it.
+        environ: the environment; by default the process's own.
+        with_file: read config.toml; False to repair it.
 
     Raises:
-        SettingsError: a value cannot be used, or config.toml cannot be read.
+        SettingsError: a value is invalid, or config.toml can't be read.
     """
     environ = os.environ if environ is None else environ
     types = typing.get_type_hints(Settings)
@@ -235,7 +235,9 @@ def load(
     home = values.get("home") or default_home()
     for name, value in read_config(Home(home).config_file).items() if with_file else ():
         if name not in types:
-            raise SettingsError(f"config.toml has a setting {name!r} that Engram does not know")
+            raise SettingsError(
+                f"config.toml has an unknown setting {name!r}. Remove it with: engram config unset {name}"
+            )
         if name != "home":
             lay(name, value, "config.toml")
     for name in types:
@@ -244,12 +246,12 @@ def load(
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return what config.toml says, {} where there is none. Raises SettingsError where it can't be read."""
+    """The content of config.toml; {} if there is none. Raises SettingsError if it can't be read."""
     data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
     if data is None:
         if os.path.lexists(path):
-            # Without it exclusions and caps would be gone without a word.
-            raise SettingsError(f"{path} can't be read: it must be a file (no link) that you may read")
+            # Ignoring the file would silently drop exclusions and caps.
+            raise SettingsError(f"{path} can't be read: it must be a regular file (not a link) that you may read")
         return {}
     if len(data) > _CONFIG_LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")
@@ -260,7 +262,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parse_value(name: str, text: str, source: str) -> Any:
-    """Return a setting's value from a text. Raises SettingsError where it is no value of that setting."""
+    """The value of a setting from a text. Raises SettingsError if the text is invalid."""
     return _as_type(name, text, typing.get_type_hints(Settings)[name], source)
 
 
@@ -274,22 +276,22 @@ def _as_type(name: str, value: Any, wanted: Any, source: str) -> Any:
             return _as_number(value, wanted)
         if wanted is str:
             if not isinstance(value, str):
-                raise ValueError("a text is wanted")
+                raise ValueError("it must be a text")
             return value
         return _as_list(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SettingsError(f"the setting {name} = {value!r} (from {source}) cannot be used: {error}") from error
+        raise SettingsError(f"the setting {name} = {value!r} (from {source}) is invalid: {error}") from error
 
 
 def _as_number(value: Any, wanted: type[int] | type[float]) -> int | float:
     if isinstance(value, bool):
-        raise ValueError("a number is wanted")
+        raise ValueError("it must be a number")
     number = wanted(value) if isinstance(value, str) else value
     if not isinstance(number, int | float) or (isinstance(number, float) and not math.isfinite(number)):
-        # No cap is ever reached that is not a number.
-        raise ValueError("a number is wanted")
+        # A cap that is not a number would never be reached.
+        raise ValueError("it must be a number")
     if wanted is int and number != int(number):
-        raise ValueError("a whole number is wanted")
+        raise ValueError("it must be a whole number")
     return wanted(number)
 
 
@@ -298,7 +300,7 @@ def _as_bool(value: Any) -> bool:
         return value
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if str(value).strip().lower() not in words:
-        raise ValueError("true or false is wanted")
+        raise ValueError("it must be true or false")
     return words[str(value).strip().lower()]
 
 

@@ -1,4 +1,4 @@
-"""Unix socket addresses that fit: a path longer than the kernel allows is reached through a short link."""
+"""Addresses of Unix sockets. A path longer than the kernel allows is reached through a short link."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 from engram.atomic import FILE_MODE
 
-#: Longest path of a Unix socket that every system takes, in bytes (macOS 103, Linux 107).
+#: Longest path of a Unix socket on every system, in bytes (macOS 103, Linux 107).
 LONGEST_SOCKET_PATH = 103
 
 
 @contextlib.contextmanager
 def socket_address(path: Path) -> Iterator[str]:
-    """An address for ``bind`` or ``connect`` that means ``path``.
+    """An address of ``path`` for ``bind`` or ``connect``.
 
-    A long one goes through a link to its folder in a private temporary folder, removed afterwards; what was bound or
-    connected meanwhile goes on working. Safe in any thread, since the working folder stays as it is.
+    A long path goes through a link in a private temporary folder, which is removed afterwards; sockets that were
+    bound or connected meanwhile keep working. Thread-safe, since the working folder does not change.
     """
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
         yield str(path)
@@ -38,10 +38,10 @@ def socket_address(path: Path) -> Iterator[str]:
 
 
 def bind_at(listener: socket.socket, path: Path) -> None:
-    """Bind a Unix socket to ``path``, mode 0600; anything found there is replaced, and at no moment is nothing there.
+    """Bind a Unix socket to ``path``, mode 0600. An existing file is replaced atomically.
 
     Raises:
-        OSError: the socket cannot be made, or a folder lies there.
+        OSError: the socket can't be made, or ``path`` is a folder.
     """
     temporary = path.with_name(f".{os.getpid()}.{path.name[0]}.tmp")
     with contextlib.suppress(OSError):

@@ -1,15 +1,23 @@
-"""What every test may use: the shared data where it is at hand, a private home, nothing of the real machine."""
+"""Fixtures of all tests: the shared data, a private home, and an open memory under a clock that stands still."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from engram.clock import Clock, FixedClock
 from engram.embedding.embedder import Embedder
+from engram.enums import Actor, Kind, Scope
+from engram.models import episode_changes, episodes
+from engram.models.episodes import Episode, Evidence
+from engram.models.store import Store, open_store
+from engram.settings import Settings
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -58,3 +66,48 @@ def bundled(bundled_folder: Path) -> Embedder:
     from engram.embedding.load import load_embedder
 
     return load_embedder("bundled", bundled_folder, compile_if_missing=False)
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    """A clock that only moves when the test says so."""
+    return FixedClock()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of a private home whose folders exist."""
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+    settings.places.prepare()
+    return settings
+
+
+@pytest.fixture
+def store(settings: Settings, clock: Clock) -> Iterator[Store]:
+    """The open, empty memory of ``settings``. A test that needs another one overrides ``settings`` or ``clock``."""
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver, clock=clock) as store:
+        yield store
+
+
+@pytest.fixture
+def keep(store: Store) -> Callable[..., Episode]:
+    """Stores a memory; ``evidence`` names what it rests on, other keywords are fields of ``Episode``."""
+
+    def keep(summary: str, *, evidence: list[Evidence] | None = None, **changes: object) -> Episode:
+        episode = Episode(
+            episode_id=episodes.new_episode_id(),
+            kind=Kind.DECISION,
+            summary=summary,
+            content=f"content of {summary}",
+            scope=Scope.GLOBAL,
+        )
+        episode = dataclasses.replace(episode, **changes)  # type: ignore[arg-type]
+        with store.transaction() as tx:
+            return episode_changes.add_episode(
+                tx,
+                episode,
+                evidence or [Evidence(f"uuid of {episode.episode_id}", episode.session_id or "s1")],
+                actor=Actor.MODEL,
+            )
+
+    return keep

@@ -1,1 +1,1 @@
-"""How well the search does: data sets in, figures with intervals out."""
+"""Measure the search: data sets and synthetic memories in, figures with intervals out. Nothing here prints."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from engram.cli.options import Command, json_option
 from engram.cli.output import print_json, print_table
 from engram.cli.workspace import Workspace, pass_workspace
+
+if TYPE_CHECKING:
+    from engram.bench.homes import BenchHomes
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -25,6 +29,17 @@ def bench() -> None:
 
     Example: engram bench locomo --data locomo10.json
     """
+
+
+def _open_homes(
+    workspace: Workspace, *, no_model: bool, keep: Path | None
+) -> contextlib.AbstractContextManager[BenchHomes]:
+    """Open the folder for a benchmark's memories; progress goes to the error output."""
+    from engram.bench.homes import open_homes
+
+    return open_homes(
+        workspace.settings, no_model=no_model, keep=keep, progress=lambda line: click.echo(line, err=True)
+    )
 
 
 def _common(command: Command) -> Command:
@@ -78,10 +93,11 @@ def locomo(
     Example: engram bench locomo --data locomo10.json --no-model
     """
     from engram.bench.datasets import read_locomo
+    from engram.bench.runs import run_chats
     from engram.cli.bench_report import published_rows, report
-    from engram.cli.bench_runs import run_chats
 
-    runs = run_chats(workspace, read_locomo(data), no_model=no_model, keep=keep, ablation=ablation)
+    with _open_homes(workspace, no_model=no_model, keep=keep) as homes:
+        runs = run_chats(homes, read_locomo(data), ablation=ablation)
     report("LoCoMo", runs, as_json=as_json, run_file=run_file, more={"published": published_rows(published)})
 
 
@@ -97,10 +113,11 @@ def longmemeval(
     Example: engram bench longmemeval --data longmemeval_s.json
     """
     from engram.bench.datasets import read_longmemeval
+    from engram.bench.runs import run_chats
     from engram.cli.bench_report import report
-    from engram.cli.bench_runs import run_chats
 
-    runs = run_chats(workspace, read_longmemeval(data), no_model=no_model, keep=keep)
+    with _open_homes(workspace, no_model=no_model, keep=keep) as homes:
+        runs = run_chats(homes, read_longmemeval(data))
     report("LongMemEval", runs, as_json=as_json, run_file=run_file)
 
 
@@ -173,33 +190,27 @@ def code(
 
     Example: engram bench code --corpus corpus --questions questions.jsonl --run run.jsonl
     """
-    from engram.cli import bench_runs
+    from engram.bench import runs as bench_runs
     from engram.cli.bench_report import report, write_lines
 
-    if answers is not None:
-        from engram.cli.bench_answers import run_answers
+    with _open_homes(workspace, no_model=no_model, keep=keep) as homes:
+        if answers is not None:
+            from engram.bench.answers import run_answers
 
-        lines, memory_lines, figures = run_answers(
-            workspace, corpus, questions, answers, prompts=prompts, no_model=no_model, keep=keep
-        )
-        if kept is not None:
-            write_lines(kept, memory_lines)
-        if prompts is not None:
-            figures |= bench_runs.count_prompts(lines, prompts, memories)
-            if run_file is not None:
-                write_lines(run_file, lines)
-        _report_figures("Code answers", figures, as_json)
-        return
+            lines, memory_lines, figures = run_answers(homes, corpus, questions, answers, prompts=prompts)
+            if kept is not None:
+                write_lines(kept, memory_lines)
+        elif prompts is not None:
+            lines, figures = bench_runs.run_prompts(homes, corpus, prompts), {}
+        else:
+            runs = bench_runs.run_code(homes, corpus, questions, limit=limit, ablation=ablation)
+            report("Code", runs, as_json=as_json, run_file=run_file, more=bench_runs.paired(runs))
+            return
     if prompts is not None:
-        lines = bench_runs.run_prompts(workspace, corpus, prompts, no_model=no_model, keep=keep)
+        figures |= bench_runs.count_prompts(lines, prompts, memories)
         if run_file is not None:
             write_lines(run_file, lines)
-        _report_figures("Code prompts", bench_runs.count_prompts(lines, prompts, memories), as_json)
-        return
-    runs = bench_runs.run_code(
-        workspace, corpus, questions, no_model=no_model, keep=keep, limit=limit, ablation=ablation
-    )
-    report("Code", runs, as_json=as_json, run_file=run_file, more=bench_runs.paired(runs))
+    _report_figures("Code prompts" if answers is None else "Code answers", figures, as_json)
 
 
 @bench.command("speed")
@@ -226,9 +237,10 @@ def speed(workspace: Workspace, turns: int, queries: int, as_json: bool) -> None
 
     Example: engram bench speed --turns 100000
     """
-    from engram.cli.bench_speed import run_speed
+    from engram.bench.speed import run_speed
 
-    figures = run_speed(workspace, turns, queries)
+    with _open_homes(workspace, no_model=False, keep=None) as homes:
+        figures = run_speed(homes, turns, queries)
     if as_json:
         print_json(figures)
         return

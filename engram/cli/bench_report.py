@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from engram.atomic import write_atomic
-from engram.bench.measure import Asked, Summary, summarise
+from engram.bench.measure import QuestionResult, Summary, summarise
 from engram.cli.output import print_json, print_table
 
 #: Figures of the table, with their headings.
@@ -27,7 +27,7 @@ _COLUMNS = {
 
 def report(
     title: str,
-    runs: Mapping[str, Sequence[Asked]],
+    runs: Mapping[str, Sequence[QuestionResult]],
     *,
     as_json: bool,
     run_file: Path | None,
@@ -84,7 +84,7 @@ def paired_lines(more: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def write_run(path: Path, run: Sequence[Asked]) -> None:
+def write_run(path: Path, run: Sequence[QuestionResult]) -> None:
     """Write one line for each question: ``{"id", "hits": [{"evidence", "text"}]}``."""
     lines = [
         {"id": answer.id, "hits": [{"evidence": list(hit.evidence), "text": hit.text} for hit in answer.hits]}

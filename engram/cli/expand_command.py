@@ -9,6 +9,7 @@ from engram.cli.output import iso, one_line, print_facts, print_json, print_tabl
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.memories.save import require_episode
 from engram.models import episode_changes
+from engram.models.turns import EvidencePlace
 from engram.reports.memory import MemoryReport, report_memory
 
 
@@ -73,13 +74,16 @@ def _print_reasons(report: MemoryReport) -> None:
     click.echo()
     print_table(
         ["evidence", "line#", "uuid"],
-        [(place.path or "(the transcript is gone)", place.line, place.uuid) for place in report.evidence],
+        [(_source_of(place), place.line or f"at {place.position}", place.uuid) for place in report.evidence],
         empty="No evidence: it was saved by hand.",
     )
     click.echo()
     print_table(
-        ["at", "what", "why", "changed"],
-        [(iso(change.at_ms), change.action, change.reason, ", ".join(change.before)) for change in report.history],
+        ["at", "what", "who", "why", "changed"],
+        [
+            (iso(change.at_ms), change.action, change.actor, change.reason, ", ".join(change.before))
+            for change in report.history
+        ],
         empty="No history.",
     )
     click.echo()
@@ -99,3 +103,10 @@ def _print_reasons(report: MemoryReport) -> None:
         ],
         empty="Claude was never shown it.",
     )
+
+
+def _source_of(place: EvidencePlace) -> str:
+    """Return the file of an entry, and the part of it if it holds several sessions."""
+    if not place.path:
+        return "(the transcript is gone)"
+    return f"{place.path} {place.part}" if place.part else place.path

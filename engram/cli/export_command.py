@@ -13,13 +13,19 @@ import click
 from engram.atomic import write_atomic
 from engram.cli.options import json_option, project_option
 from engram.cli.output import print_json, say, to_json
-from engram.cli.workspace import Workspace, find_project, pass_workspace, wake_worker
+from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.models import episode_changes, episodes, sessions
+from engram.models import (
+    episode_changes,
+    episodes,
+    projects,
+    sessions,
+)
 from engram.models.store import Store
 from engram.models.tombstone_transfer import is_named_by_tombstone
 from engram.reports.episode_json import episode_from_json, episode_to_json
-from engram.transcripts.agent import CLAUDE_CODE
+from engram.transcripts.claude_code import AGENT
 
 #: Longest line that import reads, in bytes.
 _LINE_LIMIT_BYTES = 16_000_000
@@ -50,7 +56,9 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
         lines = []
         for episode in episodes.all_episodes(store):
             if (place is None or episode.project_id == place.id) and (not only_current or episode.is_current):
-                lines.append(to_json(episode_to_json(store, episode) | _identity(store, episode)))
+                lines.append(
+                    to_json(episode_to_json(store, episode) | _identity(store, episode) | _agent(store, episode))
+                )
     if output is None:
         for line in lines:
             click.echo(line)
@@ -60,8 +68,13 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
 
 
 def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
-    project = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
+    project = None if episode.project_id is None else projects.project_by_id(store, episode.project_id)
     return {} if project is None else {"project_identity": project.identity, "project_root": project.root}
+
+
+def _agent(store: Store, episode: episodes.Episode) -> dict[str, str]:
+    session = sessions.find_session(store, episode.session_id) if episode.session_id else None
+    return {} if session is None else {"agent": session.agent}
 
 
 @click.command("import")
@@ -85,13 +98,14 @@ def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None
                 counted["bad"] += 1
                 say(f"line {number}: {error}", err=True)
         with store.transaction() as tx:
-            episode_changes.restore_orphans(tx)
-    wake_worker(workspace)
+            episode_changes.restore_orphans(tx, actor=Actor.USER)
+    workspace.wake_worker()
     if as_json:
         print_json(counted)
     else:
         click.echo(
-            f"Added {counted['added']} memories. Skipped: {counted['known']} existing, {counted['forgotten']} forgotten, "
+            f"Added {counted['added']} memories. Skipped: {counted['known']} existing, "
+            f"{counted['forgotten']} forgotten, "
             f"{counted['bad']} unusable lines."
         )
 
@@ -137,7 +151,7 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
         if episode.slot and episodes.episode_by_slot(store, episode.slot) is not None:
             return "known"
         if episode.project:
-            place = sessions.find_project(store, identity or episode.project) or sessions.ensure_project(
+            place = projects.find_project(store, identity or episode.project) or projects.ensure_project(
                 tx, identity or f"name:{episode.project}", episode.project, str(line.get("project_root") or "")
             )
             episode = dataclasses.replace(episode, project_id=place.id)
@@ -145,11 +159,11 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
             sessions.ensure_session(
                 tx,
                 episode.session_id,
-                agent=CLAUDE_CODE.name,
+                agent=str(line.get("agent") or AGENT),
                 project_id=episode.project_id,
                 is_global=False,
                 cwd="",
                 at_ms=episode.created_at_ms,
             )
-        episode_changes.add_episode(tx, episode, evidence, action="import")
+        episode_changes.add_episode(tx, episode, evidence, action="import", actor=Actor.USER)
     return "added"

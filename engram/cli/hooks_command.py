@@ -18,9 +18,9 @@ from engram_hooks.block import link_interpreter, settings_block
 def hooks(workspace: Workspace, as_json: bool) -> None:
     """Print the hooks and the MCP server for Claude Code's settings, with absolute paths.
 
-    "hooks" belongs in settings.json in Claude Code's configuration folder, "mcpServers" in the user's .claude.json (or a
-    project's .mcp.json). These files are not changed. The command creates the link `python` in the memory folder, which
-    the hooks use.
+    "hooks" belongs in settings.json in Claude Code's configuration folder, "mcpServers" in the user's .claude.json (or
+    a project's .mcp.json). These files are not changed. The command creates the link `python` in the memory folder,
+    which the hooks use.
 
     Example: engram hooks --json
     """

@@ -14,11 +14,13 @@ from engram.cli.options import json_option
 from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import NotFound
-from engram.ingest.service import IngestResult, ingest_all
+from engram.ingest.result import IngestResult
+from engram.ingest.service import in_order_of_change, ingest_all
 from engram.models import counts
 from engram.models.store import Store
 from engram.redaction import redact
-from engram.transcripts.claude_code.discover import TranscriptFile, find_transcripts, transcripts_below
+from engram.transcripts import registry
+from engram.transcripts.source import Source
 
 
 @click.command("ingest")
@@ -28,27 +30,20 @@ from engram.transcripts.claude_code.discover import TranscriptFile, find_transcr
 def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None:
     """Read transcripts now, to their end. Lines that were read before are not read again.
 
-    PATH is a transcript, a folder of transcripts, or a Claude configuration folder (default: all transcripts of Claude
-    Code). The worker makes memories of what was read (`engram up`); `engram up --once` does both at once.
+    PATH is a transcript, a folder of transcripts, or a Claude configuration folder (default: all transcripts of all
+    agents). The worker makes memories of what was read (`engram up`); `engram up --once` does both at once.
 
     Example: engram ingest ~/.claude
     """
     with workspace.store() as store:
-        todo = find_paths(workspace, paths)
+        todo = find_sources(workspace, paths)
         with _progress(as_json) as bar:
             task = bar.add_task("Reading", total=len(todo))
 
             def step(done: int, total: int, result: IngestResult) -> None:
                 bar.update(task, completed=done, total=total, description=result.path.stem[:8])
 
-            results = ingest_all(
-                store,
-                workspace.settings.claude_folder,
-                settings=workspace.settings,
-                redact=redact,
-                progress=step,
-                paths=todo,
-            )
+            results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
         report = ingest_report(store, results)
     if as_json:
         print_json(report)
@@ -65,26 +60,26 @@ def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None
     )
 
 
-def find_paths(workspace: Workspace, paths: Sequence[Path]) -> list[Path]:
-    """The transcripts to read, oldest change first.
+def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | Path]:
+    """Return what to read, the oldest change first; a file that holds no session stays a path.
 
     Raises:
         NotFound: a path does not exist.
     """
     settings = workspace.settings
-    files: list[TranscriptFile] = []
     if not paths:
-        files += find_transcripts(settings.claude_folder, with_subagents=settings.subagents)
-    named: list[Path] = []
+        return [*in_order_of_change(registry.discover(settings))]
+    in_folders: list[Source] = []
+    named: list[Source | Path] = []
     for path in (path.expanduser().absolute() for path in paths):
         if not path.exists():
             raise NotFound(f"{path} does not exist")
+        sources = registry.sources_at(path, settings)
         if path.is_dir():
-            files += transcripts_below(path, settings.projects_folder, with_subagents=settings.subagents)
+            in_folders += sources
         else:
-            named.append(path)
-    in_order = sorted(files, key=lambda file: (file.changed_at_ns, str(file.path)))
-    return list(dict.fromkeys([*(file.path for file in in_order), *named]))
+            named += sources or [path]
+    return list(dict.fromkeys([*in_order_of_change(in_folders), *named]))
 
 
 def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:

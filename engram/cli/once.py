@@ -13,13 +13,14 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from engram.cli.ingest_command import find_paths, ingest_report
+from engram.cli.ingest_command import find_sources, ingest_report
 from engram.cli.workspace import Workspace
 from engram.embedding.compile import ensure_compiled
 from engram.embedding.extra import has_extra
 from engram.embedding.load import needs_compiling
 from engram.errors import EmbeddingError
-from engram.ingest.service import IngestResult, ingest_all
+from engram.ingest.result import IngestResult
+from engram.ingest.service import ingest_all
 from engram.log import start_logging
 from engram.models import counts
 from engram.models.store import Store
@@ -85,15 +86,13 @@ _STAGES = {"extract": "Making memories", "embed": "Embedding"}
 
 
 def _read(workspace: Workspace, store: Store, bars: Progress) -> dict[str, Any]:
-    todo = find_paths(workspace, ())
+    todo = find_sources(workspace, ())
     task = bars.add_task("Reading", total=len(todo))
 
     def step(done: int, total: int, _: IngestResult) -> None:
         bars.update(task, completed=done, total=total)
 
-    results = ingest_all(
-        store, workspace.settings.claude_folder, settings=workspace.settings, redact=redact, progress=step, paths=todo
-    )
+    results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
     return ingest_report(store, results)
 
 

@@ -120,4 +120,4 @@ def _print_hit(number: int, hit: PublicHit, explain: bool) -> None:
         click.echo("    = " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()))
     for place in hit.evidence[:3]:
         if place.path:
-            say(f"    {one_line(place.path, 4096)}:{place.line}  {place.uuid}")
+            say(f"    {one_line(place.text, 4096)}  {place.uuid}")

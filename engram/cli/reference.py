@@ -117,8 +117,8 @@ def tasks_page() -> str:
     lines = [
         _MADE,
         "# Tasks\n",
-        "A task carries ids, never text, and may run twice or never. What is due is stored in memory.db; the queue only "
-        "notifies the worker.\n",
+        "A task carries ids, never text, and may run twice or never. What is due is stored in memory.db; the queue "
+        "only notifies the worker.\n",
         "| task | |",
         "|---|---|",
     ]

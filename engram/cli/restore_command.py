@@ -58,7 +58,8 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
     say(f"memory.db is now {chosen.name}: {done.memories} memories, {done.turns} turns.")
     if done.aside is not None:
         say(
-            f"The previous database was kept as {done.aside}; {done.carried.memories} of its memories were carried over."
+            f"The previous database was kept as {done.aside}; "
+            f"{done.carried.memories} of its memories were carried over."
         )
     click.echo("Start Engram again: engram up")
 

@@ -11,6 +11,7 @@ from engram.errors import NotFound
 from engram.models.sessions import SessionRow, find_session, list_sessions
 from engram.models.store import Store
 from engram.reports.sessions import SessionReport, report_session, summarize_sessions
+from engram.transcripts.registry import title_of
 
 
 @click.command("sessions")
@@ -44,10 +45,11 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
         print_json({"sessions": [summary.to_json() for summary in summaries]})
         return
     print_table(
-        ["session", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
+        ["session", "agent", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
         [
             (
                 summary.session.session_id,
+                title_of(summary.session.agent),
                 summary.project,
                 when(summary.session.last_at_ms),
                 summary.activity.value,
@@ -81,6 +83,7 @@ def _print_report(report: SessionReport) -> None:
     print_facts(
         [
             ("id", session.session_id),
+            ("agent", title_of(session.agent)),
             ("project", summary.project),
             ("folder", session.cwd),
             ("branch", session.branch),

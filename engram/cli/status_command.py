@@ -8,12 +8,13 @@ from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import counts
-from engram.models.sessions import paused_scopes
+from engram.models.pauses import paused_scopes
 from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
 from engram.settings import Settings
-from engram.worker.client import ask_worker
+from engram.transcripts.registry import title_of
+from engram.worker.client import ask_status
 
 
 @click.command("status")
@@ -27,22 +28,24 @@ def status(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         health = take_health(store, workspace.settings)
         projects = counts.count_projects(store)
+        agents = counts.count_agents(store)
         paused = sorted(paused_scopes(store))
         offer = "" if as_json else offer_claude(store, workspace.settings)
-    worker = ask_worker(workspace.places, {"op": "status"}, timeout_seconds=2.0) if health.worker.is_alive else None
+    worker = ask_status(workspace.places) if health.worker.is_alive else None
     if as_json:
-        facts = status_json(health, projects, paused, workspace.settings)
-        print_json(facts | {"worker": (worker or {}) | health.worker.as_json()})
+        facts = status_json(health, projects, agents, paused, workspace.settings)
+        print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
     totals = health.totals
     print_facts(
         [
             ("worker", _process(health.worker)),
             ("watcher", _process(health.watcher)),
-            ("model", f"{worker.get('model')} by {worker.get('runtime')}" if worker and worker.get("model") else ""),
+            ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
+            ("agents", ", ".join(f"{title_of(name)} ({number} sessions)" for name, number in agents.items())),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
             ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
             ("shown to Claude", f"{totals.injections} times"),
@@ -72,7 +75,11 @@ def status(workspace: Workspace, as_json: bool) -> None:
 
 
 def status_json(
-    health: Health, projects: list[counts.ProjectTotals], paused: list[str], settings: Settings
+    health: Health,
+    projects: list[counts.ProjectTotals],
+    agents: dict[str, int],
+    paused: list[str],
+    settings: Settings,
 ) -> dict[str, object]:
     """The JSON of ``engram status``."""
     totals = health.totals
@@ -83,6 +90,7 @@ def status_json(
         "episodes": totals.episodes,
         "stages": {name: stage.as_json() for name, stage in health.stages.items()},
         "sessions": totals.sessions,
+        "agents": agents,
         "transcripts": totals.transcripts,
         "archived": totals.archived,
         "suspects": totals.suspects,

@@ -22,7 +22,7 @@ from engram.cli.supervisor import Child, Supervisor, engram_command
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import EngramError, StoreError
 from engram.reports.health import Health, take_health
-from engram.transcripts.claude_code.discover import find_transcripts
+from engram.transcripts import registry
 
 #: How often the children are checked, in seconds.
 _PICTURE_SECONDS = 1.0
@@ -55,7 +55,7 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
 
     Example: engram up --once
     """
-    if not any(find_transcripts(workspace.settings.claude_folder)):
+    if not any(registry.discover(workspace.settings)):
         where = workspace.settings.projects_folder
         if samples_in is None:
             click.echo(f"There are no transcripts in {where} yet.", err=True)

@@ -12,13 +12,13 @@ import click
 
 from engram.errors import SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
+from engram.models.projects import ProjectRow
 from engram.models.replacement import using_database
-from engram.models.sessions import ProjectRow
 from engram.models.stages import note_failure
 from engram.models.store import Store, open_store
 from engram.paths import Home
 from engram.settings import Loaded, Settings, load
-from engram.worker.client import ask_worker
+from engram.worker.client import wake_worker
 
 
 @dataclass(slots=True)
@@ -70,6 +70,10 @@ class Workspace:
             finally:
                 opened.close()
 
+    def wake_worker(self) -> None:
+        """Tell a running worker that memories changed."""
+        wake_worker(self.places)
+
     def redactor(self) -> Callable[[str], str]:
         """A function that masks secrets in a text."""
         from engram.redaction import redact
@@ -111,8 +115,3 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
         if project is not None:
             return project
     return named_project(store, name)
-
-
-def wake_worker(workspace: Workspace) -> None:
-    """Tell a running worker that memories changed. Without a worker nothing happens: it looks when it starts."""
-    ask_worker(workspace.places, {"op": "wake"}, timeout_seconds=1.0)

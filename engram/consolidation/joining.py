@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engram.consolidation.on_extract import SimilarTo, welcome
+from engram.consolidation.on_extract import SimilarTo, reconcile_new
 from engram.models.store import Store
 from engram.models.unjoined import join_horizon_ms, mark_joined, next_unjoined, rows_of_same_turn, unjoined_rows
 from engram.settings import Settings
@@ -42,7 +42,7 @@ def join_waiting(
             return sorted(pairs, key=lambda pair: (-round(pair[2], 4), pair[1]))
 
         # No session: what it confirms of its memories is looked at after its extraction.
-        lines = welcome(store, settings, "", [memory.id], similar, duplicate_cosine=duplicate_cosine)
+        lines = reconcile_new(store, settings, "", [memory.id], similar, duplicate_cosine=duplicate_cosine)
         if lines:
             bring_up_to_date()
             told += lines

@@ -16,7 +16,7 @@ from engram.settings import Settings
 SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
 
 
-def welcome(
+def reconcile_new(
     store: Store, settings: Settings, session_id: str, row_ids: Sequence[int], similar_to: SimilarTo, *,
     duplicate_cosine: float,
 ) -> list[str]:  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from engram.consolidation.context import Context
-from engram.enums import Importance, Source
+from engram.enums import Actor, Importance, Source
 from engram.errors import ExtractionError
 from engram.models import episode_history
 from engram.models.episodes import Episode
@@ -19,7 +19,7 @@ REWRITTEN = "rewritten"
 #: Put behind the extractor of a memory that the model has seen, so that it is asked about it once.
 SEEN = "+llm"
 #: Least quality of a memory that nobody used yet, for the model to be asked about it.
-LEAST_QUALITY = 0.4
+MIN_QUALITY = 0.4
 
 
 class Wording(Protocol):
@@ -82,7 +82,7 @@ def _reword(context: Context, episode: Episode, wording: Wording | None, model: 
         told = {"summary": wording.summary, "kind": wording.kind, "entities": wording.entities}
         changes |= {name: value for name, value in told.items() if value != getattr(episode, name)}
         reason = f"in the words of {model}"
-    if context.change(episode, REWRITTEN, reason, **changes):
+    if context.change(episode, REWRITTEN, reason, **changes, actor=Actor.MODEL):
         context.tell(f"{'reword' if wording else 'leave the words of'} {episode.episode_id} ({reason})")
 
 
@@ -108,10 +108,10 @@ def _is_local(episode: Episode) -> bool:
         episode.source == Source.AUTO and episode.extractor.startswith("local") and SEEN not in episode.extractor
     )
     is_settled = episode.is_pinned or episode.is_lowered or episode.suspect or episode.graduated_at_ms is not None
-    return is_own_work and not is_settled and (episode.access_count > 0 or episode.quality >= LEAST_QUALITY)
+    return is_own_work and not is_settled and (episode.access_count > 0 or episode.quality >= MIN_QUALITY)
 
 
 def _is_decided(context: Context, episode: Episode) -> bool:
     """True where the words are a person's, or those of several memories."""
     history = episode_history.history_of(context.store, episode.episode_id)
-    return any(change.reason == "by hand" or change.action == "merge" for change in history)
+    return any(change.is_by_hand or change.action == "merge" for change in history)

@@ -11,19 +11,20 @@ from pathlib import Path, PurePosixPath
 
 from engram.clock import day_of
 from engram.consolidation.context import Context
-from engram.enums import Kind
+from engram.enums import Actor, Kind
 from engram.ingest.scope import why_not
 from engram.models import episodes, watermarks
 from engram.models.episodes import Episode
-from engram.models.sessions import ProjectRow, find_session, list_projects
+from engram.models.projects import ProjectRow, list_projects
+from engram.models.sessions import find_session
 from engram.models.turns import load_turn_row
 from engram.transcripts.project import is_excluded
 
 #: Kinds that tell how the code is; wishes and decisions do not go stale with a file.
 _BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
 #: Changed lines from which on a file changed much, and their share of its lines now.
-LEAST_LINES = 40
-LEAST_SHARE = 0.5
+MIN_CHANGED_LINES = 40
+MIN_CHANGED_SHARE = 0.5
 #: Longest time for one question to git, in seconds.
 GIT_SECONDS = 10.0
 #: Commits that are looked at, and bytes of git's answer.
@@ -83,7 +84,7 @@ def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episo
         for name in files:
             reason = why_stale(Path(project.root), name, [c for c in changes.get(name, ()) if c.at_ms > since])
             if reason:
-                if context.change(episode, "stale", reason, stale_reason=reason):
+                if context.change(episode, "stale", reason, stale_reason=reason, actor=Actor.TIDYING):
                     context.tell(f"stale {episode.episode_id} ({reason})")
                 break
 
@@ -121,7 +122,7 @@ def why_stale(root: Path, name: str, changes: Sequence[FileChange]) -> str:
     if lines_now is None:
         return f"{name} is gone since {last}"
     changed = sum(change.lines for change in changes)
-    if changed < max(LEAST_LINES, LEAST_SHARE * lines_now):
+    if changed < max(MIN_CHANGED_LINES, MIN_CHANGED_SHARE * lines_now):
         return ""
     plural = "s" if len(changes) > 1 else ""
     return f"{name} changed much: {changed} lines in {len(changes)} commit{plural}, last {last}"

@@ -12,9 +12,9 @@ from engram.enums import Importance, Kind, Scope
 from engram.redaction import redact
 
 #: Most memories of one answer that are looked at.
-MOST_MEMORIES = 60
+MAX_ANSWER_MEMORIES = 60
 #: Longest summary of the session, in characters.
-ROLLING_CHARS = 1_000
+MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
 #: Most passages of one memory.
 MAX_PASSAGES = 2
 
@@ -39,7 +39,7 @@ class ProposedMemory(BaseModel):
     scope: Scope = Scope.PROJECT
 
 
-class Answer(BaseModel):
+class ModelOutput(BaseModel):
     """The whole answer."""
 
     model_config = ConfigDict(extra="ignore")
@@ -64,27 +64,34 @@ _MEMORY_PROPERTIES: dict[str, Any] = {
     "evidence": _strings(),
 }
 
-#: What providers ask for: every key is required, as strict servers want it.
-ANSWER_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["memories", "rolling_summary"],
-    "properties": {
-        "memories": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": list(_MEMORY_PROPERTIES),
-                "properties": _MEMORY_PROPERTIES,
-            },
-        },
-        "rolling_summary": {"type": "string"},
-    },
-}
+
+def answer_schema(item: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an answer: an object with a list of ``memories``.
+
+    Every key is required and none may be added, as strict servers demand.
+
+    Args:
+        item: the properties of an item of the list.
+        more: further properties of the answer.
+    """
+    memories = {"type": "array", "items": _strict_object(item)}
+    return _strict_object({"memories": memories, **more})
 
 
-def read_answer(text: str) -> Answer:
+def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+#: The schema that providers are asked to answer in.
+ANSWER_SCHEMA: Mapping[str, Any] = answer_schema(_MEMORY_PROPERTIES, rolling_summary={"type": "string"})
+
+
+def read_answer(text: str) -> ModelOutput:
     """The answer in a text, also inside a code fence or after the model's thoughts.
 
     A memory of another shape is left out; what is missing of one is filled in where that does no harm.
@@ -93,17 +100,17 @@ def read_answer(text: str) -> Answer:
         ValueError: there is no answer, or none of its memories can be read.
     """
     answer = json_object(text)
-    proposed = answer["memories"][:MOST_MEMORIES]
+    proposed = answer["memories"][:MAX_ANSWER_MEMORIES]
     memories = [memory for memory in map(_memory, proposed) if memory is not None]
     if proposed and not memories:
         raise ValueError("no memory of the answer has the right shape")
     summary = answer.get("rolling_summary")
-    return Answer(memories=memories, rolling_summary=summary if isinstance(summary, str) else "")
+    return ModelOutput(memories=memories, rolling_summary=summary if isinstance(summary, str) else "")
 
 
 def read_object(text: str) -> list[Any]:
     """What stands under ``memories`` in the answer of a server that holds to no shape. Raises ValueError."""
-    return list(json_object(text)["memories"][:MOST_MEMORIES])
+    return list(json_object(text)["memories"][:MAX_ANSWER_MEMORIES])
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -136,9 +143,9 @@ def _memory(raw: Any) -> ProposedMemory | None:
         return None
 
 
-def rolling_summary_of(answer: Answer) -> str:
+def rolling_summary_of(answer: ModelOutput) -> str:
     """What the session is about so far, fit to be stored; "" where the model did not say."""
-    return " ".join(redact(cleaned(answer.rolling_summary)).split())[:ROLLING_CHARS]
+    return " ".join(redact(cleaned(answer.rolling_summary)).split())[:MAX_ROLLING_SUMMARY_CHARACTERS]
 
 
 def cleaned(text: str) -> str:

@@ -6,20 +6,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS
 from engram.extraction.cues import CAUSE, CHOICE, GENERIC, NARRATION, PROBLEM, RULE, STATUS
 from engram.text.statements import Block, Statement
 
 #: Longest heading put before a bite, in words.
-TOPIC_WORDS = 9
+MAX_TOPIC_WORDS = 9
 #: Shortest statement that may stand alone, in words.
 MIN_WORDS = 4
 #: A sentence of so few words without a name or a cue is an interjection ("You're right.", "There it is.").
-INTERJECTION_WORDS = 4
+MAX_INTERJECTION_WORDS = 4
 #: How far a passage may run over its forty words before it is cut.
-OVERHANG = 6
+MAX_EXCESS_WORDS = 6
 #: Most statements a passage reaches over.
-MAX_GAP = 2
+MAX_GAP_STATEMENTS = 2
 
 _OPENER = re.compile(
     r"^(?:(?:done|fixed|perfect|great|good|excellent|ok(?:ay)?|yes|right|sure|now|so|alright|interesting|exactly|correct|"
@@ -56,7 +56,7 @@ def is_chatter(statement: Statement, *, is_user: bool = False) -> bool:
     if is_user:
         return words < MIN_WORDS
     if statement.block is Block.PROSE:
-        if words <= INTERJECTION_WORDS and not _TELLS.search(text) and not _SAID.search(text):
+        if words <= MAX_INTERJECTION_WORDS and not _TELLS.search(text) and not _SAID.search(text):
             return True
         if NARRATION.match(text) or (text.endswith("?") and words < 25):
             return True
@@ -80,10 +80,10 @@ def _from(statements: Sequence[Statement], kept: Sequence[int], is_user: bool) -
     last = start
     for at in kept[1:]:
         more = statements[at]
-        if more.topic != first.topic or at - last > MAX_GAP:
+        if more.topic != first.topic or at - last > MAX_GAP_STATEMENTS:
             break
         addition = opened(more.text).split()
-        if len(words) + len(addition) > SUMMARY_WORDS + OVERHANG:
+        if len(words) + len(addition) > MAX_SUMMARY_WORDS + MAX_EXCESS_WORDS:
             break
         words = joined(words, statements[last], more, addition)
         last = at
@@ -110,7 +110,7 @@ def _prefix(statement: Statement) -> str:
     for label in (statement.lead, statement.topic):
         label = _TRAIL.sub("", label)
         words = [w.lower() for w in _WORD.findall(label)]
-        if not words or len(label.split()) > TOPIC_WORDS or GENERIC.match(label) or NARRATION.match(label):
+        if not words or len(label.split()) > MAX_TOPIC_WORDS or GENERIC.match(label) or NARRATION.match(label):
             continue
         if sum(w in said for w in words) * 2 < len(words):
             return re.sub(r"^\W*\d+[.)]\s*", "", label)
@@ -118,15 +118,15 @@ def _prefix(statement: Statement) -> str:
 
 
 def cut(text: str) -> str:
-    """The text as one line of at most ``SUMMARY_WORDS`` words, cut at a clause where one ends near."""
+    """The text as one line of at most ``MAX_SUMMARY_WORDS`` words, cut at a clause where one ends near."""
     words = text.split()
     line = " ".join(words)
-    if len(words) > SUMMARY_WORDS:
-        near = range(SUMMARY_WORDS, SUMMARY_WORDS - 9, -1)
-        end = next((place for place in near if _CLAUSE.search(words[place - 1])), SUMMARY_WORDS)
+    if len(words) > MAX_SUMMARY_WORDS:
+        near = range(MAX_SUMMARY_WORDS, MAX_SUMMARY_WORDS - 9, -1)
+        end = next((place for place in near if _CLAUSE.search(words[place - 1])), MAX_SUMMARY_WORDS)
         line = " ".join(words[:end])
         line = line if line.endswith(".") else _TRAIL.sub("", line) + "…"
     line = _TRAIL.sub("", line)
-    if len(line) > SUMMARY_CHARS:
-        line = line[:SUMMARY_CHARS].rsplit(" ", 1)[0]
+    if len(line) > MAX_CANDIDATE_SUMMARY_CHARACTERS:
+        line = line[:MAX_CANDIDATE_SUMMARY_CHARACTERS].rsplit(" ", 1)[0]
     return line + "`" if line.count("`") % 2 else line

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import httpx2
 
 #: Largest answer that is read, in bytes.
-ANSWER_BYTES = 8_000_000
+MAX_ANSWER_BYTES = 8_000_000
 #: Longest call in all, in seconds, whatever the settings say.
-LONGEST_CALL_SECONDS = 60.0
+MAX_CALL_SECONDS = 60.0
 
 
 def make_client(
@@ -47,8 +47,8 @@ def _bounded_stream(inner: httpx2.SyncByteStream, total_seconds: float) -> httpx
             size, until = 0, time.monotonic() + total_seconds
             for chunk in inner:
                 size += len(chunk)
-                if size > ANSWER_BYTES:
-                    raise httpx2.RemoteProtocolError(f"the answer has more than {ANSWER_BYTES} bytes")
+                if size > MAX_ANSWER_BYTES:
+                    raise httpx2.RemoteProtocolError(f"the answer has more than {MAX_ANSWER_BYTES} bytes")
                 if time.monotonic() > until:
                     raise httpx2.ReadTimeout(f"the answer took longer than {total_seconds:g} s")
                 yield chunk

@@ -10,9 +10,9 @@ from engram.errors import ExtractionError
 from engram.models.work import BACK_OFF_SECONDS
 
 #: How long a server is left alone that refused the key, the model or every request, in seconds.
-HOPELESS_SECONDS = 900.0
+UNAVAILABLE_SECONDS = 900.0
 #: Longest wait that a server may ask for, in seconds.
-LONGEST_WAIT_SECONDS = 3_600.0
+MAX_WAIT_SECONDS = 3_600.0
 #: Share by which a wait is lengthened at most, by chance.
 JITTER = 0.25
 
@@ -41,7 +41,7 @@ class Breaker:
         self._failures += 1
         wait = max(seconds, BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS)) - 1])
         wait *= 1 + JITTER * self._chance.random()
-        self._error, self._until = error, self.clock.steady_seconds() + min(wait, LONGEST_WAIT_SECONDS)
+        self._error, self._until = error, self.clock.steady_seconds() + min(wait, MAX_WAIT_SECONDS)
         return error
 
     def worked(self) -> None:

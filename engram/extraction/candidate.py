@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from engram.enums import Importance, Kind, Scope, Status, Voice
 
 #: Longest summary, in words; what is injected is this one line.
-SUMMARY_WORDS = 40
+MAX_SUMMARY_WORDS = 40
 #: Longest summary, in characters.
-SUMMARY_CHARS = 400
+MAX_CANDIDATE_SUMMARY_CHARACTERS = 400
 #: Most facts a candidate lists.
 MAX_FACTS = 5
 #: Actions of a candidate that put their target out of force.
@@ -21,7 +21,7 @@ class Candidate:
     """A memory proposed from one or more turns. Text is redacted already and holds no tool output."""
 
     kind: Kind
-    #: The bite: one line, at most ``SUMMARY_WORDS`` words, no web address.
+    #: The bite: one line, at most ``MAX_SUMMARY_WORDS`` words, no web address.
     summary: str
     #: The words it rests on, verbatim, the telling passage first; at most ``MAX_CONTENT_CHARACTERS`` characters.
     content: str

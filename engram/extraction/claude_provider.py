@@ -17,7 +17,7 @@ from typing import Any
 
 from engram.atomic import make_private_folder
 from engram.extraction.bounded_command import Finished, run_bounded
-from engram.extraction.breaker import HOPELESS_SECONDS
+from engram.extraction.breaker import UNAVAILABLE_SECONDS
 from engram.extraction.budget import Price
 from engram.extraction.provider import (
     MAX_CALL_DOLLARS,
@@ -60,7 +60,7 @@ _UNFIT_STATES = (400, 413, 422)
 _HOPELESS_STATES = (401, 402, 403, 404)
 _STOPPING = "the worker is stopping"
 #: Characters of an error text that are shown.
-_MAX_REASON_CHARS = 160
+_MAX_REASON_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ClaudeProvider:
                 f"{self._settings.claude_command!r} is not there or can't be run: install Claude Code, or run "
                 "`engram config set claude_command /path/to/claude`",
                 is_passing=False,
-                wait_seconds=HOPELESS_SECONDS,
+                wait_seconds=UNAVAILABLE_SECONDS,
             )
         return command
 
@@ -235,12 +235,12 @@ def _without_result(finished: Finished) -> Exception:
         return NotServed(
             f"this claude is too old for print mode as Engram uses it ({reason}): update Claude Code",
             is_passing=False,
-            wait_seconds=HOPELESS_SECONDS,
+            wait_seconds=UNAVAILABLE_SECONDS,
         )
     if any(text in reason.lower() for text in _LOGIN_TEXTS):
         return _not_logged_in(reason)
     if finished.exit_code in (126, 127):
-        return NotServed(f"claude can't be started: {reason}", is_passing=False, wait_seconds=HOPELESS_SECONDS)
+        return NotServed(f"claude can't be started: {reason}", is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
     return BrokenOff(f"claude ended with exit code {finished.exit_code} and no result{': ' + reason if reason else ''}")
 
 
@@ -252,11 +252,11 @@ def _refusal(result: Mapping[str, Any]) -> Exception:
     state = result.get("api_error_status")
     lowered = reason.lower()
     if any(text in lowered for text in _LIMIT_TEXTS) or state == 429:
-        return NotServed(f"claude: {reason}", wait_seconds=HOPELESS_SECONDS)
+        return NotServed(f"claude: {reason}", wait_seconds=UNAVAILABLE_SECONDS)
     if any(text in lowered for text in _LOGIN_TEXTS) or state == 401:
         return _not_logged_in(reason)
     if state in _HOPELESS_STATES:
-        return NotServed(f"claude: {reason}", is_passing=False, wait_seconds=HOPELESS_SECONDS)
+        return NotServed(f"claude: {reason}", is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
     if state in _UNFIT_STATES or "prompt is too long" in lowered:
         return Unfit(f"claude: {reason}")
     if isinstance(state, int):
@@ -268,7 +268,7 @@ def _not_logged_in(reason: str) -> NotServed:
     return NotServed(
         f"claude is not logged in ({reason}): run `claude` and log in with /login",
         is_passing=False,
-        wait_seconds=HOPELESS_SECONDS,
+        wait_seconds=UNAVAILABLE_SECONDS,
     )
 
 
@@ -329,4 +329,4 @@ def _count(value: object) -> int:
 
 def _one_line(text: str) -> str:
     """One line of an error text, without control characters, links and secrets."""
-    return one_line(redact(text), _MAX_REASON_CHARS)
+    return one_line(redact(text), _MAX_REASON_CHARACTERS)

@@ -9,20 +9,20 @@ from engram.extraction.candidate import MAX_FACTS, Candidate
 from engram.extraction.exchange import ARROW
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
-from engram.extraction.write_filter import content_words
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
+from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock
 
 #: How much of the telling message a content holds before other voices, in characters.
-TELLING_CHARS = 600
+MAX_LEAD_CHARACTERS = 600
 #: Share of the passage's words that another message of the turn must hold to support it.
-SUPPORT_SHARE = 0.3
+MIN_SUPPORT_SHARE = 0.3
 #: Most supporting messages of a candidate, and how much of each its content holds, in characters.
 MAX_SUPPORTS = 2
-SUPPORT_CHARS = 300
+MAX_SUPPORT_CHARACTERS = 300
 #: How much of the prompt a content holds at first, in characters.
-PROMPT_CHARS = 200
+MAX_PROMPT_CHARACTERS = 200
 
 
 def candidate(option: Option, *, is_global: bool = False) -> Candidate:
@@ -103,7 +103,7 @@ def _supports(option: Option) -> list[TextBlock]:
     own = {id(s) for s in (option.said, *option.others)}
     others = [s for s in option.turn.said if id(s) not in own and s.role is Role.ASSISTANT and s.uuid]
     shares = [(len(said & content_words(s.text)) / max(1, len(said)), s) for s in others]
-    near = sorted((pair for pair in shares if pair[0] >= SUPPORT_SHARE), key=lambda pair: -pair[0])
+    near = sorted((pair for pair in shares if pair[0] >= MIN_SUPPORT_SHARE), key=lambda pair: -pair[0])
     return [s for _, s in near[:MAX_SUPPORTS]]
 
 
@@ -119,15 +119,15 @@ def _content(option: Option, supports: Sequence[TextBlock]) -> str:
     """The message from the telling line on, what supports it, the prompt, then what stands before it."""
     lines = option.said.text.splitlines()
     telling = "\n".join(lines[option.line :]).strip()
-    parts = [telling[:TELLING_CHARS]]
+    parts = [telling[:MAX_LEAD_CHARACTERS]]
     said = content_words(option.passage.bite)
-    parts.extend(other.text.strip()[:SUPPORT_CHARS] for other in option.others)
+    parts.extend(other.text.strip()[:MAX_SUPPORT_CHARACTERS] for other in option.others)
     for other in supports:
-        parts.append("[also] " + _nearest_lines(other.text, said)[:SUPPORT_CHARS])
+        parts.append("[also] " + _nearest_lines(other.text, said)[:MAX_SUPPORT_CHARACTERS])
     if option.said.role is Role.ASSISTANT and option.turn.prompt:
-        parts.append("[asked] " + option.turn.prompt[:PROMPT_CHARS])
-    if len(telling) > TELLING_CHARS:
-        parts.append("[on] " + telling[TELLING_CHARS:])
+        parts.append("[asked] " + option.turn.prompt[:MAX_PROMPT_CHARACTERS])
+    if len(telling) > MAX_LEAD_CHARACTERS:
+        parts.append("[on] " + telling[MAX_LEAD_CHARACTERS:])
     before = "\n".join(lines[: option.line]).strip()
     if before:
         parts.append("[before it] " + before)

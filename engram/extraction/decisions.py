@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
-from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS, Candidate
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.labels import entities_of
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
-from engram.transcripts.claude_code.dialogs import ARROW
-from engram.transcripts.record import Role, TextBlock, Turn
+from engram.transcripts.record import ARROW, Role, TextBlock, Turn
 
 #: Longest part of a question, and of an answer, in a summary, in words.
-QUESTION_WORDS = 22
+MAX_QUESTION_WORDS = 22
 ANSWER_WORDS = 14
 #: Worth of a decision, 0 to 1, beside passages.
 DECISION_QUALITY = 0.9
@@ -78,16 +77,16 @@ def _summary(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | N
     """One line that says who decided what."""
     if said.role is Role.USER:
         question = proposed.text.partition("\n")[0] if proposed is not None else ""
-        line = f"Asked “{_words(question, QUESTION_WORDS)}” the user answered: {_words(said.text, ANSWER_WORDS)}"
+        line = f"Asked “{_words(question, MAX_QUESTION_WORDS)}” the user answered: {_words(said.text, ANSWER_WORDS)}"
     elif ARROW in said.text:
         question, _, label = said.text.rpartition(f" {ARROW} ")
-        line = f"Asked “{_words(question, QUESTION_WORDS)}” the user chose: {_words(label, ANSWER_WORDS)}"
+        line = f"Asked “{_words(question, MAX_QUESTION_WORDS)}” the user chose: {_words(label, ANSWER_WORDS)}"
     else:
         decision = said.text[:1].lower() + said.text[1:]
-        line = f"The user {_words(decision, QUESTION_WORDS)}"
-    if comment is not None and len(line.split()) < SUMMARY_WORDS - 4:
-        line = f"{line}, saying: {_words(comment.text, SUMMARY_WORDS - len(line.split()) - 1)}"
-    return line[:SUMMARY_CHARS]
+        line = f"The user {_words(decision, MAX_QUESTION_WORDS)}"
+    if comment is not None and len(line.split()) < MAX_SUMMARY_WORDS - 4:
+        line = f"{line}, saying: {_words(comment.text, MAX_SUMMARY_WORDS - len(line.split()) - 1)}"
+    return line[:MAX_CANDIDATE_SUMMARY_CHARACTERS]
 
 
 def _content(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | None) -> str:

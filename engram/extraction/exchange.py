@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from engram.extraction import cues
 from engram.extraction.bite import cut, is_chatter, joined, opened
-from engram.extraction.candidate import SUMMARY_WORDS
+from engram.extraction.candidate import MAX_SUMMARY_WORDS
 from engram.text.statements import Statement
 
 #: Longest part of a bite that quotes the user, in words.
-ASKED_WORDS = 20
+MAX_ASKED_WORDS = 20
 #: Parts the user's words from the answer's.
 ARROW = "→"
 
@@ -30,9 +30,9 @@ def asked_part(typed: Sequence[Statement]) -> str:
     said = [s.text for s in typed if not is_chatter(s, is_user=True) and not _GO_AHEAD.match(s.text)]
     if not said:
         return ""
-    best = max(said, key=lambda text: (len(cues.WISH.findall(text)) > 0, len(text.split()) <= ASKED_WORDS))
+    best = max(said, key=lambda text: (len(cues.WISH.findall(text)) > 0, len(text.split()) <= MAX_ASKED_WORDS))
     words = best.split()
-    return " ".join(words[:ASKED_WORDS]) + ("…" if len(words) > ASKED_WORDS else "")
+    return " ".join(words[:MAX_ASKED_WORDS]) + ("…" if len(words) > MAX_ASKED_WORDS else "")
 
 
 def exchange_bite(asked: str, answer: Sequence[Statement]) -> tuple[str, int, int]:
@@ -51,11 +51,11 @@ def exchange_bite(asked: str, answer: Sequence[Statement]) -> tuple[str, int, in
         if is_chatter(statement):
             continue
         addition = opened(statement.text).split()
-        if start >= 0 and len(words) + len(addition) > SUMMARY_WORDS:
+        if start >= 0 and len(words) + len(addition) > MAX_SUMMARY_WORDS:
             break
         words = joined(words, answer[stop - 1], statement, addition) if start >= 0 else [*words, *addition]
         start = at if start < 0 else start
         stop = at + 1
-        if len(words) >= SUMMARY_WORDS:
+        if len(words) >= MAX_SUMMARY_WORDS:
             break
     return (cut(" ".join(words)), start, stop) if start >= 0 else ("", 0, 0)

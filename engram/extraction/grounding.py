@@ -7,19 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engram.enums import Kind, Scope, Status, Voice
-from engram.extraction.answer import MAX_PASSAGES, MOST_MEMORIES, Answer, ProposedMemory, cleaned
-from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS, Candidate
+from engram.extraction.answer import MAX_ANSWER_MEMORIES, MAX_PASSAGES, ModelOutput, ProposedMemory, cleaned
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
-from engram.extraction.write_filter import beginnings, content_words, is_log, is_own, repeats
+from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
+from engram.text.content_words import content_words, prefixes
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Share of a summary's content words that must stand in the turns it rests on.
-GROUNDED_SHARE = 0.5
+MIN_GROUNDED_SHARE = 0.5
 #: Confidence in what the user typed, and in what the assistant said.
 TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
 #: Most entries that a memory rests on.
@@ -51,7 +52,7 @@ class _Evidence:
         return tuple(dict.fromkeys(uuid for uuid in uuids if uuid))[:MAX_EVIDENCE]
 
 
-def candidates_of(answer: Answer, ids: Ids, context: ExtractionContext) -> list[Candidate]:
+def candidates_of(answer: ModelOutput, ids: Ids, context: ExtractionContext) -> list[Candidate]:
     """Candidates of an answer.
 
     Ids that were not in the request are dropped, and so is a memory without any real one, one whose words do not
@@ -60,13 +61,15 @@ def candidates_of(answer: Answer, ids: Ids, context: ExtractionContext) -> list[
     """
     known = [content_words(bite) for bite in context.known]
     kept: list[Candidate] = []
-    for proposed in answer.memories[:MOST_MEMORIES]:
+    for proposed in answer.memories[:MAX_ANSWER_MEMORIES]:
         target = ids.memories.get(_short(proposed.target or ""))
         action = proposed.action if target is not None else "new"
         evidence = _evidence(proposed, ids)
         if not evidence.said or (proposed.action == "retracts" and target is None):
             continue
-        summary = " ".join(redact(cleaned(proposed.summary)).split()[:SUMMARY_WORDS])[:SUMMARY_CHARS]
+        summary = " ".join(redact(cleaned(proposed.summary)).split()[:MAX_SUMMARY_WORDS])[
+            :MAX_CANDIDATE_SUMMARY_CHARACTERS
+        ]
         if target is not None and not _is_about(target, summary, evidence):
             continue
         if action == "retracts":
@@ -179,14 +182,14 @@ def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> 
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
         return True
     matter = content_words(f"{summary}\n{target.summary if target is not None else ''}") - _ABOUT_THE_SPEAKERS
-    return bool(beginnings(content_words(typed)) & beginnings(matter))
+    return bool(prefixes(content_words(typed)) & prefixes(matter))
 
 
 def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -> bool:
     """Whether enough of the summary's words stand in the turns that it names, or in the memory that it is about."""
-    words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
     there = _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
-    return bool(words) and len(words & beginnings(there)) >= GROUNDED_SHARE * len(words)
+    return bool(words) and len(words & prefixes(there)) >= MIN_GROUNDED_SHARE * len(words)
 
 
 def _is_chosen(said: Iterable[TextBlock]) -> bool:
@@ -197,8 +200,8 @@ def _is_chosen(said: Iterable[TextBlock]) -> bool:
 
 def _says(text: str, summary: str) -> bool:
     """Whether a text alone says what a summary says: "ok, do it" does not make the assistant's words the user's."""
-    words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
-    return len(words & beginnings(content_words(text))) >= GROUNDED_SHARE * len(words)
+    words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    return len(words & prefixes(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
 
 
 def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from engram.errors import ExtractionError, ModelUnavailable, RetryLater
-from engram.extraction.breaker import HOPELESS_SECONDS, Breaker
+from engram.extraction.breaker import UNAVAILABLE_SECONDS, Breaker
 from engram.extraction.budget import Budget, Usage
 from engram.extraction.provider import (
     MAX_CALL_DOLLARS,
@@ -107,7 +107,7 @@ class LanguageModel:
 
     def leave_alone(self, error: ExtractionError) -> ExtractionError:
         """Nothing that is sent is right: ask no more for a while; returns the error."""
-        return self._breaker.trip(error, HOPELESS_SECONDS)
+        return self._breaker.trip(error, UNAVAILABLE_SECONDS)
 
     def _reserve_and_call(self, key: str, request: ModelRequest, project_id: int | None) -> str:
         with self.budget.call(

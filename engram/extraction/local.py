@@ -12,11 +12,11 @@ from engram.extraction.fixes import fix_episodes
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import Chooser, Option
 from engram.extraction.weights import WEIGHTS
-from engram.extraction.write_filter import content_words
+from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Least worth, 0 to 1, of what is kept.
-QUALITY_FLOOR = 0.18
+MIN_QUALITY = 0.18
 
 
 class LocalExtractor:
@@ -25,7 +25,7 @@ class LocalExtractor:
     name = "local-1"
     is_repeatable = True
 
-    def __init__(self, weights: Mapping[str, float] | None = None, floor: float = QUALITY_FLOOR) -> None:
+    def __init__(self, weights: Mapping[str, float] | None = None, floor: float = MIN_QUALITY) -> None:
         """Take a model.
 
         Args:

@@ -21,7 +21,7 @@ from engram.transcripts.record import Turn
 logger = logging.getLogger(__name__)
 
 #: Answers of one proposal that may be unreadable; then the local extractor takes the rest.
-MOST_UNREADABLE = 16
+MAX_UNREADABLE_ANSWERS = 16
 _QUESTION = Question("extract", SYSTEM_PROMPT, ANSWER_SCHEMA, read_answer)
 
 
@@ -68,7 +68,7 @@ class ModelExtractor:
 
     def _propose_batch(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         text, ids = request_text(turns, context)
-        if self._unreadable >= MOST_UNREADABLE:
+        if self._unreadable >= MAX_UNREADABLE_ANSWERS:
             return self._propose_locally(turns, context)
         try:
             answer = self.model.ask(_QUESTION, text, context.project_id)

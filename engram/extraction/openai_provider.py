@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engram.extraction.bounded_http import LONGEST_CALL_SECONDS, ending, make_client
-from engram.extraction.breaker import HOPELESS_SECONDS
+from engram.extraction.bounded_http import MAX_CALL_SECONDS, ending, make_client
+from engram.extraction.breaker import UNAVAILABLE_SECONDS
 from engram.extraction.budget import Price, price_of
 from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotServed, Unfit
 from engram.settings import Settings
@@ -52,7 +52,7 @@ class OpenAIProvider:
             total_seconds: longest call; by default twice the time limit of the settings, at most 60 s.
         """
         self._settings = settings
-        total = total_seconds or min(2 * settings.llm_timeout_seconds, LONGEST_CALL_SECONDS)
+        total = total_seconds or min(2 * settings.llm_timeout_seconds, MAX_CALL_SECONDS)
         self._total_seconds = total
         self._make_client: Callable[[], tuple[Any, httpx2.Client]] = lambda: _openai_client(
             settings, api_key, total, transport
@@ -153,9 +153,9 @@ def _refusal(error: Any) -> Exception:
         return Unfit(reason)
     if state in _HOPELESS or 300 <= state < 400:
         why = {401: ": the key is wrong", 404: ": it knows no such model or address"}.get(state, "")
-        return NotServed(reason + why, is_passing=False, wait_seconds=HOPELESS_SECONDS)
+        return NotServed(reason + why, is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
     if getattr(error, "code", None) == "insufficient_quota":
-        return NotServed(f"{reason}: the account has no credit left", wait_seconds=HOPELESS_SECONDS)
+        return NotServed(f"{reason}: the account has no credit left", wait_seconds=UNAVAILABLE_SECONDS)
     return NotServed(reason, wait_seconds=_seconds(error.response.headers.get("retry-after")))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from engram.extraction.candidate import SUMMARY_WORDS
+from engram.extraction.candidate import MAX_SUMMARY_WORDS
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import (
-    LEAST_CHARACTERS,
+    MIN_TEXT_CHARACTERS,
     Ids,
     action_line,
     fitting_length,
@@ -22,13 +22,13 @@ from engram.redaction import redact
 from engram.transcripts.record import TextBlock, Turn
 
 #: Most characters of one request; more turns make more requests.
-REQUEST_CHARACTERS = 64_000
+MAX_REQUEST_CHARACTERS = 64_000
 #: Characters of a request that are kept free for what is told beside the turns.
-HEADER_CHARACTERS = 6_000
+MAX_HEADER_CHARACTERS = 6_000
 #: Most memories asked for in one request; in a long one, one for so many characters of turns, up to a limit.
-MAX_MEMORIES, CHARACTERS_A_MEMORY, MAX_MEMORIES_LONG = 8, 3_000, 20
+MAX_MEMORIES, CHARACTERS_PER_MEMORY, MAX_MEMORIES_LONG = 8, 3_000, 20
 #: Most memories of the session, and of the project, that are shown.
-MAX_OWN, MAX_NEAR = 20, 12
+MAX_OWN_MEMORIES, MAX_NEAR_MEMORIES = 20, 12
 #: Stands in everything that Engram sends, so that it never reads its own requests back.
 MARKER = "engram-extraction-request"
 
@@ -70,7 +70,7 @@ RULES
 - Dictated or mistyped words may be corrected.
 
 FIELDS
-- summary: one line of 15 to {SUMMARY_WORDS - 5} words, in the transcript's language, that stands alone: who reads it has
+- summary: one line of 15 to {MAX_SUMMARY_WORDS - 5} words, in the transcript's language, that stands alone: who reads it has
   seen nothing else. Resolve pronouns and "this"; name the file, function, option, command, tool or screen it is about.
   Keep the transcript's own telling words, names, numbers and values, and say the reason. A dead-end begins "Dead end:".
   A choice of the user says so.
@@ -111,11 +111,11 @@ def without_own(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def batches(turns: Iterable[Turn]) -> list[list[Turn]]:
-    """Turns in requests of at most ``REQUEST_CHARACTERS``; a longer turn is spread over several, none is cut.
+    """Turns in requests of at most ``MAX_REQUEST_CHARACTERS``; a longer turn is spread over several, none is cut.
 
     Each request is filled as far as it goes, so that a session needs few of them.
     """
-    room = REQUEST_CHARACTERS - HEADER_CHARACTERS
+    room = MAX_REQUEST_CHARACTERS - MAX_HEADER_CHARACTERS
     made: list[list[Turn]] = []
     size = room
     for part in (part for turn in turns for part in _parts(turn, room)):
@@ -150,7 +150,7 @@ def request_text(turns: Sequence[Turn], context: ExtractionContext) -> tuple[str
     body = _turn_lines(turns, ids)
     size = sum(map(len, body))
     times = [said.at_ms for turn in turns for said in turn.said if said.at_ms is not None]
-    limit = min(max(MAX_MEMORIES, size // CHARACTERS_A_MEMORY), MAX_MEMORIES_LONG)
+    limit = min(max(MAX_MEMORIES, size // CHARACTERS_PER_MEMORY), MAX_MEMORIES_LONG)
     lines = [
         redact(f"project: {context.project or 'none'}"),
         f"time: {moment(min(times))} to {moment(max(times))}" if times else "time: not known",
@@ -167,10 +167,10 @@ def _memory_lines(context: ExtractionContext, ids: Ids) -> Iterator[str]:
     """The memories that are shown, each with an id to answer with."""
     if context.own:
         yield "Kept of this session already:"
-        yield from (_memory_line(ids.add_memory(one), one) for one in context.own[-MAX_OWN:])
+        yield from (_memory_line(ids.add_memory(one), one) for one in context.own[-MAX_OWN_MEMORIES:])
     if context.near:
         yield "Kept of the project already, near to this part:"
-        yield from (_memory_line(ids.add_memory(one), one) for one in context.near[:MAX_NEAR])
+        yield from (_memory_line(ids.add_memory(one), one) for one in context.near[:MAX_NEAR_MEMORIES])
 
 
 def _memory_line(short: str, memory: NearMemory) -> str:
@@ -181,7 +181,7 @@ def _memory_line(short: str, memory: NearMemory) -> str:
 
 def _turn_lines(turns: Sequence[Turn], ids: Ids) -> list[str]:
     """The lines of the turns in the order in which things happened."""
-    room = REQUEST_CHARACTERS - HEADER_CHARACTERS - sum(_actions_length(turn) for turn in turns)
+    room = MAX_REQUEST_CHARACTERS - MAX_HEADER_CHARACTERS - sum(_actions_length(turn) for turn in turns)
     longest = fitting_length([len(said.text) for turn in turns for said in shown(turn)], room)
     lines: list[str] = []
     branch = ""
@@ -231,7 +231,7 @@ def _length(turn: Turn) -> int:
 
 
 def _said_length(said: Iterable[TextBlock]) -> int:
-    return sum(min(len(one.text), LEAST_CHARACTERS) + 40 for one in said)
+    return sum(min(len(one.text), MIN_TEXT_CHARACTERS) + 40 for one in said)
 
 
 def _actions_length(turn: Turn) -> int:

@@ -12,18 +12,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from engram.enums import Kind, Voice
 from engram.errors import BudgetReached
 from engram.extraction.answer import ProposedKind, cleaned, read_object
-from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
-from engram.extraction.grounding import GROUNDED_SHARE
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS
+from engram.extraction.grounding import MIN_GROUNDED_SHARE
 from engram.extraction.labels import MAX_ENTITIES
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
-from engram.extraction.write_filter import content_words, is_own
+from engram.extraction.write_filter import is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
+from engram.text.content_words import content_words
 
 #: Longest content of one memory that is sent, in characters; of longer ones beginning and end.
-CONTENT_CHARACTERS = 2_400
+MAX_SENT_CHARACTERS = 2_400
 _NUMBER = re.compile(r"\d[\w.]*\w|\d")
 _ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)
 
@@ -31,7 +32,7 @@ SYSTEM_PROMPT = f"""[{MARKER}]
 You keep the long-term memory of a coding agent. Each memory below has a line that is shown later, chosen by simple rules
 from the passage under it. Write a better line where you can: one fact, the telling words first, with its reason or
 remedy, understandable without its context, in the passage's own words; keep names, numbers and commands; at most
-{SUMMARY_WORDS} words. Add nothing that the passage does not say.
+{MAX_SUMMARY_WORDS} words. Add nothing that the passage does not say.
 Answer with one JSON object {{"memories": [{{"id", "summary", "kind", "entities"}}]}}. Leave out a memory whose line is good
 as it is, or whose passage holds nothing worth knowing.
 kind: decision, preference (only what the user wants), fix (a bug with its cause), fact, state (what is left to do) or
@@ -129,7 +130,9 @@ def may_be_sent(episode: Episode) -> bool:
 
 def wording_of(proposed: ProposedWording, episode: Episode) -> Wording | None:
     """The proposal, fit to be stored; None where it invents, repeats, orders, or says what it may not."""
-    summary = " ".join(redact(cleaned(proposed.summary)).split()[:SUMMARY_WORDS])[:SUMMARY_CHARS].strip()
+    summary = " ".join(redact(cleaned(proposed.summary)).split()[:MAX_SUMMARY_WORDS])[
+        :MAX_CANDIDATE_SUMMARY_CHARACTERS
+    ].strip()
     if not summary or _ADDRESS.search(summary) or is_own(summary) or not _is_grounded(summary, episode):
         return None
     if _orders(summary, episode) and not _orders(episode.summary, episode):
@@ -155,7 +158,7 @@ def _is_grounded(summary: str, episode: Episode) -> bool:
     """Whether the memory says enough of the words, and every number."""
     known = _known_text(episode)
     words, there = content_words(summary), content_words(known)
-    is_said = bool(words) and len(words & there) >= GROUNDED_SHARE * len(words)
+    is_said = bool(words) and len(words & there) >= MIN_GROUNDED_SHARE * len(words)
     return is_said and set(_NUMBER.findall(summary)) <= set(_NUMBER.findall(known))
 
 
@@ -166,8 +169,8 @@ def _known_text(episode: Episode) -> str:
 def _told(episode: Episode) -> str:
     """A memory as it is sent: redacted once more, so that nothing leaves that this version knows to hide."""
     content = redact(episode.content)
-    if len(content) > CONTENT_CHARACTERS:
-        half = CONTENT_CHARACTERS // 2
+    if len(content) > MAX_SENT_CHARACTERS:
+        half = MAX_SENT_CHARACTERS // 2
         content = f"{content[:half]} […] {content[-half:]}"
     return f"{episode.kind}, said by the {episode.voice}; the line now: {redact(episode.summary)}\n{content}"
 

@@ -13,13 +13,14 @@ from engram.extraction.labels import tells_fix
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
 from engram.extraction.streams import streams
-from engram.extraction.write_filter import content_words, is_log, is_own, repeats
+from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.redaction.voice import typed_text
+from engram.text.content_words import content_words
 from engram.text.statements import plain, split
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Most candidates of one turn.
-TURN_CAP = 10
+MAX_TURN_CANDIDATES = 10
 #: What each further passage of one message, and of one turn, is worth beside the one before.
 MESSAGE_DECAY = 0.65
 TURN_DECAY = 0.7
@@ -94,7 +95,7 @@ class Chooser:
         options = [*_directive_options(turn, project), *self._passages(turn, following, episodes)]
         chosen: list[Option] = []
         told: set[str] = set()
-        while options and len(chosen) < TURN_CAP:
+        while options and len(chosen) < MAX_TURN_CANDIDATES:
             worth, best = max(((_worth(o, chosen), o) for o in options), key=lambda pair: pair[0])
             if worth < self.floor * FIX_SHARE:
                 break

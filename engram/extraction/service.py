@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from engram.embedding.embedder import Embedder
 from engram.enums import Source
-from engram.errors import Moved
+from engram.errors import Conflict
 from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
 from engram.extraction.keep import Keeper, Kept
@@ -17,9 +17,11 @@ from engram.extraction.protocol import ExtractionContext, Extractor, NearMemory
 from engram.failpoint import reach
 from engram.ingest.forgotten import without_entries
 from engram.models.contradictions import is_kept_by_hand
-from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode, living_episodes
+from engram.models.episode_lists import current_episodes
+from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
-from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
+from engram.models.projects import ProjectRow, project_by_id
+from engram.models.sessions import SessionRow, find_session
 from engram.models.stages import note_success
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
@@ -92,7 +94,7 @@ def extract_session(
 
     Raises:
         ExtractionError: the extractor failed; the turns stay due.
-        Moved: turns kept growing; try again later.
+        Conflict: turns kept growing; try again later.
         StoreError: the database cannot be read or written; nothing of the batch was written.
     """
     report = ExtractReport(session_id)
@@ -103,7 +105,7 @@ def extract_session(
             turns, kept, is_last = step.run()
             report = report.plus(turns, kept)
             tries = 0
-        except Moved:
+        except Conflict:
             tries += 1
             if tries >= MAX_TRIES:
                 raise
@@ -161,7 +163,7 @@ class _Step:
         """Number of turns, what was kept of them, and whether nothing is left.
 
         Raises:
-            Moved: a turn has grown, or another extraction was faster; nothing was written.
+            Conflict: a turn has grown, or another extraction was faster; nothing was written.
         """
         work = find_work(self.store, "extract", self.session_id)
         session = find_session(self.store, self.session_id)
@@ -229,13 +231,13 @@ class _Step:
         return batch, candidates, context
 
     def _check_still_told(self, tx: Tx, context: ExtractionContext) -> None:
-        """Raise Moved where something that the extractor was told was forgotten since."""
+        """Raise Conflict where something that the extractor was told was forgotten since."""
         session = find_session(tx, self.session_id)
         if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
-            raise Moved(f"what session {self.session_id} is about was erased or told anew")
+            raise Conflict(f"what session {self.session_id} is about was erased or told anew")
         for memory in (*context.own, *context.near):
             if memory.reference and find_episode(tx, memory.reference) is None:
-                raise Moved(f"memory {memory.reference} was forgotten meanwhile")
+                raise Conflict(f"memory {memory.reference} was forgotten meanwhile")
 
     def _ask(self, batch: _Batch, context: ExtractionContext) -> list[Candidate]:
         return self.extractor.propose(self._readable(batch.turns), context)
@@ -269,7 +271,7 @@ class _Step:
             return []
         others = [
             episode
-            for episode in living_episodes(self.store, session.project_id)
+            for episode in current_episodes(self.store, session.project_id)
             if episode.session_id != self.session_id
             and not episode.suspect
             and (self.near_sessions is None or episode.session_id in self.near_sessions)

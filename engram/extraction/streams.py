@@ -10,9 +10,9 @@ from engram.text.statements import Statement, split
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: A message of the assistant of at most so many characters, without lists or headings, joins its neighbours.
-SHORT_CHARS = 420
+MAX_SHORT_CHARACTERS = 420
 #: Most messages of one stream.
-STREAM_MESSAGES = 40
+MAX_STREAM_MESSAGES = 40
 
 _STRUCTURE = re.compile(r"^\s*(?:#{1,6} |[-*•] |\d+[.)] |\||```)", re.MULTILINE)
 
@@ -40,7 +40,7 @@ def streams(turn: Turn) -> Iterator[Stream]:
             continue
         if said.role is Role.ASSISTANT and _is_short(said.text):
             waiting.append(said)
-            if len(waiting) < STREAM_MESSAGES:
+            if len(waiting) < MAX_STREAM_MESSAGES:
                 continue
         if waiting:
             yield _stream(waiting)
@@ -52,7 +52,7 @@ def streams(turn: Turn) -> Iterator[Stream]:
 
 
 def _is_short(text: str) -> bool:
-    return len(text) <= SHORT_CHARS and not _STRUCTURE.search(text)
+    return len(text) <= MAX_SHORT_CHARACTERS and not _STRUCTURE.search(text)
 
 
 def _stream(messages: Sequence[TextBlock]) -> Stream:

@@ -12,11 +12,11 @@ from engram.redaction import redact
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Of a long text at least so many characters are sent, and at most so many.
-LEAST_CHARACTERS, MOST_CHARACTERS = 3_000, 8_000
+MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS = 3_000, 8_000
 #: Longest command and longest error line that are sent, in characters.
-COMMAND_CHARACTERS, ERROR_CHARACTERS = 160, 200
+MAX_COMMAND_CHARACTERS, MAX_ERROR_CHARACTERS = 160, 200
 #: An announcement of the assistant of at most so many characters is left out.
-ACKNOWLEDGEMENT_CHARACTERS = 160
+MAX_ACKNOWLEDGEMENT_CHARACTERS = 160
 #: So many times the characters that are sent are redacted before the cut.
 _REDACTED_TIMES = 10
 #: Share of a cut text that is taken from its beginning.
@@ -79,7 +79,7 @@ def shown(turn: Turn) -> list[TextBlock]:
 def is_acknowledgement(said: TextBlock) -> bool:
     """Whether a text only announces or acknowledges."""
     text = said.text.strip()
-    if said.role is not Role.ASSISTANT or len(text) > ACKNOWLEDGEMENT_CHARACTERS or "\n" in text:
+    if said.role is not Role.ASSISTANT or len(text) > MAX_ACKNOWLEDGEMENT_CHARACTERS or "\n" in text:
         return False
     return bool(_ACKNOWLEDGES.match(text) or text.endswith(":")) and not _SAYS.search(text)
 
@@ -99,7 +99,7 @@ _LOOKS = re.compile(
 
 def fitting_length(lengths: Sequence[int], room: int) -> int:
     """The longest text that may be sent whole, so that all together fit into ``room``; within the two bounds."""
-    low, high = LEAST_CHARACTERS, MOST_CHARACTERS
+    low, high = MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS
     while low < high:
         middle = (low + high + 1) // 2
         if sum(min(length, middle) + 40 for length in lengths) <= room:
@@ -119,12 +119,12 @@ def action_line(short: str, action: Action) -> str:
     """The line of a command."""
     outcome = "ok"
     if action.is_error:
-        outcome = f"failed: {_beginning(action.error_line, ERROR_CHARACTERS)}" if action.error_line else "failed"
+        outcome = f"failed: {_beginning(action.error_line, MAX_ERROR_CHARACTERS)}" if action.error_line else "failed"
     elif action.is_error is None:
         outcome = "no result"
     elif action.commit:
-        outcome = f"committed: {_beginning(action.commit.partition(' ')[2], ERROR_CHARACTERS)}"
-    command = _beginning(" ".join(action.command.split()), COMMAND_CHARACTERS)
+        outcome = f"committed: {_beginning(action.commit.partition(' ')[2], MAX_ERROR_CHARACTERS)}"
+    command = _beginning(" ".join(action.command.split()), MAX_COMMAND_CHARACTERS)
     return redact(f"[{short}] ran: {command} → {outcome}")
 
 

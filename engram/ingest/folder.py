@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from engram.errors import NotFound
 from engram.ingest.scope import project_for
-from engram.models.sessions import ProjectRow, ensure_project, find_project, list_projects
+from engram.models.projects import ProjectRow, ensure_project, find_project, list_projects
 from engram.models.store import Store
 from engram.redaction.display import visible
 from engram.settings import Settings

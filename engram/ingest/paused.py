@@ -1,4 +1,4 @@
-"""What was said while the user had Engram paused is never stored. Pure."""
+"""Leave out what was said while the user had Engram paused. Pure."""
 
 from __future__ import annotations
 
@@ -6,50 +6,53 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from engram.models.pauses import Span
-from engram.transcripts.claude_code.draft import TurnUpdate
-from engram.transcripts.claude_code.entry import Entry
-from engram.transcripts.record import Action, Role
+from engram.transcripts.record import Action, Role, TurnUpdate
+from engram.transcripts.source import SourceEntry
 
 
 def without_paused(
-    updates: Iterable[TurnUpdate], entries: Iterable[Entry], pauses: Sequence[Span]
+    updates: Iterable[TurnUpdate], entries: Iterable[SourceEntry], pauses: Sequence[Span]
 ) -> tuple[TurnUpdate, ...]:
-    """The turns without what was said and done in a pause; a turn that began in one is left out whole.
+    """Return the turns without what was said and done in a pause; a turn that began in one is left out whole.
 
     What has no time is judged by its turn. What was stored before stays: it was said before the pause.
 
     Args:
         updates: turns of one read.
         entries: the entries of that read; they tell when a tool was called.
-        pauses: of this session's project and of everything.
+        pauses: those of this session's project, and those of everything.
     """
     if not pauses:
         return tuple(updates)
     times = {entry.uuid: entry.at_ms for entry in entries if entry.uuid}
-    begun_outside = (one for one in updates if not _is_in(one.turn.started_at_ms, pauses))
-    return tuple(cut for one in begun_outside if (cut := _cut(one, times, pauses)) is not None)
+    begun_outside = (update for update in updates if not _is_in(update.turn.started_at_ms, pauses))
+    return tuple(rest for update in begun_outside if (rest := _cut(update, times, pauses)) is not None)
 
 
 def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[Span]) -> TurnUpdate | None:
-    """The turn without what came in a pause; None for a new one of which nothing is left."""
+    """Return the turn without what came in a pause; None for a new turn of which nothing is left."""
     turn = update.turn
-    said = [one for number, one in enumerate(turn.said) if number < update.said_before or not _is_in(one.at_ms, pauses)]
+    said = [
+        block
+        for number, block in enumerate(turn.said)
+        if number < update.said_before or not _is_in(block.at_ms, pauses)
+    ]
     actions = [
-        one if number < update.actions_before else _without_result(one, times, pauses)
-        for number, one in enumerate(turn.actions)
-        if number < update.actions_before or not _is_in(times.get(one.uuid), pauses)
+        action if number < update.actions_before else _without_result(action, times, pauses)
+        for number, action in enumerate(turn.actions)
+        if number < update.actions_before or not _is_in(times.get(action.uuid), pauses)
     ]
     if len(said) == len(turn.said) and actions == list(turn.actions):
         return update
     if update.is_new and not (said or actions):
         return None
-    messages = {one.message_id or one.uuid for one in said if one.role is Role.ASSISTANT}
+    messages = {block.message_id or block.uuid for block in said if block.role is Role.ASSISTANT}
     turn = replace(turn, said=tuple(said), actions=tuple(actions), message_count=len(messages))
     return replace(update, turn=turn)
 
 
 def _without_result(action: Action, times: Mapping[str, int | None], pauses: Sequence[Span]) -> Action:
-    """A call from before the pause without the words of a result that came in it."""
+    """Return a call from before the pause without the words of a result that came during it."""
     if not _is_in(times.get(action.result_uuid), pauses):
         return action
     return replace(action, error_line="", commit="", refusal="")

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engram.models.pauses import Span, pauses_of
+from engram.models.pauses import Span, paused_scopes, pauses_of
 from engram.models.project_erasing import forgotten_span
-from engram.models.sessions import (
-    SessionRow,
-    find_project_of_identity,
-    find_session,
-    known_roots,
-    paused_scopes,
-    project_by_id,
-)
+from engram.models.projects import find_project_of_identity, known_roots, project_by_id
+from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.project import Project, identify_project, is_excluded
@@ -34,6 +28,11 @@ def identify_folder(cwd: str, settings: Settings, roots: Iterable[str] = ()) -> 
         root_folders=settings.project_roots,
         join_worktrees=settings.join_worktrees,
     )
+
+
+def needs_project(session: SessionRow | None) -> bool:
+    """True as long as it is not known where a session belongs: to a project, or everywhere."""
+    return session is None or not session.is_settled
 
 
 def why_not(store: Store, session_id: str, settings: Settings) -> str:

@@ -6,143 +6,137 @@ from dataclasses import dataclass
 
 from engram.failpoint import reach
 from engram.ingest.due import note_due
+from engram.ingest.result import Written
+from engram.ingest.scope import needs_project
 from engram.models.contexts import note_context_start, note_copied_history
 from engram.models.extractions import withdraw_memories
-from engram.models.sessions import (
-    SessionRow,
-    add_known_values,
-    ensure_project,
-    ensure_session,
-    find_session,
-    touch_session,
-)
+from engram.models.projects import ensure_project
+from engram.models.sessions import SessionRow, add_known_values, ensure_session, find_session, touch_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
-from engram.models.transcripts import BadLine, Cursor, add_bad_lines, ensure_transcript, move_cursor
-from engram.models.turns import close_turn, load_turn, withdraw_turn, write_turns
+from engram.models.transcripts import Progress, add_unreadable, ensure_transcript, move_cursor
+from engram.models.turns import clear_turn, close_turn, load_turn, withdraw_turn, write_turns
 from engram.settings import Settings
-from engram.transcripts.claude_code.discover import TranscriptFile
-from engram.transcripts.claude_code.draft import TurnUpdate
-from engram.transcripts.claude_code.turn import is_queued_key
 from engram.transcripts.project import Project
-from engram.transcripts.record import Opening, Role, TextBlock
+from engram.transcripts.record import Opening, Role, TextBlock, TurnUpdate
+from engram.transcripts.source import Source, Unreadable
 
-#: Tool calls named in a result at most; only the newest matter for what is at hand.
+#: Most tool calls in a result, the newest: only they tell which memories are needed now.
 MAX_CALLS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What one chunk became, ready to be written; all texts are redacted."""
+class Portion:
+    """One portion of a source, ready to be written; all texts are redacted."""
 
-    file: TranscriptFile
-    before: Cursor
-    after: Cursor
+    source: Source
+    before: Progress
+    after: Progress
     updates: tuple[TurnUpdate, ...]
-    #: Keys of stored turns that proved to be none.
+    #: Keys of stored turns that turned out to be none.
     withdrawn: tuple[str, ...]
-    bad_lines: tuple[BadLine, ...]
-    known: frozenset[bytes]
-    agent: str
+    unreadable: tuple[Unreadable, ...]
+    #: Salted hashes of values in environment files.
+    known_values: frozenset[bytes]
     cwd: str = ""
+    #: The project that the session gets; None if it has one, or if it is not known yet.
     project: Project | None = None
-    #: When the session was last compacted, by what was read; None where it was not.
+    #: When the session was last compacted, as far as was read; None if it was not.
     compacted_at_ms: int | None = None
-    #: (session, until when) of the sessions whose entries this transcript repeats: it is a fork of them.
+    #: (session, until when) of the sessions whose entries this source repeats: it is a fork of them.
     copied: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What one transaction added."""
-
-    new_turns: int = 0
-    grown_turns: int = 0
-    entries: int = 0
-    messages: int = 0
-    prompts: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
-
-
-def write_reading(store: Store, reading: Reading, settings: Settings) -> Written:
-    """Write a chunk in one transaction.
+def write_portion(store: Store, portion: Portion, settings: Settings) -> Written:
+    """Write a portion in one transaction.
 
     Raises:
-        Moved: the cursor is not where the chunk was read from; nothing was written.
+        Conflict: the cursor is no longer where the portion was read from; nothing was written.
         StoreError: the database cannot be written; nothing was.
     """
     with store.transaction() as tx:
         reach("ingest.begin")
-        session = _session(tx, reading)
-        transcript_id = ensure_transcript(tx, reading.file.path, session.id if session else None)
+        session = _session(tx, portion)
+        transcript_id = ensure_transcript(tx, portion.source.path, session.id if session else None, portion.source.part)
         written = Written()
         if session is not None:
-            written = _write_turns(tx, reading, session, transcript_id, settings)
+            written = _write_turns(tx, portion, session, transcript_id, settings)
         reach("ingest.turns")
-        _note_context(tx, reading)
-        add_bad_lines(tx, transcript_id, reading.before.generation, reading.bad_lines)
-        move_cursor(tx, reading.before, reading.after, transcript_id)
+        _note_context(tx, portion)
+        add_unreadable(tx, transcript_id, portion.before.generation, portion.unreadable)
+        move_cursor(tx, portion.before, portion.after, transcript_id)
         reach("ingest.cursor")
     reach("ingest.committed")
     return written
 
 
-def _note_context(tx: Tx, reading: Reading) -> None:
-    """Note what tells which memories the session's context holds already."""
-    if reading.compacted_at_ms is not None:
-        note_context_start(tx, reading.file.session_id, reading.compacted_at_ms)
-    for from_session, until_ms in reading.copied:
-        note_copied_history(tx, reading.file.session_id, from_session, until_ms)
+def _note_context(tx: Tx, portion: Portion) -> None:
+    """Record what determines which memories the session's context holds already."""
+    if portion.compacted_at_ms is not None:
+        note_context_start(tx, portion.source.session_id, portion.compacted_at_ms)
+    for from_session, until_ms in portion.copied:
+        note_copied_history(tx, portion.source.session_id, from_session, until_ms)
 
 
-def _session(tx: Tx, reading: Reading) -> SessionRow | None:
-    """The session, made once there is something of it to store."""
-    found = find_session(tx, reading.file.session_id)
-    if not reading.updates and not reading.known:
-        return found
-    project = reading.project
+def _session(tx: Tx, portion: Portion) -> SessionRow | None:
+    """Return the session, made as soon as there is something of it to store."""
+    session = find_session(tx, portion.source.session_id)
+    if not portion.updates and not portion.known_values:
+        return session
+    project = portion.project
     row = None
-    is_settled = found is not None and found.is_settled
-    if project is not None and project.identity and not project.is_global and not is_settled:
+    if project is not None and project.identity and not project.is_global and needs_project(session):
         row = ensure_project(tx, project.identity, project.name, project.root)
-    times = [u.turn.started_at_ms for u in reading.updates if u.turn.started_at_ms is not None]
+    times = [u.turn.started_at_ms for u in portion.updates if u.turn.started_at_ms is not None]
     return ensure_session(
         tx,
-        reading.file.session_id,
-        agent=reading.agent,
+        portion.source.session_id,
+        agent=portion.source.agent,
         project_id=row.id if row else None,
         is_global=project.is_global if project else False,
-        cwd=reading.cwd,
+        cwd=portion.cwd,
         at_ms=min(times, default=tx.now_ms()),
     )
 
 
-def _write_turns(tx: Tx, reading: Reading, session: SessionRow, transcript_id: int, settings: Settings) -> Written:
-    add_known_values(tx, session.id, reading.known)
-    for key in reading.withdrawn:
-        if (turn := load_turn(tx, key)) is not None:
-            withdraw_memories(tx, turn.id)
-        withdraw_turn(tx, key)
-    write_turns(tx, [u.turn for u in reading.updates if u.has_grown], session, transcript_id)
-    for update in reading.updates:
+def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: int, settings: Settings) -> Written:
+    add_known_values(tx, session.id, portion.known_values)
+    removed_messages = _remove_turns(tx, portion)
+    write_turns(tx, [u.turn for u in portion.updates if u.has_grown], session, transcript_id)
+    for update in portion.updates:
         if not update.has_grown:
             close_turn(tx, update.turn.key)
-    written = _count(reading)
-    if not any(update.has_grown for update in reading.updates):
+    written = _count(portion, removed_messages)
+    if not any(update.has_grown for update in portion.updates):
         return written
-    times = [u.turn.ended_at_ms for u in reading.updates if u.turn.ended_at_ms is not None]
-    branch = next((u.turn.branch for u in reversed(reading.updates) if u.turn.branch), "")
+    times = [u.turn.ended_at_ms for u in portion.updates if u.turn.ended_at_ms is not None]
+    branch = next((u.turn.branch for u in reversed(portion.updates) if u.turn.branch), "")
     touch_session(
         tx, session.id, at_ms=max(times, default=session.last_at_ms), branch=branch, new_messages=written.messages
     )
     grown = find_session(tx, session.session_id)
     if grown is not None:
-        note_due(tx, grown, settings, _last_prompt_at_ms(reading))
+        note_due(tx, grown, settings, _last_prompt_at_ms(portion))
     return written
 
 
-def _count(reading: Reading) -> Written:
-    grown = [update for update in reading.updates if update.has_grown]
+def _remove_turns(tx: Tx, portion: Portion) -> int:
+    """Remove withdrawn turns, and the old words of replaced ones; returns how many messages they held."""
+    messages = 0
+    for key in portion.withdrawn:
+        if (stored := load_turn(tx, key)) is not None:
+            messages += _count_messages(stored.turn.said)
+            withdraw_memories(tx, stored.id)
+        withdraw_turn(tx, key)
+    for update in portion.updates:
+        if update.is_replaced and (stored := load_turn(tx, update.turn.key)) is not None:
+            messages += _count_messages(stored.turn.said)
+            clear_turn(tx, update.turn.key)
+    return messages
+
+
+def _count(portion: Portion, removed_messages: int) -> Written:
+    grown = [update for update in portion.updates if update.has_grown]
     new = [update for update in grown if update.is_new]
     calls = [
         text
@@ -151,27 +145,29 @@ def _count(reading: Reading) -> Written:
         for text in (*action.files, action.command)
         if text
     ]
+    messages = sum(
+        _count_messages(update.turn.said) - _count_messages(update.turn.said[: update.said_before]) for update in grown
+    )
     return Written(
-        new_turns=len(new) - len(reading.withdrawn),
+        new_turns=len(new) - len(portion.withdrawn),
         grown_turns=len(grown) - len(new),
         entries=sum(len(update.turn.entries) - update.entries_before for update in grown),
-        messages=sum(_messages(u.turn.said) - _messages(u.turn.said[: u.said_before]) for u in grown)
-        - sum(is_queued_key(key) for key in reading.withdrawn),
-        prompts=tuple(u.turn.key for u in new if u.turn.opening is not Opening.CONTINUATION),
+        messages=messages - removed_messages,
+        prompts=tuple(update.turn.key for update in new if update.turn.opening is not Opening.CONTINUATION),
         calls=tuple(calls[-MAX_CALLS:]),
     )
 
 
-def _messages(said: tuple[TextBlock, ...]) -> int:
-    """Prompts, and distinct messages of the assistant with text; words in a dialog are part of a turn, no message."""
-    replies = {one.message_id or one.uuid for one in said if one.role is Role.ASSISTANT}
-    return len(replies) + sum(one.role is Role.USER and not one.message_id for one in said)
+def _count_messages(said: tuple[TextBlock, ...]) -> int:
+    """Count prompts, and distinct messages of the assistant with text; words in a dialog are no message."""
+    replies = {block.message_id or block.uuid for block in said if block.role is Role.ASSISTANT}
+    return len(replies) + sum(block.role is Role.USER and not block.message_id for block in said)
 
 
-def _last_prompt_at_ms(reading: Reading) -> int | None:
+def _last_prompt_at_ms(portion: Portion) -> int | None:
     times = [
         update.turn.started_at_ms
-        for update in reading.updates
+        for update in portion.updates
         if update.is_new and update.turn.opening is not Opening.CONTINUATION
     ]
     return times[-1] if times else None

@@ -23,9 +23,9 @@ from engram.redaction.display import fence_safe
 logger = logging.getLogger(__name__)
 
 #: A note or export larger than this is neither searched nor rewritten, in bytes.
-_FILE_LIMIT_BYTES = 200_000_000
+_MAX_FILE_BYTES = 200_000_000
 #: Shortest text that is looked for in notes, in characters: shorter ones stand there by chance.
-_LEAST_TEXT = 24
+_MIN_TEXT_CHARACTERS = 24
 #: So much of a line is looked for, in characters: notes and bites hold the beginning of a long one.
 _MAX_TOLD = 60
 
@@ -36,7 +36,7 @@ def told_lines(texts: Sequence[str]) -> list[str]:
     Look for them in lines as ``plain_line`` gives them.
     """
     found = {plain_line(line)[:_MAX_TOLD] for text in texts for line in text.splitlines()}
-    return sorted(line for line in found if len(line) >= _LEAST_TEXT)
+    return sorted(line for line in found if len(line) >= _MIN_TEXT_CHARACTERS)
 
 
 def plain_line(text: str) -> str:
@@ -48,7 +48,7 @@ def clean_recollections(places: Home, is_kept: Callable[[str], bool], sessions: 
     """Remove recollection files of some sessions, and those whose text is not kept; the worker makes them anew."""
     removed = []
     for path in _files(places.recollections, ("*",)):
-        data = (read_regular(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "replace")
+        data = (read_regular(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "replace")
         if path.stem in sessions or not all(map(is_kept, [data, *forgetting.texts_in_json(data)])):
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -78,7 +78,7 @@ def rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[Path, s
     changed = []
     with notes_lock(places):
         for path in paths:
-            text = (read_whole(path, _FILE_LIMIT_BYTES) or b"").decode("utf-8", "surrogateescape")
+            text = (read_whole(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "surrogateescape")
             after = change(path, text)
             if after != text:
                 write_text(path, after)
@@ -90,7 +90,7 @@ def clean_exports(places: Home, ids: Collection[str], forgotten: Forgotten | Non
     """Take memories out of exports (JSON lines) that lie in the memory folder, and their words out of another one."""
     changed = []
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
-        data = read_whole(path, _FILE_LIMIT_BYTES) or b""
+        data = read_whole(path, _MAX_FILE_BYTES) or b""
         lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
         kept = [_cut_line(line, forgotten) for line in lines if not _is_about(line, ids)]
         if kept != lines:

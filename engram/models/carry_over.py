@@ -59,6 +59,7 @@ def carry_over(database: Any) -> None:
             _copy_rows(database, table)
             reach("migrate.step")
     _name_actors(database)
+    _carry_cursors(database)
     for name in old_tables:
         _keep_numbering(database, name)
         database.execute_sql(f'DROP TABLE "{_PREFIX}{name}"')
@@ -99,6 +100,21 @@ def _copy_rows(database: Any, table: type[tables.Table]) -> None:
 def _columns(database: Any, name: str) -> set[str]:
     rows = database.execute_sql("SELECT name FROM pragma_table_info(?)", (name,)).fetchall()
     return {str(column) for (column,) in rows}
+
+
+def _carry_cursors(database: Any) -> None:
+    """Put what version 4 kept of a transcript's position into several columns together, as Claude Code's reader has it.
+
+    A damaged state of the reader is left out: the reader then goes on behind the last line without its open turn.
+    """
+    state = "CASE WHEN json_valid(o.reader_state) THEN o.reader_state ELSE '{}' END"
+    database.execute_sql(
+        "UPDATE transcript SET (cursor, cursor_words, stamp, bytes_read, lines_read) = (SELECT "
+        "json_patch(json_object('offset', o.cursor, 'lines', o.line_number, 'fingerprint', lower(hex(o.fingerprint))), "
+        f"json_remove({state}, '$.branch')), coalesce(json_extract({state}, '$.branch'), ''), "
+        "CAST(o.size AS TEXT), o.cursor, o.line_number "
+        f"FROM {_PREFIX}transcript o WHERE o.id = transcript.id)"
+    )
 
 
 def _name_actors(database: Any) -> None:

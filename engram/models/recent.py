@@ -2,51 +2,67 @@
 
 from __future__ import annotations
 
-from engram.models.conditions import IS_ACTIVE, IS_GLOBAL
-from engram.models.episodes import Episode, select_episodes
+from peewee import ColumnBase, Query, fn
+
+from engram.enums import Status
+from engram.models import tables
+from engram.models.episodes import IS_GLOBAL, Episode, select_episodes
+from engram.models.packed_actions import unpack_facts
+from engram.models.statement import prepared
 from engram.models.transaction import Reader
-from engram.models.turns import StoredTurn, load_turn_row, unpack_facts
+from engram.models.turns import StoredTurn, load_turn_row
+from engram.transcripts.record import Opening
 
 
 def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
     """The latest turn of a session that began with a prompt."""
-    row_id = store.value(
-        "SELECT max(t.id) FROM turn t JOIN session s ON s.id = t.session_ref "
-        "WHERE s.session_id = ? AND t.opening <> 'continuation'",
-        (session_id,),
-    )
+    row_id = store.fetch_value(_latest_turn_of(session_id))
     return None if row_id is None else load_turn_row(store, int(row_id))
 
 
 def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
     """Files that the latest turns of a project changed, the latest first, each once, as written."""
-    rows = store.rows(
-        "SELECT actions FROM turn WHERE project_id = ? ORDER BY started_at_ms DESC LIMIT ?", (project_id, turns)
-    )
     files: dict[str, None] = {}
-    for (actions,) in rows:
+    for actions in store.fetch_values(_latest_actions_of(project_id, turns)):
         for action in unpack_facts(actions):
             if action.get("is_edit"):
-                files.update(dict.fromkeys(str(one) for one in action.get("files", ())))
+                files.update(dict.fromkeys(str(name) for name in action.get("files", ())))
     return list(files)
 
 
 def pinned_episodes(store: Reader, project_id: int, limit: int = 100) -> list[Episode]:
     """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
-    return select_episodes(
-        store,
-        f"e.is_pinned = 1 AND {IS_ACTIVE} AND ({IS_GLOBAL} OR e.project_id = ?)",
-        (project_id,),
-        order="e.created_at_ms DESC, e.id DESC",
-        limit=limit,
-    )
+    episode = tables.Episode
+    condition = (episode.is_pinned == 1) & _is_active_in(project_id)
+    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
 
 
 def count_active(store: Reader, project_id: int) -> int:
     """Active memories of a project and of global scope."""
-    return int(
-        store.value(
-            f"SELECT count(*) FROM episode e WHERE {IS_ACTIVE} AND ({IS_GLOBAL} OR e.project_id = ?)",
-            (project_id,),
-        )
-    )
+    return int(store.fetch_value(_count_active(project_id)))
+
+
+@prepared
+def _latest_turn_of(session_id: str) -> Query:
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(fn.MAX(turn.id)).join(session)
+    return query.where((session.session_id == session_id) & (turn.opening != Opening.CONTINUATION))
+
+
+@prepared
+def _latest_actions_of(project_id: int, limit: int) -> Query:
+    turn = tables.Turn
+    query = turn.select(turn.actions).where(turn.project == project_id)
+    return query.order_by(turn.started_at_ms.desc()).limit(limit)
+
+
+@prepared
+def _count_active(project_id: int) -> Query:
+    return tables.Episode.select(fn.COUNT(tables.Episode.id)).where(_is_active_in(project_id))
+
+
+def _is_active_in(project_id: int) -> ColumnBase:
+    """The condition that a memory is active and seen in a project."""
+    episode = tables.Episode
+    condition: ColumnBase = (episode.status == Status.ACTIVE) & (IS_GLOBAL | (episode.project == project_id))
+    return condition

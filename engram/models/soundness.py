@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 from engram.errors import EngramError
+from engram.models import tables
 from engram.models.episode_history import history_of
 from engram.models.episodes import select_episodes
 from engram.models.store import Store
@@ -34,7 +35,7 @@ def find_unreadable(store: Reader) -> str:
         ("meta", "SELECT key, value FROM meta", lambda row: str(row[1])),
         ("episode", "SELECT id FROM episode", lambda row: _read_episode(store, row[0])),
         ("turn", "SELECT id FROM turn", lambda row: load_turn_row(store, row[0])),
-        ("transcript", "SELECT id, reader_state FROM transcript", lambda row: json.loads(row[1])),
+        ("transcript", "SELECT id, cursor FROM transcript", lambda row: json.loads(row[1] or "{}")),
         ("run", "SELECT id, report FROM run", lambda row: json.loads(row[1])),
         ("history", "SELECT DISTINCT episode_id FROM history", lambda row: history_of(store, row[0])),
     ):
@@ -68,18 +69,18 @@ def _find_unreadable_text(store: Reader) -> str:
 
 def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
     """Each table and its columns of text, quoted; the text indexes keep none but for themselves."""
-    tables = store.rows(
+    names = store.rows(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
         "AND name NOT LIKE '%\\_fts\\_%' ESCAPE '\\'"
     )
-    for (table,) in tables:
+    for (table,) in names:
         columns = store.rows("SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'", (table,))
         if columns:
             yield f'"{table}"', ", ".join(f'"{name}"' for (name,) in columns)
 
 
 def _read_episode(store: Reader, row_id: int) -> None:
-    (episode,) = select_episodes(store, "e.id = ?", (row_id,))
+    (episode,) = select_episodes(store, tables.Episode.id == row_id)
     texts = (episode.summary, episode.content, episode.kind, episode.status, *episode.facts, *episode.entities)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is no text")

@@ -1,161 +1,215 @@
-"""How far each transcript was read, and the lines that could not be."""
+"""How far each source was read, and the parts that could not be."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from engram.errors import BrokenDatabase, Moved
+import peewee
+
+from engram.errors import Conflict
+from engram.models import tables
 from engram.models.entries import claimed_entries
+from engram.models.statement import prepared
 from engram.models.store import Store
-from engram.models.transaction import Reader, Tx
-from engram.models.uuids import pack_uuid, unpack_uuid
+from engram.models.tombstones import forgotten_entries
+from engram.models.transaction import Reader, Tx, Value
+from engram.transcripts.source import Cursor, Place, Source, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """How far a transcript was read."""
+class Progress:
+    """How far a source was read."""
 
-    path: Path
-    #: Bytes read; always the end of a line.
-    offset: int = 0
-    #: Lines read.
-    line_number: int = 0
-    #: Raised when the file was cut or rewritten.
+    place: Place
+    cursor: Cursor = field(default_factory=Cursor)
+    #: Raised when the source was cut or rewritten, and when words of it were forgotten.
     generation: int = 0
-    #: What the file began with, to tell a rewritten file.
-    fingerprint: bytes = b""
-    #: The reader's own state (JSON), to go on where it stopped.
-    reader_state: str = "{}"
-    #: Row id; 0 where the transcript was never read.
-    transcript_id: int = 0
-    #: Row id of the session; 0 where none is known yet.
-    session_ref: int = 0
+    #: The source's stamp when it was read to its end; "" if it was not.
+    stamp: str = ""
+    #: Bytes of the source at the last read, and how many of them were read; lines read.
     size: int = 0
+    bytes_read: int = 0
+    lines_read: int = 0
+    #: Row id; 0 if the source was never read.
+    transcript_id: int = 0
+    #: Row id of the session; None if none is known yet.
+    session_ref: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class BadLine:
-    """A line that could not be read, by its place."""
+class Seen:
+    """What the sweep compares a source with."""
 
-    offset: int
-    length: int
-    reason: str
-
-
-def state_of(cursor: Cursor) -> dict[str, Any]:
-    """What the reader kept to go on with a turn. Raises BrokenDatabase where that is damaged."""
-    try:
-        state = json.loads(cursor.reader_state)
-    except ValueError as error:
-        raise BrokenDatabase(f"what the reader kept of {cursor.path.name} is damaged: {error}") from error
-    if not isinstance(state, dict):
-        raise BrokenDatabase(f"what the reader kept of {cursor.path.name} is damaged: it is no object")
-    return state
+    stamp: str
+    size: int
+    bytes_read: int
 
 
-def load_cursor(store: Reader, path: Path) -> Cursor:
-    """How far ``path`` was read; a cursor at 0 where it never was."""
-    found = store.row(
-        "SELECT cursor, line_number, generation, fingerprint, reader_state, id, coalesce(session_ref, 0), size "
-        "FROM transcript WHERE path = ?",
-        (os.fsencode(path),),
+@prepared
+def _select_progress(path: bytes, part: str) -> peewee.Query:
+    table = tables.Transcript
+    return table.select().where(table.path == path, table.part == part)
+
+
+def load_progress(store: Reader, place: Place) -> Progress:
+    """Return how far a source was read; a progress of nothing if it never was."""
+    row = store.fetch_first(_select_progress(os.fsencode(place.path), place.part))
+    if row is None:
+        return Progress(place)
+    return Progress(
+        place=place,
+        cursor=Cursor(row.cursor, row.cursor_words),
+        generation=row.generation,
+        stamp=row.stamp,
+        size=row.size,
+        bytes_read=row.bytes_read,
+        lines_read=row.lines_read,
+        transcript_id=row.id,
+        session_ref=row.session_ref,
     )
-    if found is None:
-        return Cursor(path)
-    return Cursor(path, found[0], found[1], found[2], bytes(found[3]), found[4], found[5], found[6], found[7])
 
 
-def ensure_transcript(tx: Tx, path: Path, session_ref: int | None) -> int:
-    """Row id of a transcript, made where it is new."""
-    tx.run(
-        "INSERT INTO transcript (path, session_ref) VALUES (?, ?) ON CONFLICT (path) DO UPDATE SET "
-        "session_ref = coalesce(session_ref, excluded.session_ref)",
-        (os.fsencode(path), session_ref),
+def ensure_transcript(tx: Tx, path: Path, session_ref: int | None, part: str = "") -> int:
+    """Return the row id of a source, made if it is new."""
+    tx.run(_ensure(os.fsencode(path), part, session_ref))
+    return int(tx.fetch_value(_select_id(os.fsencode(path), part)))
+
+
+@prepared
+def _ensure(path: bytes, part: str, session_ref: int | None) -> peewee.Query:
+    table = tables.Transcript
+    known_session = peewee.fn.COALESCE(table.session, peewee.EXCLUDED.session_ref)
+    return table.insert(path=path, part=part, session=session_ref).on_conflict(
+        conflict_target=(table.path, table.part), update={table.session: known_session}
     )
-    return int(tx.value("SELECT id FROM transcript WHERE path = ?", (os.fsencode(path),)))
 
 
-def move_cursor(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> None:
-    """Compare and set: move the cursor of a transcript from ``before`` to ``after``.
+@prepared
+def _select_id(path: bytes, part: str) -> peewee.Query:
+    table = tables.Transcript
+    return table.select(table.id).where(table.path == path, table.part == part)
+
+
+def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -> None:
+    """Compare and set: move the cursor of a source from ``before`` to ``after``.
 
     Raises:
-        Moved: another reader moved it meanwhile; roll back and read again.
+        Conflict: another reader moved it meanwhile; roll back and read again.
     """
-    changed = tx.run(
-        "UPDATE transcript SET cursor = ?, line_number = ?, generation = ?, fingerprint = ?, reader_state = ?, size = ?, "
-        "is_gone = 0, read_at_ms = ?, last_error = '' "
-        "WHERE id = ? AND cursor = ? AND generation = ? AND reader_state = ?",
-        (
-            after.offset, after.line_number, after.generation, after.fingerprint, after.reader_state, after.size,
-            tx.now_ms(), transcript_id, before.offset, before.generation, before.reader_state,
-        ),
-    )  # fmt: skip
-    if changed != 1:
-        raise Moved()
-
-
-def add_bad_lines(tx: Tx, transcript_id: int, generation: int, lines: Iterable[BadLine]) -> None:
-    """Remember lines that could not be read."""
-    tx.run_many(
-        "INSERT OR IGNORE INTO bad_line VALUES (?, ?, ?, ?, ?)",
-        [(transcript_id, generation, line.offset, line.length, line.reason) for line in lines],
+    table = tables.Transcript
+    query = table.update(
+        cursor=after.cursor.position,
+        cursor_words=after.cursor.words,
+        generation=after.generation,
+        stamp=after.stamp,
+        size=after.size,
+        bytes_read=after.bytes_read,
+        lines_read=after.lines_read,
+        is_gone=False,
+        read_at_ms=tx.now_ms(),
+        last_error="",
     )
+    changed = tx.run(
+        query.where(
+            table.id == transcript_id,
+            table.cursor == before.cursor.position,
+            table.cursor_words == before.cursor.words,
+            table.generation == before.generation,
+        )
+    )
+    if changed != 1:
+        raise Conflict()
 
 
-def all_cursors(store: Reader) -> dict[Path, tuple[int, int]]:
-    """Path → (bytes read, size when read) of every transcript that was ever read."""
+def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[Unreadable]) -> None:
+    """Record parts of a source that could not be read."""
+    rows: list[dict[str, Value]] = [
+        {
+            "transcript_id": transcript_id,
+            "generation": generation,
+            "offset": part.offset,
+            "length": part.length,
+            "reason": part.reason,
+        }
+        for part in parts
+    ]
+    tx.insert_many(tables.BadLine, rows, or_ignore=True)
+
+
+def all_seen(store: Reader) -> dict[Place, Seen]:
+    """Return what was seen of every source that was ever read."""
+    table = tables.Transcript
+    rows = store.fetch(table.select(table.path, table.part, table.stamp, table.size, table.bytes_read))
     return {
-        Path(os.fsdecode(bytes(path))): (offset, size)
-        for path, offset, size in store.rows("SELECT path, cursor, size FROM transcript")
+        Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.size, row.bytes_read) for row in rows
     }
 
 
+def is_changed(source: Source, seen: Seen | None) -> bool:
+    """True if a source is not as it was when it was read; an empty file that was never read is not worth a look."""
+    return source.size != 0 if seen is None else source.stamp != seen.stamp
+
+
 def note_gone(store: Store, path: Path, *, is_gone: bool) -> None:
-    """Note whether a transcript's file is still there; nothing else changes."""
+    """Note whether a file is still there; nothing else changes."""
+    table = tables.Transcript
     with store.transaction() as tx:
-        tx.run("UPDATE transcript SET is_gone = ? WHERE path = ?", (int(is_gone), os.fsencode(path)))
+        tx.run(table.update(is_gone=is_gone).where(table.path == os.fsencode(path)))
 
 
-def note_size(store: Store, cursor: Cursor, size: int) -> None:
-    """Note that a file of ``size`` bytes has no whole line behind the cursor, unless the cursor moved meanwhile."""
+def note_unchanged(store: Store, seen: Progress) -> None:
+    """Note the stamp and size of a source with nothing new behind the cursor, unless the cursor moved meanwhile."""
+    table = tables.Transcript
     with store.transaction() as tx:
         tx.run(
-            "UPDATE transcript SET size = ? WHERE id = ? AND cursor = ? AND generation = ?",
-            (size, cursor.transcript_id, cursor.offset, cursor.generation),
+            table.update(stamp=seen.stamp, size=seen.size).where(
+                table.id == seen.transcript_id,
+                table.cursor == seen.cursor.position,
+                table.generation == seen.generation,
+            )
         )
 
 
 def rename_transcript(store: Store, old: Path, new: Path) -> None:
-    """A transcript's file was moved: how far it was read goes with it, unless the new place is known already."""
+    """Give a file that was moved its new path, and with it how far it was read; nothing if that path is known."""
     with store.transaction() as tx:
+        # peewee has no UPDATE OR IGNORE.
         tx.run(
             "UPDATE OR IGNORE transcript SET path = ?, is_gone = 0 WHERE path = ?", (os.fsencode(new), os.fsencode(old))
         )
 
 
-def note_error(store: Store, path: Path, error: str) -> None:
-    """Note why a transcript could not be read; the cursor stays."""
+def note_error(store: Store, place: Place, error: str) -> None:
+    """Note why a source could not be read; the cursor stays."""
+    table = tables.Transcript
     with store.transaction() as tx:
-        tx.run("UPDATE transcript SET last_error = ? WHERE path = ?", (error, os.fsencode(path)))
+        tx.run(table.update(last_error=error).where(table.path == os.fsencode(place.path), table.part == place.part))
 
 
-def transcript_of_session(store: Reader, session_id: str) -> list[Path]:
-    """The files of a session."""
-    rows = store.rows(
-        "SELECT t.path FROM transcript t JOIN session s ON s.id = t.session_ref WHERE s.session_id = ?", (session_id,)
-    )
-    return [Path(os.fsdecode(bytes(row[0]))) for row in rows]
+def places_of_session(store: Reader, session_id: str) -> list[Place]:
+    """Return the sources of a session."""
+    table, session = tables.Transcript, tables.Session
+    query = table.select(table.path, table.part).join(session).where(session.session_id == session_id)
+    return [Place(Path(os.fsdecode(bytes(row.path))), row.part) for row in store.fetch(query.order_by(table.id))]
+
+
+def session_of_file(store: Reader, path: Path) -> str:
+    """Return the id of the session that was read from a file; "" if none was, or several were."""
+    table, session = tables.Transcript, tables.Session
+    query = session.select(session.session_id).join(table, on=table.session == session.id)
+    ids = set(store.fetch_values(query.where(table.path == os.fsencode(path))))
+    return str(ids.pop()) if len(ids) == 1 else ""
+
+
+def is_known_file(store: Reader, path: Path) -> bool:
+    """True if something of this file was read."""
+    table = tables.Transcript
+    return store.fetch_value(table.select(table.id).where(table.path == os.fsencode(path)).limit(1)) is not None
 
 
 def known_uuids(store: Reader, uuids: Sequence[str]) -> set[str]:
-    """Those of the uuids that belong to a turn already, or to one that was forgotten."""
-    known = claimed_entries(store, uuids)
-    if store.row("SELECT 1 FROM tombstone WHERE kind = 'entry' LIMIT 1"):
-        forgotten = "SELECT key FROM tombstone WHERE kind = 'entry' AND key IN"
-        known.update(unpack_uuid(row[0]) for row in store.rows_among(forgotten, [pack_uuid(one) for one in uuids]))
-    return known
+    """Return those of the entries that belong to a turn, or to one that was forgotten."""
+    return claimed_entries(store, uuids) | forgotten_entries(store, uuids)

@@ -9,7 +9,8 @@ from pathlib import Path
 from engram.clock import day_of
 from engram.enums import Kind
 from engram.models.episodes import Episode, episodes_of_session
-from engram.models.sessions import SessionRow, find_session, project_by_id
+from engram.models.projects import project_by_id
+from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.models.turns import turns_of_session
 from engram.notes.day_files import append_to_day, cut_sections, notes_lock, read_text, write_text

@@ -66,9 +66,15 @@ def _index_one(store: Store, source: str, path: Path, known: NoteRow | None, red
 
 
 def read_lines(
-    store: Store, settings: Settings, redact: Redact, source: str, start: int | None = None, lines: int | None = None,
-    *, project_id: int | None = None,
-) -> str:  # fmt: skip
+    store: Store,
+    settings: Settings,
+    redact: Redact,
+    source: str,
+    start: int | None = None,
+    lines: int | None = None,
+    *,
+    project_id: int | None = None,
+) -> str:
     """Lines of a note, redacted.
 
     Args:

@@ -1,1 +1,1 @@
-"""From a prompt to bites or silence: gate, choose, render; the files and the socket that hooks read."""
+"""From a prompt to bites or nothing: filter the prompt, choose memories, render them, hand them to the hooks."""

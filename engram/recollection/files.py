@@ -1,4 +1,4 @@
-"""The files that PreToolUse hands over: ``<session>.pending`` waits, ``<session>.injected`` is the receipt."""
+"""The files that the hook PreToolUse claims: ``<session>.pending`` waits, ``<session>.injected`` is the receipt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PENDING, _INJECTED, _WITHDRAWN = ".pending", ".injected", ".withdrawn"
 
 @dataclass(frozen=True, slots=True)
 class RecollectionFile:
-    """One file of the folder."""
+    """A file of the folder."""
 
     session_id: str
     path: Path
@@ -29,12 +29,12 @@ class RecollectionFile:
 
 @dataclass(frozen=True, slots=True)
 class RecollectionFiles:
-    """The folder ``recollections``. A name is claimed by renaming it, so that each file is handed over once."""
+    """The folder ``recollections``. A file is claimed by renaming it, so that it is used once."""
 
     folder: Path
 
     def put(self, session_id: str, data: bytes) -> None:
-        """Write what waits for a session, whole or not at all; what waited before is replaced.
+        """Write the pending file of a session atomically; an earlier one is replaced.
 
         Raises:
             BadRequest: the session id cannot be a file name.
@@ -46,7 +46,7 @@ class RecollectionFiles:
         reach("recollect.written")
 
     def withdraw(self, session_id: str) -> bool:
-        """Take back what waits; False where nothing did, or a hook was faster."""
+        """Remove the pending file; returns False if there was none or a hook claimed it first."""
         taken = self._path(session_id, _WITHDRAWN)
         try:
             os.replace(self._path(session_id, _PENDING), taken)
@@ -57,11 +57,11 @@ class RecollectionFiles:
         return True
 
     def is_pending(self, session_id: str) -> bool:
-        """True while something waits for a session."""
+        """Return True while a file waits for a session."""
         return self._path(session_id, _PENDING).is_file()
 
     def take_receipt(self, session_id: str) -> bool:
-        """Remove a session's receipt; True where there was one: a hook has handed over what waited."""
+        """Remove a session's receipt; returns True if there was one, since a hook has claimed the pending file."""
         try:
             self._path(session_id, _INJECTED).unlink()
         except OSError:
@@ -69,15 +69,15 @@ class RecollectionFiles:
         return True
 
     def pending(self) -> list[RecollectionFile]:
-        """Everything that waits."""
+        """Return every pending file."""
         return list(self._list(_PENDING))
 
     def receipts(self) -> list[RecollectionFile]:
-        """Everything that was handed over and not yet taken notice of."""
+        """Return every receipt."""
         return list(self._list(_INJECTED))
 
     def remove_older(self, before_ms: int) -> int:
-        """Remove every file that was last changed before a time; returns how many."""
+        """Remove every file that was last changed before a time; returns the number of files."""
         removed = 0
         for path, facts in self._scan():
             if facts.st_ctime_ns // 1_000_000 < before_ms:
@@ -88,7 +88,7 @@ class RecollectionFiles:
 
     def _path(self, session_id: str, suffix: str) -> Path:
         if not is_session_id(session_id):
-            raise BadRequest("a session id of letters, digits, - and _ is wanted")
+            raise BadRequest("a session id consists of letters, digits, - and _")
         return self.folder / (session_id + suffix)
 
     def _list(self, suffix: str) -> Iterator[RecollectionFile]:
@@ -98,10 +98,10 @@ class RecollectionFiles:
                 yield RecollectionFile(session_id, path, facts.st_mtime_ns // 1_000_000)
 
     def _scan(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Every regular file of the folder."""
+        """Yield every regular file of the folder."""
         try:
-            with os.scandir(self.folder) as found:
-                entries = list(found)
+            with os.scandir(self.folder) as scanned:
+                entries = list(scanned)
         except OSError:
             return
         for entry in entries:

@@ -1,7 +1,7 @@
-"""How sure it is that a memory belongs to a prompt: a few features, one number from 0 to 1. Pure.
+"""The probability that a memory is relevant to a prompt, by a logistic regression over a few features. Pure.
 
-The weights were fitted by ``benchmarks/recollection.py``, a logistic regression over prompts of real coding sessions, each
-also asked of the projects that it has nothing to do with; run it again when the ranking or the extractor changes.
+``benchmarks/recollection.py`` fits the weights on prompts of real coding sessions; each is also asked in projects that it
+has nothing to do with. Run it again when the ranking or the extractor changes.
 """
 
 from __future__ import annotations
@@ -10,111 +10,109 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engram.recollection.prompt_filter import telling_words
-from engram.search.episodes.nearest import mean_of_nearest
+from engram.search.episodes.abstain import mean_top_cosine
 from engram.search.hits import Hit
-from engram.text.stems import stems
+from engram.text.recollection_stems import stems
+from engram.text.topic_words import topic_words
 
 #: Names of the features, in the order of the weights.
 FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support", "near")
-#: Beyond these more says nothing more: a cosine, a share, a number of words, a quality.
-MOST_COSINE, MOST_SHARED, MOST_WORDS, MOST_QUALITY = 0.6, 0.6, 6, 0.6
+#: Features are capped at these values: a cosine, a share, a number of words, a quality.
+MAX_COSINE, MAX_SHARED, MAX_WORDS, MAX_QUALITY = 0.6, 0.6, 6, 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A logistic regression: intercept, and one weight a feature."""
+    """The intercept of a logistic regression and a weight for each feature."""
 
     intercept: float
     by_feature: tuple[float, ...]
 
 
-#: With a model.
+#: Weights for hits with a cosine.
 WITH_MODEL = Weights(-16.37, (8.13, 6.36, -13.87, 1.54, -0.09, 0.33, 3.66, 4.53, 7.55))
-#: Where hits have no cosine; the intercept is a little lower than the fit's, against false alarms.
+#: Weights for hits without a cosine. The intercept is a little below the fitted one, to avoid false positives.
 TEXT_ALONE = Weights(-9.58, (0.0, 3.12, 0.0, 0.83, 0.0, 0.67, 1.74, 4.09, 0.0))
-
-
-#: Below this cosine a memory has nothing to do with a prompt, unless half of the prompt's words stand in it.
-LEAST_COSINE, ENOUGH_SHARED = 0.2, 0.5
+#: A memory below both, the cosine and the share of the prompt's words that it contains, is irrelevant.
+MIN_COSINE, MIN_SHARED = 0.2, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What was said that fits the prompt."""
+    """The passages that fit a prompt."""
 
-    #: Row id of a turn → how well its best passage fits, as a share of the best passage of all.
+    #: Row id of a turn → score of its best passage, as a share of the best score of all.
     by_turn: Mapping[int, float] = field(default_factory=dict)
-    #: The mean cosine of the nearest passages; 0 without a model.
+    #: Mean cosine of the nearest passages; 0 without a model.
     near: float = 0.0
 
     @classmethod
     def of(cls, passages: Sequence[Hit]) -> Support:
-        """What these passages support."""
+        """Return the support that passages give."""
         best = max((hit.score for hit in passages), default=0.0)
         by_turn: dict[int, float] = {}
         for hit in passages:
             if hit.turn_id is not None and best > 0:
                 by_turn[hit.turn_id] = max(by_turn.get(hit.turn_id, 0.0), hit.score / best)
-        return cls(by_turn, mean_of_nearest(hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
+        return cls(by_turn, mean_top_cosine(hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the features of a hit are measured against."""
+class FeatureContext:
+    """The prompt and the other hits, against which the features of a hit are computed."""
 
-    #: The prompt's telling words, as ``stems`` makes them.
+    #: Stems of the prompt's telling words.
     wanted: frozenset[str]
     #: The largest text part of all hits.
     best_text: float
-    #: What rests on no turn, such as a memory that was saved by hand, supports itself.
+    #: The passages that fit the prompt.
     support: Support
-    #: How near the prompt comes to anything at all, a memory or what was said.
+    #: The highest similarity of the prompt to any memory or to the nearest passages.
     near: float
 
     @classmethod
-    def of(cls, text: str, hits: Sequence[Hit], support: Support) -> Answer:
-        """The answer ``hits`` to the prompt ``text``."""
+    def of(cls, text: str, hits: Sequence[Hit], support: Support) -> FeatureContext:
+        """Return the context of the hits of a prompt."""
         best = max((hit.parts.get("text", 0.0) for hit in hits), default=0.0)
-        nearest = max((min(hit.cosine or 0.0, MOST_COSINE) for hit in hits), default=0.0)
-        return cls(stems(telling_words(text)), best, support, max(support.near, nearest))
+        nearest = max((min(hit.cosine or 0.0, MAX_COSINE) for hit in hits), default=0.0)
+        return cls(stems(topic_words(text)), best, support, max(support.near, nearest))
 
 
-def features(hit: Hit, rank: int, answer: Answer) -> tuple[float, ...]:
-    """The features of one hit.
+def features(hit: Hit, rank: int, context: FeatureContext) -> tuple[float, ...]:
+    """Return the features of a hit in the order of ``FEATURES``.
 
     Args:
         hit: an episode.
-        rank: its place in the answer, from 0.
-        answer: what it is measured against.
+        rank: its place among the hits, from 0.
+        context: what the features are computed against.
     """
     episode = hit.episode
-    told = stems(telling_words(hit.text))
-    known = told | stems(telling_words(" ".join(episode.entities) if episode is not None else ""))
-    shared = min(len(answer.wanted & known) / max(len(answer.wanted), 1), MOST_SHARED)
-    cosine = min(hit.cosine if hit.cosine is not None else 0.0, MOST_COSINE)
-    text = hit.parts.get("text", 0.0) / answer.best_text if answer.best_text > 0 else 0.0
-    words = min(len(answer.wanted & told), MOST_WORDS)
-    quality = min(episode.quality, MOST_QUALITY) if episode is not None else 0.0
-    support = answer.support.by_turn.get(hit.turn_id, 0.0) if hit.turn_id is not None else _own_support(hit, text)
-    return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality, support, answer.near)
+    told = stems(topic_words(hit.text))
+    known = told | stems(topic_words(" ".join(episode.entities) if episode is not None else ""))
+    shared = min(len(context.wanted & known) / max(len(context.wanted), 1), MAX_SHARED)
+    cosine = min(hit.cosine if hit.cosine is not None else 0.0, MAX_COSINE)
+    text = hit.parts.get("text", 0.0) / context.best_text if context.best_text > 0 else 0.0
+    words = min(len(context.wanted & told), MAX_WORDS)
+    quality = min(episode.quality, MAX_QUALITY) if episode is not None else 0.0
+    support = context.support.by_turn.get(hit.turn_id, 0.0) if hit.turn_id is not None else _own_support(hit, text)
+    return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality, support, context.near)
 
 
 def _own_support(hit: Hit, text: float) -> float:
-    """What stands for the support of a memory that rests on no turn."""
-    return text if hit.cosine is None else (text + min(hit.cosine, MOST_COSINE) / MOST_COSINE) / 2
+    """Return the support of a memory without a turn, such as a saved one: its own text and cosine stand for it."""
+    return text if hit.cosine is None else (text + min(hit.cosine, MAX_COSINE) / MAX_COSINE) / 2
 
 
-def relevance(hit: Hit, rank: int, answer: Answer) -> float:
-    """The probability that a hit belongs to the prompt."""
-    found = features(hit, rank, answer)
+def relevance(hit: Hit, rank: int, context: FeatureContext) -> float:
+    """Return the probability that a hit is relevant to the prompt."""
+    values = features(hit, rank, context)
     if hit.cosine is None:
-        return logistic(TEXT_ALONE, found)
-    is_far = found[0] < LEAST_COSINE and found[1] < ENOUGH_SHARED
-    return 0.0 if is_far else logistic(WITH_MODEL, found)
+        return logistic(TEXT_ALONE, values)
+    is_irrelevant = values[0] < MIN_COSINE and values[1] < MIN_SHARED
+    return 0.0 if is_irrelevant else logistic(WITH_MODEL, values)
 
 
 def logistic(weights: Weights, values: Sequence[float]) -> float:
-    """The value of a logistic regression."""
+    """Return the value of a logistic regression, from 0 to 1."""
     total = weights.intercept + sum(w * x for w, x in zip(weights.by_feature, values, strict=True))
     return 1 / (1 + math.exp(-max(-60.0, min(60.0, total))))

@@ -1,4 +1,4 @@
-"""What recollection needs of a search; the worker's own searcher has it."""
+"""The interface of the search that recollection uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from engram.search.hits import Hit
 from engram.search.question.query import Query
 
-#: Stands for "no project" in a query: only memories of global scope belong to it. (None would search all.)
+#: Project id of a query that sees only memories of global scope. (None would search all projects.)
 NO_PROJECT = -1
 
 
@@ -16,7 +16,7 @@ class Searcher(Protocol):
     """Ranks memories. Any thread may call it."""
 
     def recall(self, query: Query) -> Sequence[Hit]:
-        """Episodes, the best first."""
+        """Return episodes, the best first."""
 
     def search(self, query: Query) -> Sequence[Hit]:
-        """Passages of turns, the best first."""
+        """Return passages of turns, the best first."""

@@ -1,4 +1,4 @@
-"""Memories about the file or command of a tool call: only those that name it. Pure."""
+"""Choose memories about a tool call: only those that name its file, its command or its error. Pure."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from engram.enums import Kind
-from engram.recollection.choose import Asking, Bite, may_inject, spread_out
-from engram.recollection.prompt_filter import telling_words
+from engram.recollection.choose import Bite, InjectionRequest, deduplicate, may_inject
 from engram.search.hits import Hit
-from engram.text.stems import stems
+from engram.text.recollection_stems import stems
+from engram.text.topic_words import topic_words
 
-#: Bites for one tool call at most.
-BITES = 1
-#: Kinds that are worth a line for a file or command alone.
+#: Maximum number of bites for a tool call.
+MAX_BITES = 1
+#: Kinds of memories that a tool call may bring up.
 KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.DEAD_END, Kind.FACT)
-#: Share of an error's words that must stand in a memory about a failed command.
-ERROR_SHARE = 0.5
-#: File names that every project has: only with their folder do they tell anything.
+#: Share of an error's words that a memory about a failed command must contain.
+MIN_ERROR_SHARE = 0.5
+#: File names that every project has; they identify a file only together with its folder.
 _COMMON = re.compile(
     r"(?:__init__|index|main|mod|lib|app|utils?|types?|setup|conftest|readme|claude)(?:\.\w+)*", re.IGNORECASE
 )
 _SUBCOMMAND = re.compile(r"[a-z][\w.-]*(?:\s+[a-z][\w:-]*)?")
-#: Programs that only look around; nobody needs a reminder for them.
-_LOOKING = frozenset(
+#: Programs that only look around and need no reminder.
+_READ_ONLY_PROGRAMS = frozenset(
     [
         "cat",
         "cd",
@@ -53,44 +53,44 @@ _LOOKING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What a tool call is about."""
+    """The files, command and error of a tool call."""
 
-    #: As written.
+    #: File names as written.
     files: tuple[str, ...] = ()
     command: str = ""
-    #: First line of its error; "" where it did not fail, or has not ended.
+    #: First line of its error; "" if it has not failed.
     error: str = ""
 
     @property
     def text(self) -> str:
-        """What is searched for; "" for a call that needs no reminder."""
+        """The text that is searched for; "" for a call that needs no reminder."""
         names = [PurePosixPath(name.replace("\\", "/")).name for name in self.files]
         return " ".join([*names, program_of(self.command) and self.command, self.error]).strip()
 
 
 def program_of(command: str) -> str:
-    """Program and subcommand, such as ``go test``; "" for commands that only look around."""
-    found = _SUBCOMMAND.match(command.strip())
-    program = found[0] if found else ""
-    return "" if program.split(" ")[0] in _LOOKING else program
+    """Return program and subcommand, such as ``go test``; "" for commands that only look around."""
+    match = _SUBCOMMAND.match(command.strip())
+    program = match[0] if match else ""
+    return "" if program.split(" ")[0] in _READ_ONLY_PROGRAMS else program
 
 
-def choose_at_hand(hits: Sequence[Hit], asking: Asking, call: ToolCall) -> list[Bite]:
-    """The bite for a tool call: a memory that names its file, or its command, or what went wrong; mostly none."""
+def choose_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[Bite]:
+    """Return the bite for a tool call: a memory that names its file, command or error; mostly none."""
     named = [
         (1.0 / (1 + rank), hit)
         for rank, hit in enumerate(hits)
         if hit.episode is not None
-        and hit.id not in asking.shown
+        and hit.id not in request.shown
         and hit.kind in KINDS
-        and may_inject(hit.episode, asking)
+        and may_inject(hit.episode, request)
         and is_about(hit, call)
     ]
-    return spread_out(named, min(asking.bites, BITES), 0.0)
+    return deduplicate(named, min(request.bites, MAX_BITES), 0.0)
 
 
 def is_about(hit: Hit, call: ToolCall) -> bool:
-    """True where a memory names a file of the call, its command, or most of its error."""
+    """Return True if a memory names a file of the call, its command, or most of its error."""
     entities = hit.episode.entities if hit.episode is not None else ()
     told = f" {hit.text} {' '.join(entities)} ".lower().replace("\\", "/")
     if any(_names_file(told, name) for name in call.files):
@@ -98,8 +98,8 @@ def is_about(hit: Hit, call: ToolCall) -> bool:
     program = program_of(call.command).lower()
     if " " in program and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", told):
         return True
-    wanted = stems(telling_words(call.error))
-    return len(wanted) > 2 and len(wanted & stems(telling_words(told))) >= ERROR_SHARE * len(wanted)
+    wanted = stems(topic_words(call.error))
+    return len(wanted) > 2 and len(wanted & stems(topic_words(told))) >= MIN_ERROR_SHARE * len(wanted)
 
 
 def _names_file(told: str, name: str) -> bool:

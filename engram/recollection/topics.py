@@ -1,4 +1,4 @@
-"""Is a prompt still about what the session was last reminded of? Then the last recollection stands."""
+"""Recognize a prompt about the topic of the last recollection, which needs no new one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from engram.embedding.embedder import Embedder
 from engram.errors import EmbeddingError
-from engram.recollection.prompt_filter import telling_words
-from engram.text.stems import overlap, stems
+from engram.text.recollection_stems import overlap, stems
+from engram.text.topic_words import topic_words
 
 if TYPE_CHECKING:
     from engram.embedding.embedder import Matrix
 
-#: Sessions whose last topic is kept in mind.
-KEPT_SESSIONS = 500
-#: Share of the words of two prompts from which on they are about one topic.
+#: Maximum number of sessions whose topic is remembered.
+MAX_SESSIONS = 500
+#: Share of common words from which on two prompts have the same topic.
 SAME_WORDS = 0.8
 
 
@@ -25,7 +25,7 @@ SAME_WORDS = 0.8
 class _Topic:
     text: str
     words: frozenset[str]
-    #: Made when it is first compared, so that nobody waits for it.
+    #: Computed at the first comparison.
     vector: Matrix | None = None
 
 
@@ -33,24 +33,24 @@ class Topics:
     """The topic of each session's last recollection. Any thread may call any method."""
 
     def __init__(self, embedder: Embedder | None = None, threshold: float = 0.0) -> None:
-        """Make an empty one.
+        """Start empty.
 
         Args:
-            embedder: without one shared words tell.
-            threshold: cosine above which two prompts are about one topic; 0 takes the model's own.
+            embedder: compares prompts; without it, only common words decide.
+            threshold: cosine above which two prompts have the same topic; 0 for the model's own.
         """
         self._embedder = embedder
         self._threshold = threshold
         self._lock = threading.Lock()
-        self._found: OrderedDict[str, _Topic] = OrderedDict()
+        self._topics: OrderedDict[str, _Topic] = OrderedDict()
 
     def is_same(self, session_id: str, text: str) -> bool:
-        """True where the session was reminded of something for a prompt about the same topic."""
+        """Return True if the session was reminded of something for a prompt on the same topic."""
         with self._lock:
-            last = self._found.get(session_id)
+            last = self._topics.get(session_id)
         if last is None:
             return False
-        if len(last.words) > 3 and overlap(stems(telling_words(text)), last.words) >= SAME_WORDS:
+        if len(last.words) > 3 and overlap(stems(topic_words(text)), last.words) >= SAME_WORDS:
             return True
         if self._embedder is None:
             return False
@@ -63,14 +63,14 @@ class Topics:
             return False
 
     def note(self, session_id: str, text: str) -> None:
-        """The session has just been reminded of something for this prompt."""
+        """Note that the session was reminded of something for this prompt."""
         with self._lock:
-            self._found[session_id] = _Topic(text, stems(telling_words(text)))
-            self._found.move_to_end(session_id)
-            while len(self._found) > KEPT_SESSIONS:
-                self._found.popitem(last=False)
+            self._topics[session_id] = _Topic(text, stems(topic_words(text)))
+            self._topics.move_to_end(session_id)
+            while len(self._topics) > MAX_SESSIONS:
+                self._topics.popitem(last=False)
 
     def forget(self, session_id: str) -> None:
-        """The session's context is empty again."""
+        """Forget the topic of a session."""
         with self._lock:
-            self._found.pop(session_id, None)
+            self._topics.pop(session_id, None)

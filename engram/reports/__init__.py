@@ -1,1 +1,1 @@
-"""What is so: the health of every part, and what memory did in a time; read by commands, tools, briefing and doctor."""
+"""What the commands, the tools, the briefing and the page show: health, checks, usage, memories, sessions."""

@@ -1,4 +1,4 @@
-"""One memory as JSON, and back: what export writes and import reads, the same keys everywhere."""
+"""One memory as JSON and back: the keys that export, import and every ``--json`` share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engram.models.store import Store
 
 #: Field of an episode → key in JSON, where they differ.
 _NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
-#: Fields that mean something in this one database only.
+#: Fields that have a meaning in this database only.
 _LOCAL = {"id", "project_id"}
 
 
 def episode_to_json(store: Store, episode: Episode) -> dict[str, Any]:
-    """Every field of a memory that means something elsewhere; ``evidence`` is the list of entry uuids."""
+    """Every field of a memory that has a meaning elsewhere. ``evidence`` is the list of entry uuids."""
     values: dict[str, Any] = {
         _NAMES.get(known.name, known.name): getattr(episode, known.name)
         for known in dataclasses.fields(Episode)
@@ -32,10 +32,10 @@ def episode_to_json(store: Store, episode: Episode) -> dict[str, Any]:
 
 
 def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]:
-    """A memory as ``episode_to_json`` wrote it; its project is only a name.
+    """The memory that ``episode_to_json`` wrote. Its project is a name only.
 
     Raises:
-        BadRequest: something that a memory needs is missing or of the wrong kind.
+        BadRequest: a required field is missing, or a value has the wrong type.
     """
     values: dict[str, Any] = {}
     for known in dataclasses.fields(Episode):
@@ -47,14 +47,14 @@ def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]
             raise BadRequest(f"a memory needs {_NAMES.get(needed, needed)!r}")
     values.setdefault("content", "")
     if not episodes.is_episode_id(values["episode_id"]):
-        raise BadRequest(f"{values['episode_id'][:40]!r} is no id of a memory")
+        raise BadRequest(f"{values['episode_id'][:40]!r} is not a memory's id")
     sessions = [str(session_id) for session_id in line.get("evidence_sessions") or [] if isinstance(session_id, str)]
     session = sessions[0] if sessions else values.get("session_id", "")
     return Episode(**values), [Evidence(str(uuid), session) for uuid in line.get("evidence") or []]
 
 
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
-    """A value of the field's own kind. Raises BadRequest."""
+    """The value, if it has the field's type. Raises BadRequest."""
     default = field.default
     if field.name in ENUM_FIELDS:
         return ENUM_FIELDS[field.name].parse(value)
@@ -72,4 +72,4 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
             return float(value)
     elif isinstance(value, str):
         return value
-    raise BadRequest(f"{_NAMES.get(field.name, field.name)} = {str(value)[:60]!r} cannot be used")
+    raise BadRequest(f"{_NAMES.get(field.name, field.name)} = {str(value)[:60]!r} can't be used")

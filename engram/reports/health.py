@@ -1,6 +1,6 @@
-"""The health of every stage, put together from the memory, the files and the locks.
+"""The health of every stage, from the memory, the files and the locks.
 
-What ``status``, ``doctor``, ``up``, ``memory_status`` and the briefing say about it comes from here alone.
+``status``, ``doctor``, ``up``, ``memory_status`` and the briefing all take it from here.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from engram.models.stages import list_stages
 from engram.models.store import Store
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
-from engram.transcripts.claude_code.discover import find_transcripts
+from engram.transcripts.registry import discover
 
 
 @dataclass(frozen=True, slots=True)
 class StageHealth:
-    """How far one stage is."""
+    """The progress of one stage."""
 
     seen: int
     done: int
-    #: Seconds that the oldest thing waits which should be done by now; 0 where nothing waits.
+    #: How long the oldest overdue item has waited, in seconds; 0 if nothing is overdue.
     lag_seconds: float
     last_success_ms: int | None = None
     last_error: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """The stage for scripts."""
         return {
             "seen": self.seen,
             "done": self.done,
@@ -45,37 +45,37 @@ class StageHealth:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What stands in the transcripts and was not read yet."""
+    """What the transcripts contain that was not read yet."""
 
     files: int
     bytes: int
-    #: Seconds since the longest waiting file was changed; 0 where all is read.
+    #: Seconds since the oldest unread change of a file; 0 if everything was read.
     lag_seconds: float
-    #: Files that there are.
+    #: Number of transcripts.
     found: int
 
 
-#: A stage that is further behind than this is worth a word, in seconds.
+#: A stage is reported as late if it is further behind than this, in seconds.
 MAX_LAG_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that does not work as it should."""
+    """One problem."""
 
     #: watcher, worker or the name of a stage.
     about: str
-    #: What is wrong, and what follows from it.
+    #: What is wrong, and its consequence.
     text: str
     #: What the user can do.
     advice: str
-    #: False where it works but is late.
+    #: False if it works, but late.
     is_broken: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """What decides whether memory works: the two processes, and how far each stage is."""
+    """What decides whether memory works: the two processes, and the progress of each stage."""
 
     worker: ProcessState
     watcher: ProcessState
@@ -84,46 +84,46 @@ class Vitals:
     work: list[counts.WorkTotals]
 
     def troubles(self) -> list[Trouble]:
-        """What is wrong, the processes first."""
+        """All problems, those of the processes first."""
         troubles = []
         for name, state, follows in (
             ("watcher", self.watcher, "new lines are not read"),
             ("worker", self.worker, "no memories are made, and hooks stay silent"),
         ):
             if not state.is_alive:
-                troubles.append(Trouble(name, f"not running: {follows}", "start both: engram up"))
+                troubles.append(Trouble(name, f"not running: {follows}", "start both with: engram up"))
         for name, stage in self.stages.items():
             if stage.last_error:
-                advice = f"look into the log: engram logs --errors ({name})"
+                advice = f"see the log with: engram logs --errors ({name})"
                 troubles.append(Trouble(name, stage.last_error, advice))
             elif stage.lag_seconds > MAX_LAG_SECONDS:
                 behind = f"is {stage.lag_seconds / 3600:.1f} h behind"
-                troubles.append(Trouble(name, behind, "is the worker running? engram up", is_broken=False))
+                troubles.append(Trouble(name, behind, "check that the worker runs: engram up", is_broken=False))
         return troubles
 
 
 @dataclass(frozen=True, slots=True)
 class Health(Vitals):
-    """Everything that status shows."""
+    """Everything that ``engram status`` shows."""
 
     totals: counts.Totals
     missing_vectors: int
 
     @property
     def waiting(self) -> int:
-        """Pieces of work that are due now."""
+        """Number of tasks that are due now."""
         return sum(totals.due or 0 for totals in self.work)
 
     @property
     def lag_seconds(self) -> float:
-        """The longest lag of any stage."""
+        """The longest lag of any stage, in seconds."""
         return max((stage.lag_seconds for stage in self.stages.values()), default=0.0)
 
 
 def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) -> Vitals:
-    """Look at the locks, the stages and what waits; at the names and sizes of all transcripts only ``with_files``.
+    """Check the locks, the stages and the waiting tasks; with ``with_files``, also the sizes of all transcripts.
 
-    Without files it takes a few milliseconds at any size, and what is not read yet is not known.
+    Without files this takes a few milliseconds at any size, and unread transcripts are not counted.
     """
     unread = count_unread(store, settings) if with_files else Unread(0, 0, 0.0, 0)
     by_kind = counts.count_work(store)
@@ -137,7 +137,7 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
 
 
 def take_health(store: Store, settings: Settings) -> Health:
-    """Look at everything once. Reads the names and sizes of all transcripts, never their content."""
+    """Check everything once. Reads the names and sizes of all transcripts, never their content."""
     vitals = take_vitals(store, settings)
     return Health(
         worker=vitals.worker,
@@ -151,18 +151,18 @@ def take_health(store: Store, settings: Settings) -> Health:
 
 
 def count_unread(store: Store, settings: Settings) -> Unread:
-    """How much of the transcripts on the disk was not read yet."""
-    read = transcripts.all_cursors(store)
+    """Count what was not read yet of the transcripts on disk."""
+    seen = transcripts.all_seen(store)
     files = bytes_left = total_files = 0
     lag = 0.0
-    for transcript in find_transcripts(settings.claude_folder, with_subagents=settings.subagents):
+    for source in discover(settings):
         total_files += 1
-        # The end of a file may be a line that is still being written: what was seen at the last read is no lag.
-        offset, size = read.get(transcript.path, (0, -1))
-        if transcript.size != size and transcript.size != offset:
+        # A file may end with a line that is still being written: what the last read saw is no lag.
+        known = seen.get(source.place)
+        if transcripts.is_changed(source, known):
             files += 1
-            bytes_left += max(0, transcript.size - offset)
-            lag = max(lag, time.time() - transcript.changed_at_ns / 1e9)
+            bytes_left += max(0, (source.size or 0) - (0 if known is None else known.bytes_read))
+            lag = max(lag, time.time() - source.changed_at_ns / 1e9)
     return Unread(files, bytes_left, lag, total_files)
 
 
@@ -193,7 +193,7 @@ def _stages(store: Store, unread: Unread, by_kind: list[counts.WorkTotals]) -> d
 
 
 def home_bytes(home: Path) -> int:
-    """Bytes of all files in the memory folder; what vanishes meanwhile is not counted."""
+    """Total size of the files in the memory folder, in bytes; files that vanish meanwhile are not counted."""
     total = 0
     for path in home.rglob("*"):
         with contextlib.suppress(OSError):

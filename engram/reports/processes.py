@@ -1,4 +1,4 @@
-"""Whether the watcher and the worker run, by the locks they hold, and how much memory they take."""
+"""Whether the watcher and the worker run, judged by their locks, and how much memory they use."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pathlib import Path
 
 from engram.atomic import read_regular
 
-#: Longest that ``ps`` may take, in seconds.
+#: Time limit for ``ps``, in seconds.
 _PS_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """One of the two long-lived processes."""
+    """The state of one of the two long-lived processes."""
 
     is_alive: bool
-    #: None where it is not known.
+    #: None if unknown.
     pid: int | None = None
-    #: Resident memory in MB; None where it is not known.
+    #: Resident memory in MB; None if unknown.
     rss_mb: float | None = None
 
     def as_json(self) -> dict[str, object]:
-        """For scripts."""
+        """The state for scripts."""
         return {"alive": self.is_alive, "pid": self.pid, "rss_mb": self.rss_mb}
 
 
 def process_state(lock: Path) -> ProcessState:
-    """The state of the process that holds ``lock``; a lock file without a holder means that none runs."""
+    """The state of the process that holds ``lock``. A lock file without a holder means that none is running."""
     if not is_held(lock):
         return ProcessState(False)
     pid = _pid_in(lock)
@@ -39,7 +39,7 @@ def process_state(lock: Path) -> ProcessState:
 
 
 def is_held(lock: Path) -> bool:
-    """True where some process holds the lock; asks for a shared lock and gives it back at once."""
+    """True if a process holds the lock. Asks for a shared lock and releases it at once."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -59,7 +59,7 @@ def _pid_in(lock: Path) -> int | None:
 
 
 def rss_mb(pid: int) -> float | None:
-    """Resident memory of a process in MB; None where it cannot be told."""
+    """Resident memory of a process in MB; None if it can't be read."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)

@@ -1,4 +1,4 @@
-"""The report of what memory did: one line of it for the first briefing of a week."""
+"""What memory did lately: the report, and its one line for the first briefing of a week."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from engram.models.store import Store
 from engram.models.usage import Usage, claim_telling, told_at_ms, usage_since
 from engram.redaction.display import fence_safe, one_line
 
-#: What the report covers by default, and how often its line is said, in days.
+#: Days that the report covers by default, and days between two such lines.
 REPORT_DAYS = 7
-#: Longest name of the memory that was used most, in characters.
+#: Longest summary of the most used memory, in characters.
 MAX_NAME_CHARACTERS = 80
 DAY_MS = 86_400_000
 
@@ -20,10 +20,10 @@ def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:
 
 
 def weekly_line(store: Store, project_id: int) -> str:
-    """One line of the report, "" where it was said in the last seven days or there is nothing to say.
+    """One line of the report; "" if it was shown in the last seven days or there is nothing to say.
 
-    Who gets the line has claimed it. It is read by a session of one project: the numbers are of all projects, and the
-    memory that was used most is named only where that project may see it.
+    The caller that gets the line has claimed it. A session of one project reads it: the figures are of all projects,
+    and the most used memory is named only if that project may see it.
     """
     now, last_told_ms = store.now_ms(), told_at_ms(store)
     if last_told_ms is not None and now - REPORT_DAYS * DAY_MS < last_told_ms <= now:
@@ -37,8 +37,8 @@ def weekly_line(store: Store, project_id: int) -> str:
     )
     used = usage.most_used
     if used is not None and used.may_be_shown and (used.scope == Scope.GLOBAL or used.project_id == project_id):
-        # Not above: who only counts needs no rules, and they take a while to load.
+        # Not above: the redaction rules take a while to load, and counting alone does not need them.
         from engram.redaction import redact
 
         line += f"; used most: {fence_safe(one_line(redact(used.summary), MAX_NAME_CHARACTERS))}"
-    return f"{line}. `engram report` tells the user more."
+    return f"{line}. `engram report` shows more to the user."

@@ -215,8 +215,22 @@ def _memory_from_json(values: Mapping[str, Any]) -> MemoryFields:
 
 def place_to_json(place: EvidencePlace) -> dict[str, Any]:
     """The form of ``evidence`` in every command's JSON."""
-    return {"session": place.session_id, "uuid": place.uuid, "path": place.path, "line": place.line}
+    return {
+        "session": place.session_id,
+        "uuid": place.uuid,
+        "path": place.path,
+        "part": place.part,
+        "position": place.position,
+        "line": place.line or None,
+    }
 
 
 def _place_from_json(values: Mapping[str, Any]) -> EvidencePlace:
-    return EvidencePlace(session_id=values["session"], uuid=values["uuid"], path=values["path"], line=values["line"])
+    return EvidencePlace(
+        session_id=values["session"],
+        uuid=values["uuid"],
+        path=values["path"],
+        line=values["line"] or 0,
+        part=values["part"],
+        position=values["position"],
+    )

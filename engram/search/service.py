@@ -1,47 +1,46 @@
-"""The search service: candidates from memory.db, ranked, chosen and shown with their evidence."""
+"""The search service: rank memories or passages of one store for a question, and show them with their evidence."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 
 from engram.embedding.embedder import Embedder
-from engram.models.episodes import episodes_by_row, evidence_of, latest_episodes
+from engram.models.episode_lists import latest_episodes
+from engram.models.episodes import episodes_by_row, evidence_of
 from engram.models.fulltext import Term, search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.models.vectors import vectors_of
-from engram.search.episodes.abstain import fitting
-from engram.search.episodes.classic import NEWEST, rank_classic
-from engram.search.episodes.pool import Column, Pool, pool_of_episodes
-from engram.search.episodes.ranking import Ranked, rank
+from engram.search.episodes.abstain import select_relevant
+from engram.search.episodes.candidates import Column, EpisodeCandidates, build_candidates
+from engram.search.episodes.classic_formula import MAX_CANDIDATES as MAX_CLASSIC_CANDIDATES
+from engram.search.episodes.classic_formula import rank_classic
+from engram.search.episodes.ranking import Ranking, rank
 from engram.search.episodes.weights import EPISODE_WEIGHTS
 from engram.search.hits import Hit
-from engram.search.passages.note_search import note_hits
-from engram.search.passages.search import passage_hits
-from engram.search.passages.source import Source
+from engram.search.passages.note_search import find_notes
+from engram.search.passages.retrieval import SearchIndex
+from engram.search.passages.search import find_passages
 from engram.search.question.coverage import Coverage
-from engram.search.question.parsed import Asked, take_apart
+from engram.search.question.embedding import QueryEmbedder
+from engram.search.question.parsed import ParsedQuery, parse_query
 from engram.search.question.query import Query
-from engram.search.question.terms import TermCounts, informative
-from engram.search.vectors.cache import Floats, LoadedVectors
+from engram.search.question.terms import TermCounts, select_terms
+from engram.search.vectors.cache import Floats, VectorCache
 from engram.settings import Settings
 
 __all__ = ["Hit", "Query", "Searcher"]
 
-#: Vectors of questions that are remembered.
-_REMEMBERED = 16
-#: Threads that embed questions while their words are looked up.
-_BESIDE = 2
-#: Episodes that text and vectors bring, each.
-CANDIDATES = 100
-#: Memories that a new one is compared with, at most.
-NEIGHBOURS = 40
+#: Maximum number of memories from the text index, and from the vectors.
+MAX_CANDIDATES = 100
+#: Maximum number of text matches for the classic formula, which scales BM25 over all of them.
+_MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
+#: Maximum number of memories that a new one is compared with.
+MAX_SIMILAR = 40
 
 
 class Searcher:
@@ -51,176 +50,169 @@ class Searcher:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, *, embedder: Embedder | None = None,
-        index: Mapping[str, LoadedVectors] | None = None,
-    ) -> None:  # fmt: skip
-        """``index`` holds the vectors of each owner kind (p, e, n); made and filled by ``refresh`` where it is None."""
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        embedder: Embedder | None = None,
+        vectors: Mapping[str, VectorCache] | None = None,
+    ) -> None:
+        """Create a searcher.
+
+        Args:
+            store: where to search.
+            settings: ``ranking`` chooses the formula for memories.
+            embedder: the model; None to search by text alone.
+            vectors: the vectors of each owner kind (p, e, n); created empty, to be filled by ``refresh``, if None.
+        """
         self._store = store
         self._settings = settings
         self._embedder = embedder
-        if index is None and embedder is not None:
-            index = {owner: LoadedVectors(owner, embedder.model_id, embedder.dimension) for owner in "pen"}
-        self._index = index or {}
-        #: True while the vectors are read for the first time.
+        if vectors is None and embedder is not None:
+            vectors = {owner: VectorCache(owner, embedder.model_id, embedder.dimension) for owner in "pen"}
+        self._vectors = vectors or {}
+        #: True while the vectors are loaded for the first time.
         self._is_filling = False
-        self._vectors: dict[str, Floats] = {}
-        self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="embed") if embedder is not None else None
-        self._lock = threading.Lock()
-        self._counts = {table: TermCounts(table) for table in ("passage_fts", "episode_fts", "note_fts")}
+        self._query_embedder = QueryEmbedder(embedder)
+        self._term_counts = {table: TermCounts(table) for table in ("passage_fts", "episode_fts", "note_fts")}
 
     def refresh(self) -> int:
-        """Bring the vectors in memory up to date; returns how many rows were read.
+        """Load new vectors and drop deleted ones; return the number of rows loaded.
 
-        While another thread does so for the first time nobody waits for it: 0.
+        Returns 0 at once while another thread does so for the first time.
         """
         if self._is_filling:
             return 0
-        self._is_filling = not all(vectors.is_filled for vectors in self._index.values())
+        self._is_filling = not all(cache.is_filled for cache in self._vectors.values())
         try:
-            return sum(vectors.refresh(self._store) for vectors in self._index.values())
+            return sum(cache.refresh(self._store) for cache in self._vectors.values())
         finally:
             self._is_filling = False
 
     def catch_up(self) -> int:
-        """Read the vectors that are new, in no time where none are; what was forgotten goes with the next ``refresh``.
+        """Load new vectors; returns immediately if there are none. Deleted ones are dropped by the next ``refresh``.
 
-        Nothing forgotten is ever shown: every hit is read from memory.db.
+        Nothing deleted is ever shown: every hit is read from memory.db.
         """
         if self._is_filling:
             return 0
-        return sum(vectors.catch_up(self._store) for vectors in self._index.values())
+        return sum(cache.catch_up(self._store) for cache in self._vectors.values())
 
     @property
     def index_bytes(self) -> int:
         """Memory of the vectors, in bytes."""
-        return sum(vectors.bytes_used for vectors in self._index.values())
+        return sum(cache.bytes_used for cache in self._vectors.values())
 
     def recall(self, query: Query) -> list[Hit]:
-        """The best episodes, best first; own project and global ones only where a project is named.
+        """Return the best memories, best first; if the query names a project, only its own and global ones.
 
-        None that is not near the question, unless the query is thorough or the ranking classic.
+        Weak matches are dropped unless ``thorough`` is set or the classic ranking is in use.
         """
-        asked, vector = self._take_apart(query), self._vector_coming(query)
-        is_classic = self._settings.ranking == "classic"
-        pool = self._newest_pool(query, asked, vector()) if is_classic else self._episode_pool(query, asked, vector)
-        ranked = rank_classic(pool, asked.now_ms) if is_classic else rank(pool, asked, EPISODE_WEIGHTS)
-        if is_classic or query.thorough:
-            return self._episode_hits(pool, ranked, _best(ranked.score, query.limit))
-        coverage = Coverage(asked.terms, *self._counts["episode_fts"].of(self._store, asked.terms))
-        fits, is_far = fitting(pool, asked, coverage, self._relevance_floor)
-        best = _best(np.where(fits, ranked.score, -np.inf), query.limit)
-        return [replace(hit, is_doubtful=is_far) for hit in self._episode_hits(pool, ranked, best)]
+        if self._settings.ranking == "classic":
+            return self._recall_classic(query)
+        parsed, wait_for_vector = self._parse(query), self._query_embedder.start(query.text)
+        candidates = self._retrieve_episodes(query, parsed, wait_for_vector)
+        ranking = rank(candidates, parsed, EPISODE_WEIGHTS)
+        if query.thorough:
+            return self._episode_hits(candidates, ranking, _best(ranking.score, query.limit))
+        counts, total = self._term_counts["episode_fts"].count(self._store, parsed.terms)
+        coverage = Coverage(parsed.terms, counts, total)
+        is_relevant, is_doubtful = select_relevant(candidates, parsed, coverage, self._relevance_floor)
+        best = _best(np.where(is_relevant, ranking.score, -np.inf), query.limit)
+        return [replace(hit, is_doubtful=is_doubtful) for hit in self._episode_hits(candidates, ranking, best)]
 
-    def _episode_pool(self, query: Query, asked: Asked, coming: Callable[[], Floats | None]) -> Pool:
-        """The candidates that text and vectors bring; the text is asked while the question is being embedded."""
-        terms = self._terms(asked, "episode_fts")
+    def _recall_classic(self, query: Query) -> list[Hit]:
+        parsed = self._parse(query)
+        candidates = self._newest_episodes(query, parsed, self._query_embedder.embed(query.text))
+        ranking = rank_classic(candidates, parsed.now_ms)
+        return self._episode_hits(candidates, ranking, _best(ranking.score, query.limit))
+
+    def _retrieve_episodes(
+        self, query: Query, parsed: ParsedQuery, wait_for_vector: Callable[[], Floats | None]
+    ) -> EpisodeCandidates:
+        """Return the matches of text and vectors; the text is searched while the question is being embedded."""
+        terms = self._select_terms(parsed, "episode_fts")
         bm25 = dict(
-            search_episodes(self._store, terms, CANDIDATES, project_id=query.project_id, with_global=query.with_global)
+            search_episodes(
+                self._store, terms, MAX_CANDIDATES, project_id=query.project_id, with_global=query.with_global
+            )
         )
-        vector = coming()
-        ids = sorted({*bm25, *self._nearest("e", vector, query)})
-        rows = {
-            row_id: row
-            for row_id, row in episode_rows(self._store, ids).items()
-            if row.status != "suspect" and _may_see(query, row)
-        }
-        return pool_of_episodes(rows, bm25, self._cosines("e", vector, sorted(rows)))
+        vector = wait_for_vector()
+        ids = sorted({*bm25, *self._nearest_episodes(vector, query)})
+        rows = {row_id: row for row_id, row in episode_rows(self._store, ids).items() if _is_visible(query, row)}
+        return build_candidates(rows, bm25, self._episode_cosines(vector, sorted(rows)))
 
-    def _newest_pool(self, query: Query, asked: Asked, vector: Floats | None) -> Pool:
-        """The newest memories in force, for the older formula."""
-        newest = latest_episodes(self._store, project_id=query.project_id, with_global=query.with_global, limit=NEWEST)
+    def _newest_episodes(self, query: Query, parsed: ParsedQuery, vector: Floats | None) -> EpisodeCandidates:
+        """Return the newest current memories, for the classic formula."""
+        newest = latest_episodes(
+            self._store, project_id=query.project_id, with_global=query.with_global, limit=MAX_CLASSIC_CANDIDATES
+        )
         rows = episode_rows(self._store, [episode.id for episode in newest])
-        bm25 = dict(search_episodes(self._store, self._terms(asked, "episode_fts"), 1000 * CANDIDATES))
-        return pool_of_episodes(rows, bm25, self._cosines("e", vector, sorted(rows)))
+        bm25 = dict(search_episodes(self._store, self._select_terms(parsed, "episode_fts"), _MAX_CLASSIC_MATCHES))
+        return build_candidates(rows, bm25, self._episode_cosines(vector, sorted(rows)))
 
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
-        """The best passages of turns and chunks of notes, word for word, best first.
+        """Return the best passages of turns and chunks of notes, word for word, best first.
 
-        ``without`` leaves steps of the ranking out by name, to see what each brings.
+        ``without`` leaves feature groups out by name, to measure what each contributes.
         """
-        asked, vector = self._take_apart(query), self._vector_of(query)
-        floor = self._relevance_floor
-        source = Source(self._store, self._index.get("p"), self._counts["passage_fts"], floor)
-        found = passage_hits(source, query, asked, vector, without=without)
+        parsed, vector = self._parse(query), self._query_embedder.embed(query.text)
+        hits = find_passages(self._search_index("p", "passage_fts"), query, parsed, vector, without=without)
         if query.project_id is None or query.with_global:
-            source = Source(self._store, self._index.get("n"), self._counts["note_fts"], floor)
-            found += note_hits(source, query, asked, vector)
-        return sorted(found, key=lambda hit: -hit.score)[: query.limit]
+            hits += find_notes(self._search_index("n", "note_fts"), query, parsed, vector)
+        return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
 
-    def similar_episodes(self, row_ids: Sequence[int], least_cosine: float) -> list[tuple[int, int, float]]:
-        """``(one of row_ids, another row id, cosine)`` of memories at least so alike, the most alike first.
+    def similar_episodes(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
+        """Return ``(one of row_ids, another row id, cosine)`` of similar memories, the most similar first.
 
-        Pairs within ``row_ids`` are left out: what was kept together is one statement. Nothing without an embedder.
+        Pairs within ``row_ids`` are left out: what was saved together is one statement. Empty without an embedder.
         """
-        index = self._index.get("e")
-        if index is None or self._embedder is None:
+        cache = self._vectors.get("e")
+        if cache is None or self._embedder is None:
             return []
-        mine = set(row_ids)
+        own = set(row_ids)
         pairs = []
-        for row_id, _, data in vectors_of(self._store, "e", self._embedder.model_id, list(mine)):
+        for row_id, _, data in vectors_of(self._store, "e", self._embedder.model_id, list(own)):
             vector = np.frombuffer(data, dtype=np.float16).astype(np.float32)
-            found = index.search(vector, NEIGHBOURS, None)
-            pairs += [(row_id, other, cosine) for other, cosine in found.items()
-                      if other not in mine and cosine >= least_cosine]  # fmt: skip
+            nearest = cache.search(vector, MAX_SIMILAR, None)
+            pairs += [
+                (row_id, other, cosine)
+                for other, cosine in nearest.items()
+                if other not in own and cosine >= min_cosine
+            ]
         return sorted(pairs, key=lambda pair: -pair[2])
-
-    # -- the question
 
     @property
     def _relevance_floor(self) -> float:
-        """The model's cosine below which a text has nothing to do with a question; 0 without a model."""
+        """The model's cosine below which a text is unrelated to a question; 0 without a model."""
         return self._embedder.thresholds.relevance_floor if self._embedder is not None else 0.0
 
-    def _take_apart(self, query: Query) -> Asked:
-        return take_apart(query, self._store.now_ms() if query.now_ms is None else query.now_ms)
+    def _parse(self, query: Query) -> ParsedQuery:
+        return parse_query(query, self._store.now_ms() if query.now_ms is None else query.now_ms)
 
-    def _vector_of(self, query: Query) -> Floats | None:
-        """The question's vector; the last few are remembered, since a prompt is mostly asked more than once."""
-        if self._embedder is None or not query.text.strip():
-            return None
-        with self._lock:
-            known = self._vectors.get(query.text)
-        if known is not None:
-            return known
-        vector: Floats = self._embedder.embed_query(query.text)
-        with self._lock:
-            self._vectors[query.text] = vector
-            while len(self._vectors) > _REMEMBERED:
-                del self._vectors[next(iter(self._vectors))]
-        return vector
+    def _search_index(self, owner: str, table: str) -> SearchIndex:
+        return SearchIndex(self._store, self._vectors.get(owner), self._term_counts[table], self._relevance_floor)
 
-    def _vector_coming(self, query: Query) -> Callable[[], Floats | None]:
-        """Begin to embed the question in another thread; call what is returned for its vector.
-
-        Both the model and SQLite let other threads run meanwhile.
-        """
-        with self._lock:
-            known = self._vectors.get(query.text)
-        if known is not None or self._beside is None:
-            return lambda: self._vector_of(query)
-        return self._beside.submit(self._vector_of, query).result
-
-    def _nearest(self, owner: str, vector: Floats | None, query: Query) -> dict[int, float]:
-        index = self._index.get(owner)
-        if vector is None or index is None:
+    def _nearest_episodes(self, vector: Floats | None, query: Query) -> dict[int, float]:
+        cache = self._vectors.get("e")
+        if vector is None or cache is None:
             return {}
-        return index.search(vector, CANDIDATES, query.project_id, with_global=query.with_global)
+        return cache.search(vector, MAX_CANDIDATES, query.project_id, with_global=query.with_global)
 
-    def _cosines(self, owner: str, vector: Floats | None, ids: Sequence[int]) -> dict[int, float]:
-        index = self._index.get(owner)
-        return {} if vector is None or index is None else index.scores_of(vector, ids)
+    def _episode_cosines(self, vector: Floats | None, ids: Sequence[int]) -> dict[int, float]:
+        cache = self._vectors.get("e")
+        return {} if vector is None or cache is None else cache.scores_of(vector, ids)
 
-    def _terms(self, asked: Asked, table: str) -> list[Term]:
-        """The terms to ask the index for: few, and those that tell the most."""
-        return informative(asked.terms, *self._counts[table].of(self._store, asked.terms))
+    def _select_terms(self, parsed: ParsedQuery, table: str) -> list[Term]:
+        """Return the terms to query the index with: few, and the most informative."""
+        counts, total = self._term_counts[table].count(self._store, parsed.terms)
+        return select_terms(parsed.terms, counts, total)
 
-    # -- the answer
-
-    def _episode_hits(self, pool: Pool, ranked: Ranked, best: Sequence[int]) -> list[Hit]:
-        episodes = episodes_by_row(self._store, [int(pool.ids[index]) for index in best])
+    def _episode_hits(self, candidates: EpisodeCandidates, ranking: Ranking, best: Sequence[int]) -> list[Hit]:
+        episodes = episodes_by_row(self._store, [int(candidates.ids[index]) for index in best])
         hits = []
         for index in best:
-            episode = episodes.get(int(pool.ids[index]))
+            episode = episodes.get(int(candidates.ids[index]))
             if episode is None:
                 continue
             evidence = evidence_of(self._store, episode.id)
@@ -230,8 +222,8 @@ class Searcher:
                     id=episode.episode_id,
                     kind=episode.kind,
                     text=episode.summary,
-                    score=float(ranked.score[index]),
-                    parts=ranked.parts_of(index),
+                    score=float(ranking.score[index]),
+                    parts=ranking.parts_of(index),
                     project=episode.project,
                     created_at_ms=episode.created_at_ms,
                     evidence=tuple(places),
@@ -241,23 +233,24 @@ class Searcher:
                     session_id=episode.session_id,
                     turn_id=evidence[0].turn_id if evidence else None,
                     row_id=episode.id,
-                    cosine=_cosine(pool, index),
+                    cosine=_cosine(candidates, index),
                 )
             )
         return hits
 
 
-def _may_see(query: Query, row: EpisodeRow) -> bool:
+def _is_visible(query: Query, row: EpisodeRow) -> bool:
+    """Return whether a memory is of the query's project, or global."""
     if query.project_id is None:
         return True
     return query.with_global if row.is_global else row.project_id == query.project_id
 
 
 def _best(score: Column, limit: int) -> Sequence[int]:
-    """Places of the best scores, best first; an infinitely low one is left out."""
+    """Return the places of the best scores, best first; minus infinity is left out."""
     return [int(index) for index in np.argsort(-score, kind="stable")[:limit] if not np.isneginf(score[index])]
 
 
-def _cosine(pool: Pool, index: int) -> float | None:
-    value = float(pool.cosine[index])
-    return None if np.isnan(value) else value
+def _cosine(candidates: EpisodeCandidates, index: int) -> float | None:
+    cosine = float(candidates.cosine[index])
+    return None if np.isnan(cosine) else cosine

@@ -1,14 +1,17 @@
-"""The edge of every task: whatever goes wrong is logged, noted, and tried again after a while."""
+"""The boundary of every task: its run is recorded, and whatever goes wrong is logged, recorded and tried again."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
+import traceback
 from collections.abc import Callable
 
-from engram.errors import BrokenDatabase, EngramError, Moved, StoreError
+from engram.errors import BrokenDatabase, Conflict, EngramError, StoreError
 from engram.models.soundness import UNREADABLE, find_unreadable
 from engram.models.stages import note_failure
+from engram.models.task_runs import RunState, begin_task_run, end_task_run
 from engram.models.work import WorkState, fail, find_work
 from engram.tasks.runtime import Runtime
 
@@ -18,51 +21,95 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 12
 
 
-def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], object]) -> bool:
-    """Do one piece of work; False where it failed (then it is due again after 15, 30, 60, 120 s).
+def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], object], *, stage: str = "") -> bool:
+    """Run a piece of work and return True; return False if it failed (then it is due again after 15, 30, 60, 120 s).
 
     Args:
-        kind: the kind of work, and the stage that the failure is noted for.
-        key: what it is about; "" for kinds without one.
-        action: may raise anything.
+        kind: the kind of work.
+        key: what it is about, such as a session id; "" for kinds without one.
+        action: may raise anything. If it returns a text, that is the outcome of the run: what was done, or ``NOTHING``.
+        stage: whose health a failure concerns; ``kind`` by default.
     """
-    started = time.monotonic()
+    run = _RecordedRun(runtime, kind, key)
     try:
-        action()
-    except Exception as error:  # noqa: BLE001 - the edge of a task
-        _note(runtime, kind, key, error)
+        result = action()
+    except Exception as error:  # noqa: BLE001 - the boundary of a task
+        _handle_failure(runtime, kind, key, stage or kind, error)
+        run.end_failed(error)
         return False
-    logger.info("action=%s about=%s duration_ms=%d", kind, key, (time.monotonic() - started) * 1000)
+    run.end_done(result if isinstance(result, str) else "")
     return True
 
 
-def failure_mark(kind: str, key: str) -> str:
-    """How the log's record of a failed piece of work begins; ``engram tasks show`` looks for it."""
-    return f"action={kind} about={key} failed="
+class _RecordedRun:
+    """The record of one run. A database that can't be written is no reason not to run a task."""
+
+    def __init__(self, runtime: Runtime, kind: str, key: str) -> None:
+        self._runtime = runtime
+        self._kind = kind
+        self._key = key
+        self._id: int | None = None
+        with contextlib.suppress(StoreError):
+            self._id = begin_task_run(runtime.store, kind, key)
+        self._started_seconds = time.monotonic()
+
+    def end_done(self, outcome: str) -> None:
+        logger.info("action=%s about=%s duration_ms=%d", self._kind, self._key, self._duration_ms())
+        self._end(RunState.DONE, outcome)
+
+    def end_failed(self, error: Exception) -> None:
+        redact = self._runtime.redact
+        if isinstance(error, Conflict):
+            self._end(RunState.DONE, redact(str(error)))
+            return
+        text = "".join(traceback.format_exception(error))
+        self._end(RunState.FAILED, redact(_describe(error)), redact(text))
+
+    def _end(self, state: RunState, outcome: str, error: str = "") -> None:
+        if self._id is None:
+            return
+        with contextlib.suppress(StoreError):
+            end_task_run(
+                self._runtime.store,
+                self._id,
+                self._kind,
+                state,
+                duration_ms=self._duration_ms(),
+                outcome=outcome,
+                error=error,
+            )
+
+    def _duration_ms(self) -> int:
+        return round((time.monotonic() - self._started_seconds) * 1000)
 
 
-def _is_damaged(runtime: Runtime) -> bool:
-    """True where an unexpected failure comes from a row of memory.db that cannot be read."""
-    try:
-        return bool(find_unreadable(runtime.store))
-    except StoreError:
-        return False
-
-
-def _note(runtime: Runtime, kind: str, key: str, error: Exception) -> None:
-    """Log the failure and put the work off; a database that cannot be written now is no reason to crash."""
+def _handle_failure(runtime: Runtime, kind: str, key: str, stage: str, error: Exception) -> None:
+    """Log the failure and postpone the work; a database that can't be written is no reason to crash."""
     is_expected = isinstance(error, EngramError)
-    logger.warning("%s%s", failure_mark(kind, key), error, exc_info=None if is_expected else error)
+    logger.warning("action=%s about=%s failed=%s", kind, key, error, exc_info=None if is_expected else error)
     if isinstance(error, BrokenDatabase) or (isinstance(error, UNREADABLE) and _is_damaged(runtime)):
         runtime.is_damaged.set()
         return
-    if isinstance(error, Moved):
+    if isinstance(error, Conflict):
         return
-    text = str(error) if is_expected else f"{type(error).__name__}: {error}"
+    text = runtime.redact(_describe(error))
     try:
         work = find_work(runtime.store, kind, key)
         if work is not None and work.state is WorkState.DUE:
             fail(runtime.store, work, text, max_attempts=0 if is_expected else MAX_ATTEMPTS)
-        note_failure(runtime.store, kind, text)
+        note_failure(runtime.store, stage, text)
     except StoreError as worse:
         logger.warning("action=note_failure about=%s error=%s", key, worse)
+
+
+def _describe(error: Exception) -> str:
+    """Return one line about a failure: the message, with the type of an unexpected one."""
+    return str(error) if isinstance(error, EngramError) else f"{type(error).__name__}: {error}"
+
+
+def _is_damaged(runtime: Runtime) -> bool:
+    """True if an unexpected failure comes from a row of memory.db that can't be read."""
+    try:
+        return bool(find_unreadable(runtime.store))
+    except StoreError:
+        return False

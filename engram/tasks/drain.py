@@ -1,4 +1,4 @@
-"""Do everything that is due in this process, once, until nothing is left: without a queue and without a worker."""
+"""Run everything that is due in this process, once, until nothing is left: without a queue and without a worker."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from engram.models.extractions import sessions_with_due_turns
 from engram.models.work import due_work
 from engram.tasks.boundary import run_guarded
 from engram.tasks.consolidate import tidy
-from engram.tasks.embed import embed_slice
+from engram.tasks.embed import Slice, embed_slice
 from engram.tasks.extract import extract_now
 from engram.tasks.index_notes import index_now
 from engram.tasks.runtime import Runtime
 
-#: Rows that are embedded in one call: nobody else waits here.
+#: Rows that are embedded in one call; more than in a worker, since nothing else waits.
 DRAIN_ROWS = 128
 
 Progress = Callable[[str, int, int], None]
@@ -32,10 +32,13 @@ class Drained:
 
 
 def drain(
-    runtime: Runtime, *, with_waiting: bool = False, with_consolidation: bool = False,
+    runtime: Runtime,
+    *,
+    with_waiting: bool = False,
+    with_consolidation: bool = False,
     progress: Progress = lambda stage, done, total: None,
-) -> Drained:  # fmt: skip
-    """Extract what is due, index notes, embed what has no vector; what fails stays due for later.
+) -> Drained:
+    """Extract what is due, index notes, embed rows without a vector; what fails stays due.
 
     Args:
         with_waiting: also extract sessions whose threshold or silence has not come yet.
@@ -47,7 +50,7 @@ def drain(
     run_guarded(runtime, "index_notes", "", lambda: index_now(runtime))
     _embed_all(runtime, done, progress)
     if with_consolidation:
-        run_guarded(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", tidy(runtime)))
+        run_guarded(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", bool(tidy(runtime))))
         _embed_all(runtime, done, progress)
     return done
 
@@ -66,16 +69,16 @@ def _extract_all(runtime: Runtime, done: Drained, with_waiting: bool, progress: 
 
 
 def _embed_all(runtime: Runtime, done: Drained, progress: Progress) -> None:
-    while True:
-        left = _embed_slice(runtime)
-        if not left:
+    while (part := _embed_slice(runtime)) is not None:
+        done.embedded += part.rows
+        if part.rows:
+            progress("embed", done.embedded, 0)
+        if not part.has_more:
             return
-        done.embedded += left
-        progress("embed", done.embedded, 0)
 
 
-def _embed_slice(runtime: Runtime) -> int:
-    """Embed a slice; 0 where nothing is left or it failed."""
-    counts: list[int] = []
-    run_guarded(runtime, "embed", "", lambda: counts.append(embed_slice(runtime, DRAIN_ROWS)))
-    return counts[0] if counts else 0
+def _embed_slice(runtime: Runtime) -> Slice | None:
+    """Embed a slice; return None if that failed."""
+    slices: list[Slice] = []
+    run_guarded(runtime, "embed", "", lambda: slices.append(embed_slice(runtime, DRAIN_ROWS)))
+    return slices[0] if slices else None

@@ -1,8 +1,9 @@
-"""Task ``embed()``: give rows without a current vector one. Heavy, in slices, so that others get their turn."""
+"""Task ``embed()``: give rows without a current vector one. Heavy, in slices, so that other tasks can run between."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engram.tasks.queue import huey
@@ -10,50 +11,65 @@ from engram.tasks.queue import huey
 if TYPE_CHECKING:
     from engram.tasks.runtime import Runtime
 
-#: Rows of one call, each call is one transaction.
+#: Rows of one call; each call is one transaction.
 BATCH_ROWS = 32
-#: About as long as one slice takes, in seconds; then whoever waits has its turn.
+#: About how long one slice takes, in seconds; then other heavy tasks run.
 SLICE_SECONDS = 2.0
 
 
 @huey.task(name="embed", priority=0)
 def embed() -> None:
-    """Embed what waits for a vector, until nothing does."""
+    """Embed rows without a vector until none is left."""
     from engram.tasks.runtime import current_runtime
 
     run_embed(current_runtime())
 
 
 def run_embed(runtime: Runtime) -> None:
-    """Embed one slice when no other heavy task runs, and get in line again where more is left."""
+    """Embed one slice after other heavy tasks, and queue the next slice if rows are left."""
+    from engram.models.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
 
-    def slice_and_again() -> None:
-        done: list[int] = []
-        if run_guarded(runtime, "embed", "", lambda: done.append(embed_slice(runtime))) and done and done[0]:
-            runtime.executor.run("embed", slice_and_again)
+    def embed_and_queue() -> None:
+        slices: list[Slice] = []
 
-    runtime.executor.run("embed", slice_and_again)
+        def embed_one_slice() -> str:
+            slices.append(embed_slice(runtime))
+            return f"{slices[0].rows} rows embedded" if slices[0].rows else NOTHING
+
+        if run_guarded(runtime, "embed", "", embed_one_slice) and slices[0].has_more:
+            runtime.executor.run("embed", embed_and_queue)
+
+    runtime.executor.run("embed", embed_and_queue)
 
 
-def embed_slice(runtime: Runtime, rows: int = BATCH_ROWS) -> int:
-    """Embed a slice; returns how many rows were embedded, or 0 where none is left. Raises EmbeddingError.
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one slice did."""
+
+    rows: int
+    #: True if rows without a vector may be left.
+    has_more: bool
+
+
+def embed_slice(runtime: Runtime, batch_rows: int = BATCH_ROWS) -> Slice:
+    """Embed a slice. Raises EmbeddingError.
 
     Args:
-        rows: rows of one call; more waste less on texts of unlike length, and keep others waiting longer.
+        batch_rows: rows of one call; more waste less on texts of unlike length, and make other tasks wait longer.
     """
     from engram.models.stages import note_success
     from engram.search.vectors.backfill import embed_missing
 
     if runtime.embedder is None:
-        return 0
-    total, until = 0, time.monotonic() + SLICE_SECONDS
+        return Slice(rows=0, has_more=False)
+    total, deadline = 0, time.monotonic() + SLICE_SECONDS
     while True:
-        done = 0 if runtime.is_stopping else embed_missing(runtime.store, runtime.embedder, rows)
-        total += done
-        if done < rows or time.monotonic() > until:
+        rows = 0 if runtime.is_stopping else embed_missing(runtime.store, runtime.embedder, batch_rows)
+        total += rows
+        if rows < batch_rows or time.monotonic() > deadline:
             break
     if total:
         note_success(runtime.store, "embed", seen=total, done=total)
         runtime.catch_up()
-    return total if done == rows else 0
+    return Slice(rows=total, has_more=rows == batch_rows)

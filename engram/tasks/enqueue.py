@@ -1,10 +1,11 @@
-"""Ring for what memory.db says is due: the queue is a doorbell, the ``work`` table is the truth. Light."""
+"""Enqueue what memory.db says is due. The queue only notifies the worker; the ``work`` table is the truth. Light."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from engram.models.leases import is_overdue
 from engram.models.store import Store
 from engram.models.work import Work, WorkState, due_work, find_work, is_work_paused
 from engram.settings import Settings
@@ -15,35 +16,41 @@ from engram.tasks.flush import flush
 from engram.tasks.index_notes import index_notes
 from engram.tasks.recollect import recollect
 
-#: Work that is enqueued for at one time at most; the rest waits for the next time.
+#: Pieces of work that are enqueued at one time; the rest waits for the next time.
 MAX_ENQUEUED = 500
 
 #: The reason of an extraction that a number of messages made due; any other means that the session fell silent.
 ENOUGH_MESSAGES = "messages"
 
 _OF_SESSION: dict[str, Callable[[str], Any]] = {"extract": extract, "recollect": recollect}
-_WITHOUT_KEY: dict[str, Callable[[], Any]] = {
-    "embed": embed, "index_notes": index_notes, "consolidate": consolidate,
-}  # fmt: skip
+_WITHOUT_KEY: dict[str, Callable[[], Any]] = {"embed": embed, "index_notes": index_notes, "consolidate": consolidate}
 
 
 def enqueue_due(store: Store, settings: Settings, session_id: str | None = None) -> int:
-    """Enqueue the work whose time has come, of one session or of all; returns how many pieces.
+    """Enqueue the work that is due, of one session or of all; return how many pieces. None while the work is paused.
 
-    Asking again while it waits is one task. While the user pauses the work nothing is enqueued for.
+    Work that already waits in the queue stays one task.
     """
     if is_work_paused(store):
         return 0
     if session_id is None:
-        found = due_work(store, MAX_ENQUEUED)
+        pieces = due_work(store, MAX_ENQUEUED)
     else:
         now_ms = store.now_ms()
         of_session = (find_work(store, kind, session_id) for kind in _OF_SESSION)
-        found = [w for w in of_session if w is not None and w.state is WorkState.DUE and w.due_at_ms <= now_ms]
-    return sum(_ring(work, settings) for work in found)
+        pieces = [w for w in of_session if w is not None and w.state is WorkState.DUE and w.due_at_ms <= now_ms]
+    return sum(_enqueue(work, settings) for work in pieces)
 
 
-def _ring(work: Work, settings: Settings) -> bool:
+def enqueue_consolidation_if_overdue(store: Store, settings: Settings) -> bool:
+    """Enqueue a consolidation if the last one is longer ago than ``consolidate_seconds``."""
+    is_enqueued = is_overdue(store, "consolidate", settings.consolidate_seconds)
+    if is_enqueued:
+        consolidate()
+    return is_enqueued
+
+
+def _enqueue(work: Work, settings: Settings) -> bool:
     if work.kind == "extract" and settings.extractor == "off":
         return False
     if work.kind == "extract" and work.reason != ENOUGH_MESSAGES:

@@ -1,4 +1,4 @@
-"""Task ``extract(session_id)``: make episodes of what a session has grown by. Heavy."""
+"""Task ``extract(session_id)``: turn the new part of a session into memories. Heavy."""
 
 from __future__ import annotations
 
@@ -12,39 +12,43 @@ if TYPE_CHECKING:
 
 @huey.task(name="extract", priority=10)
 def extract(session_id: str) -> None:
-    """Extract a session's turns that have grown; then its recollection is made anew where that changed something."""
+    """Extract memories from a session's new turns; if that changes a memory, choose the session's bites again."""
     from engram.tasks.runtime import current_runtime
 
     run_extract(current_runtime(), session_id)
 
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
-    """Extract when no other heavy task runs, or, where a language model is asked, behind other extractions."""
+    """Extract after other heavy tasks or, if a language model is asked, after other extractions."""
     from engram.tasks.boundary import run_guarded
-    from engram.tasks.in_progress import in_progress
     from engram.tasks.recollect import refresh
 
-    def extract_and_refresh() -> None:
-        if extract_now(runtime, session_id):
-            refresh(session_id)
+    def extract_and_refresh() -> str:
+        if not extract_now(runtime, session_id):
+            return "no memory changed"
+        refresh(session_id)
+        return "memories changed"
 
-    def guarded() -> None:
-        with in_progress(runtime.store, "extract", session_id):
-            run_guarded(runtime, "extract", session_id, extract_and_refresh)
-
-    runtime.extraction_executor.run(f"extract {session_id}", guarded)
+    runtime.extraction_executor.run(
+        f"extract {session_id}", lambda: run_guarded(runtime, "extract", session_id, extract_and_refresh)
+    )
 
 
 def run_join(runtime: Runtime) -> None:
-    """Join what no longer waits for an older turn, when no other heavy task runs."""
+    """Join memories that no longer wait for an older turn, after other heavy tasks."""
+    from engram.models.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
 
-    runtime.executor.run("join", lambda: run_guarded(runtime, "join", "", lambda: join_now(runtime)))
+    def join() -> str:
+        lines = join_now(runtime)
+        return f"{len(lines)} changes" if lines else NOTHING
+
+    runtime.executor.run("join", lambda: run_guarded(runtime, "join", "", join))
 
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
-    """Extract; True where that changed a memory. Raises ExtractionError, StoreError."""
-    from engram.consolidation.on_extract import welcome
+    """Extract; return True if that changed a memory. Raises ExtractionError, StoreError."""
+    from engram.consolidation.on_extract import reconcile_new
     from engram.extraction.service import extract_session
 
     if runtime.extractor is None:
@@ -54,7 +58,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
     )
     lines: list[str] = []
     if report.turns:
-        lines = welcome(
+        lines = reconcile_new(
             runtime.store, runtime.settings, session_id, (), runtime.searcher.similar_episodes, duplicate_cosine=1.0
         )
         runtime.refresh_index()
@@ -63,7 +67,10 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 
 
 def join_now(runtime: Runtime) -> list[str]:
-    """Join the memories whose turn it is with those said before them; returns a line a change. Raises StoreError."""
+    """Join memories with older ones in the order in which they were said; return a line for each change.
+
+    Raises StoreError.
+    """
     from engram.consolidation.joining import join_waiting
     from engram.search.vectors.backfill import embed_episodes
 

@@ -1,4 +1,4 @@
-"""Task ``flush(session_id)``: a session ends or was compacted; read its rest and extract whatever is there."""
+"""Task ``flush(session_id)``: a session ended or was compacted; read its rest and extract everything."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def flush(session_id: str) -> None:
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    if run_guarded(runtime, "ingest", session_id, lambda: read_and_make_due(runtime, session_id)):
+    if run_guarded(runtime, "flush", session_id, lambda: read_and_make_due(runtime, session_id), stage="ingest"):
         run_extract(runtime, session_id)
-        # In line behind the extraction, so that the log has its decisions.
+        # After the extraction, so that the log has its decisions.
         runtime.executor.run(
             f"log {session_id}", lambda: run_guarded(runtime, "log", session_id, lambda: write_log(runtime, session_id))
         )
 
 
 def write_log(runtime: Runtime, session_id: str) -> None:
-    """Bring the daily log of a session up to date; the scan indexes it. Raises StoreError or OSError."""
+    """Update the daily log of a session; the scan indexes it. Raises StoreError or OSError."""
     from engram.models.stages import note_success
     from engram.notes.daily import log_session
 
@@ -37,7 +37,7 @@ def write_log(runtime: Runtime, session_id: str) -> None:
 
 
 def read_and_make_due(runtime: Runtime, session_id: str) -> None:
-    """Read the session, then note in memory.db that its extraction is due now. Raises StoreError."""
+    """Read the session, then record in memory.db that its extraction is due now. Raises StoreError."""
     from engram.models.extractions import has_due_turns
     from engram.models.sessions import find_session
     from engram.models.work import make_due

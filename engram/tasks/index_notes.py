@@ -1,4 +1,4 @@
-"""Task ``index_notes()``: bring the index of Markdown notes in line with the files. Heavy."""
+"""Task ``index_notes()``: update the index of Markdown notes. Heavy."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ if TYPE_CHECKING:
 
 @huey.task(name="index_notes", priority=0)
 def index_notes() -> None:
-    """Index new and changed notes, drop vanished ones; their vectors are made afterwards."""
+    """Index new and changed notes, remove deleted ones, and enqueue the embedding of what changed."""
+    from engram.models.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
     from engram.tasks.embed import embed
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
 
-    def index_and_embed() -> None:
-        if index_now(runtime):
-            embed()
+    def index_and_embed() -> str:
+        if not index_now(runtime):
+            return NOTHING
+        embed()
+        return "notes indexed"
 
     runtime.executor.run("index_notes", lambda: run_guarded(runtime, "index_notes", "", index_and_embed))
 
 
 def index_now(runtime: Runtime) -> bool:
-    """Index; True where something changed. Raises StoreError."""
+    """Update the index; return True if something changed. Raises StoreError."""
     from engram.models.stages import note_success
-    from engram.notes.index import index_notes as bring_in_line
+    from engram.notes.index import index_notes as update_index
 
-    report = bring_in_line(runtime.store, runtime.settings, runtime.redact)
-    if report.changed or report.removed:
+    report = update_index(runtime.store, runtime.settings, runtime.redact)
+    has_changed = bool(report.changed or report.removed)
+    if has_changed:
         note_success(runtime.store, "index_notes", seen=report.notes, done=report.changed)
-    return bool(report.changed or report.removed)
+    return has_changed

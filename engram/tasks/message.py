@@ -11,28 +11,46 @@ from huey.registry import Message
 
 from engram.errors import BadRequest
 
-#: Longest message, in bytes; tasks carry ids, so that a longer one is none of ours.
-MESSAGE_BYTES = 16_384
+#: Longest message, in bytes; tasks carry ids, so a longer one is not ours.
+MAX_MESSAGE_BYTES = 16_384
 #: Longest text argument, in characters.
-ARGUMENT_CHARS = 512
+MAX_ARGUMENT_CHARS = 512
 _SCALARS = (str, int, float, bool, type(None))
+#: Types of the fields of a message that Huey relies on.
+_FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
+    "id": (str,),
+    "name": (str,),
+    "eta": (datetime, type(None)),
+    "retries": (int,),
+    "retry_delay": (int, float),
+    "priority": (int, float, type(None)),
+    "args": (tuple,),
+    "kwargs": (dict,),
+    "on_complete": (Message, type(None)),
+    "on_error": (Message, type(None)),
+    "expires": (datetime, timedelta, int, float, type(None)),
+    "expires_resolved": (datetime, type(None)),
+    "timeout": (int, float, type(None)),
+    "chord_config": (type(None),),
+    "retry_backoff": (int, float),
+}
 
 
 class JsonSerializer:
-    """What Huey stores, as JSON: messages with their dates and time spans, and plain values."""
+    """Serializes what Huey stores as JSON: messages with their dates and time spans, and plain values."""
 
     def serialize(self, data: Any) -> bytes:
-        """The bytes of a message or a plain value."""
+        """Return the bytes of a message or a plain value."""
         return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
 
     def deserialize(self, data: bytes) -> Any:
-        """What ``serialize`` was given; lists come back as tuples.
+        """Return what ``serialize`` was given; lists come back as tuples.
 
         Raises:
-            BadRequest: the bytes are no message of ours.
+            BadRequest: the bytes are not one of our messages.
         """
         data = bytes(data)
-        if len(data) > MESSAGE_BYTES:
+        if len(data) > MAX_MESSAGE_BYTES:
             raise BadRequest(f"a message of {len(data)} bytes is too long")
         try:
             return _unpack(json.loads(data))
@@ -41,7 +59,7 @@ class JsonSerializer:
 
 
 def key_of(data: bytes) -> str | None:
-    """What two messages share that ask for the same: name and arguments. None for one that waits for a time."""
+    """Return what messages for the same task share, its name and arguments; None for one that waits for a time."""
     try:
         fields = json.loads(data)["message"]
         if fields["eta"] is not None:
@@ -87,21 +105,14 @@ def _unpack(value: Any) -> Any:
 
 
 def _checked(message: Message) -> Message:
-    """The message, if its parts have the types that Huey counts on."""
-    wanted: tuple[tuple[str, tuple[type, ...]], ...] = (
-        ("id", (str,)), ("name", (str,)), ("eta", (datetime, type(None))), ("retries", (int,)),
-        ("retry_delay", (int, float)), ("priority", (int, float, type(None))), ("args", (tuple,)), ("kwargs", (dict,)),
-        ("on_complete", (Message, type(None))), ("on_error", (Message, type(None))),
-        ("expires", (datetime, timedelta, int, float, type(None))), ("expires_resolved", (datetime, type(None))),
-        ("timeout", (int, float, type(None))), ("chord_config", (type(None),)), ("retry_backoff", (int, float)),
-    )  # fmt: skip
-    for name, types in wanted:
+    """Return the message if its fields have the types that Huey relies on. Raises ValueError."""
+    for name, types in _FIELD_TYPES.items():
         if not isinstance(getattr(message, name), types):
             raise ValueError(f"its {name} is a {type(getattr(message, name)).__name__}")
-    for moment in (message.eta, message.expires_resolved):
-        if moment is not None and moment.tzinfo is not None:
+    for time in (message.eta, message.expires_resolved):
+        if time is not None and time.tzinfo is not None:
             raise ValueError("a time has a zone")
     for argument in (*message.args, *message.kwargs.values()):
-        if not isinstance(argument, _SCALARS) or (isinstance(argument, str) and len(argument) > ARGUMENT_CHARS):
+        if not isinstance(argument, _SCALARS) or (isinstance(argument, str) and len(argument) > MAX_ARGUMENT_CHARS):
             raise ValueError("an argument is no id")
     return message

@@ -21,37 +21,41 @@ LEASE_SECONDS = 60
 @huey.periodic_task(crontab(), name="scan", priority=5)
 def scan() -> None:
     """Enqueue due work, missing vectors, changed notes and an overdue consolidation."""
+    from engram.models.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
 
     runtime = current_runtime()
-    run_guarded(runtime, "scan", "", lambda: scan_under_lease(runtime))
+
+    def scan_and_describe() -> str:
+        enqueued = scan_under_lease(runtime)
+        return f"{enqueued} tasks enqueued" if enqueued else NOTHING
+
+    run_guarded(runtime, "scan", "", scan_and_describe)
 
 
-def scan_under_lease(runtime: Runtime) -> bool:
-    """Scan; return False if another process does, or just did. Raises StoreError."""
+def scan_under_lease(runtime: Runtime) -> int | None:
+    """Scan and return how many tasks were enqueued; None if another process scans, or just did. Raises StoreError."""
     from engram.models.leases import release_lease, take_lease
     from engram.models.stages import note_success
 
     owner = f"{os.getpid()}-{id(runtime)}"
     if not take_lease(runtime.store, "scan", owner, LEASE_SECONDS, every_seconds=EVERY_SECONDS):
-        return False
+        return None
     try:
         enqueued = scan_now(runtime)
         note_success(runtime.store, "scan", seen=1, done=enqueued)
     finally:
         release_lease(runtime.store, "scan", owner)
-    return True
+    return enqueued
 
 
 def scan_now(runtime: Runtime) -> int:
     """Enqueue everything that is due and return how many tasks that are. Raises StoreError."""
     from engram.ingest.moves import join_moved, read_hints
-    from engram.models.leases import is_overdue
     from engram.models.unjoined import join_horizon_ms, next_unjoined
-    from engram.tasks.consolidate import consolidate
     from engram.tasks.embed import embed
-    from engram.tasks.enqueue import enqueue_due
+    from engram.tasks.enqueue import enqueue_consolidation_if_overdue, enqueue_due
     from engram.tasks.extract import run_join
     from engram.tasks.index_notes import index_notes
 
@@ -61,9 +65,7 @@ def scan_now(runtime: Runtime) -> int:
         embed()
         enqueued += 1
     index_notes()
-    if is_overdue(store, "consolidate", settings.consolidate_seconds):
-        consolidate()
-        enqueued += 1
+    enqueued += enqueue_consolidation_if_overdue(store, settings)
     if next_unjoined(store, join_horizon_ms(store)) is not None:
         run_join(runtime)
     runtime.recollection.tidy()

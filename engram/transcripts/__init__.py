@@ -1,1 +1,1 @@
-"""Read an agent's transcript files: whole lines, entries, turns, projects. Pure but for file reads."""
+"""Read what agents write about their sessions: sources, turns, projects. Pure except for reading files."""

@@ -1,88 +1,54 @@
-"""The small interface behind which the files of each agent are read; Claude Code's reader."""
+"""The protocol behind which each agent's sessions are read. See docs/agents.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from engram.transcripts.claude_code.discover import TranscriptFile, find_transcripts, identify
-from engram.transcripts.claude_code.entry import BadLine, Entry, parse_line
-from engram.transcripts.claude_code.turn import AGENT, TurnBuilder, keys_to_resume
-from engram.transcripts.record import Turn
-from engram.transcripts.tail import Line
+from engram.settings import Settings
+from engram.transcripts.source import Cursor, Reading, Source, StoredTurns
 
 
 class Agent(Protocol):
-    """Knows where an agent keeps its transcripts and how to read them."""
+    """Knows where an agent keeps its sessions and how to read them. Nothing outside its package knows either."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Stored with every session, such as ``claude-code``; never changes."""
 
-    def find(self, config: Path, *, with_subagents: bool = False) -> Iterator[TranscriptFile]:
-        """Every transcript below the agent's configuration folder."""
+    @property
+    def title(self) -> str:
+        """The agent's name for people, such as ``Claude Code``."""
 
-    def identify(self, path: Path, projects: Path, *, with_subagents: bool = False) -> TranscriptFile | None:
-        """What a path is; None where it is no transcript of this agent, or in a place where tools may write."""
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Endings of file names whose changes are worth a look."""
 
-    def parse(self, line: Line) -> Entry | BadLine | None:
-        """One line; None where it does not count."""
+    def folders(self, settings: Settings) -> tuple[Path, ...]:
+        """Return the folders to watch for changes; they need not exist."""
 
-    def keys_to_resume(self, state: Mapping[str, Any]) -> tuple[str, ...]:
-        """Keys of the stored turns needed to go on from a state."""
+    def discover(self, settings: Settings) -> Iterator[Source]:
+        """Yield every source there is now. A folder that is missing or unreadable holds none."""
 
-    def builder(
-        self,
-        session_id: str,
-        *,
-        state: Mapping[str, Any] | None = None,
-        resume: Mapping[str, Turn] | None = None,
-        owner: Callable[[str], str | None] = lambda uuid: None,
-        is_subagent: bool = False,
-        see_environment: Callable[[str], None] = lambda text: None,
-    ) -> TurnBuilder:
-        """A builder for one transcript."""
+    def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
+        """Yield the sources in a file, or in a folder that a person names; none if it is not this agent's."""
 
+    def read(
+        self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
+    ) -> Reading:
+        """Read what is new behind ``cursor``, about ``max_bytes`` at most.
 
-class ClaudeCode:
-    """Reads the transcripts of Claude Code."""
+        The same content read in other portions must give the same turns. Nothing may be remembered between two calls
+        but in the cursor and the stored turns.
 
-    name = AGENT
+        Raises:
+            TranscriptError: the source is gone or cannot be read now.
+        """
 
-    def find(self, config: Path, *, with_subagents: bool = False) -> Iterator[TranscriptFile]:
-        """Every transcript below a Claude configuration folder."""
-        return find_transcripts(config, with_subagents=with_subagents)
+    def is_moved(self, source: Source, cursor: Cursor) -> bool:
+        """True if ``cursor`` was made from what ``source`` holds now: its file stood elsewhere before.
 
-    def identify(self, path: Path, projects: Path, *, with_subagents: bool = False) -> TranscriptFile | None:
-        """What a path is; None where it is no transcript."""
-        return identify(path, projects, with_subagents=with_subagents)
-
-    def parse(self, line: Line) -> Entry | BadLine | None:
-        """One line; None where it does not count."""
-        return parse_line(line)
-
-    def keys_to_resume(self, state: Mapping[str, Any]) -> tuple[str, ...]:
-        """Keys of the stored turns needed to go on from a state."""
-        return keys_to_resume(state)
-
-    def builder(
-        self,
-        session_id: str,
-        *,
-        state: Mapping[str, Any] | None = None,
-        resume: Mapping[str, Turn] | None = None,
-        owner: Callable[[str], str | None] = lambda uuid: None,
-        is_subagent: bool = False,
-        see_environment: Callable[[str], None] = lambda text: None,
-    ) -> TurnBuilder:
-        """A builder for one transcript."""
-        return TurnBuilder(
-            session_id,
-            state=state,
-            resume=resume,
-            owner=owner,
-            is_subagent=is_subagent,
-            see_environment=see_environment,
-        )
-
-
-CLAUDE_CODE = ClaudeCode()
+        Raises:
+            TranscriptError: as ``read``.
+        """

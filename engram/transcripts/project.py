@@ -13,9 +13,15 @@ from engram.atomic import read_regular
 
 #: Folders in which tools keep worktrees of a repository: what stands before them is the repository.
 _WORKTREE_FOLDERS = (
-    (".claude", "worktrees"), (".worktrees",), ("worktrees",), (".cursor", "worktrees"), (".codex", "worktrees"),
-    (".git", "worktrees"), (".trees",), (".conductor",),
-)  # fmt: skip
+    (".claude", "worktrees"),
+    (".worktrees",),
+    ("worktrees",),
+    (".cursor", "worktrees"),
+    (".codex", "worktrees"),
+    (".git", "worktrees"),
+    (".trees",),
+    (".conductor",),
+)
 #: Folders beside the repository that hold its worktrees by their name.
 _BESIDE = re.compile(r"(.+)[.-]worktrees")
 #: Bytes of ``.git`` and ``commondir`` that are read.

@@ -1,4 +1,4 @@
-"""What a transcript becomes: turns, with every text and fact still tied to its place in the file."""
+"""What a session becomes: turns, with every text and fact tied to its position in the source."""
 
 from __future__ import annotations
 
@@ -6,32 +6,39 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+#: Between a question and the chosen label, in a text of ``Role.CHOSEN``.
+ARROW = "→"
+#: Longest command that is kept, in characters.
+MAX_COMMAND_CHARS = 400
+#: Longest error line and commit subject that is kept, in characters.
+MAX_ERROR_CHARS = 200
+
 
 class Role(StrEnum):
-    """Who said a text."""
+    """Whose words a text is."""
 
-    #: What the user typed.
+    #: Typed by the user.
     USER = "user"
     ASSISTANT = "assistant"
-    #: What the user decided in a dialog, in the assistant's words: a label, or a plan approved or rejected.
+    #: Decided by the user in a dialog, in the assistant's words: a label, or a plan approved or rejected.
     CHOSEN = "chosen"
-    #: What the assistant put before the user in a dialog: a question with its options, or a plan. Context, no claim.
+    #: Put before the user in a dialog: a question with its options, or a plan. It is context, not a claim.
     PROPOSED = "proposed"
 
     @property
     def speaker(self) -> str:
-        """Whose words they are for a reader of the transcript: user, assistant or chosen."""
+        """The speaker to name to a reader of the transcript: user, assistant or chosen."""
         return "assistant" if self is Role.PROPOSED else self.value
 
 
 class Opening(StrEnum):
-    """What a turn begins with."""
+    """How a turn begins."""
 
-    #: A prompt that stands in a user line.
+    #: With a prompt that is an entry of its own.
     PROMPT = "prompt"
-    #: A prompt that stands only in a queue-operation line; it has no uuid.
+    #: With a prompt that waited in the agent's queue and has no entry of its own.
     QUEUED = "queued"
-    #: No prompt of its own: what goes on below a prompt that belongs to another file's turn.
+    #: Without a prompt: it continues below a prompt that belongs to a turn of another source.
     CONTINUATION = "continuation"
 
 
@@ -39,59 +46,61 @@ class Opening(StrEnum):
 class TextBlock:
     """One text of a turn: the visible text of one entry (a prompt, or one text block of the assistant)."""
 
-    #: Uuid of the entry; "" for a queued prompt.
+    #: Id of the entry; "" for a queued prompt, which has none.
     uuid: str
     role: Role
-    #: Word for word; redacted once it has passed ``engram.ingest``.
+    #: Word for word; redacted by ``engram.ingest``.
     text: str
-    #: Groups the assistant's lines of one message, and the texts of one dialog; "" for other words of the user.
+    #: Groups the entries of one message of the assistant, and the texts of one dialog; "" for other words of the user.
     message_id: str = ""
-    #: Where the line begins in the file, in bytes, and its length without the newline.
+    #: Position of the entry in its source: bytes in a file of lines, else what the agent counts by.
     offset: int = 0
+    #: Size of the entry in the same unit; a line is counted without its newline.
     length: int = 0
-    #: Line number in the file, from 1.
+    #: Line number from 1; 0 where the source has no lines.
     line: int = 0
     at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The facts of one tool call. Never the text of a bite, only for matching."""
+    """The facts of one tool call: used for matching, never as the text of a memory."""
 
-    #: What its result names; "" in a stored turn once the result is there.
+    #: Ties the result to the call; "" in a stored turn once the result was read.
     tool_use_id: str
     #: Name of the tool, such as Bash, Edit, Read.
     tool: str
-    #: Uuid of the assistant's entry that made the call.
+    #: Id of the assistant's entry that made the call.
     uuid: str = ""
     #: Files it names, as written.
     files: tuple[str, ...] = ()
-    #: The shell command, cut at 400 characters; "" for other tools.
+    #: The shell command, at most ``MAX_COMMAND_CHARS``; "" for other tools.
     command: str = ""
-    #: True where the tool changes files (Edit, Write, MultiEdit, NotebookEdit, apply_patch).
+    #: True if the tool changes files.
     is_edit: bool = False
     #: None until the result is read.
     is_error: bool | None = None
     exit_code: int | None = None
-    #: First telling line of an error, cut at 200 characters.
+    #: The most telling line of an error, at most ``MAX_ERROR_CHARS``.
     error_line: str = ""
     #: "sha subject" of a commit that the command made.
     commit: str = ""
-    #: What the user typed when they refused the call, in turns that were read before such words became texts of the
-    #: turn; "" in all others.
+    #: What the user typed to refuse the call. Only in turns read by an early version: today it is a text of the turn.
     refusal: str = ""
-    #: Uuid of the user entry that holds the result.
+    #: Id of the entry that holds the result.
     result_uuid: str = ""
-    #: True where the user refused the call.
+    #: True if the user refused the call.
     is_refused: bool = False
 
 
 class EntryRef(NamedTuple):
-    """One entry that belongs to a turn, by its place. A named tuple, since there is one for nearly every line."""
+    """An entry of a turn and its position in the source. A named tuple because there is one for nearly every line."""
 
     uuid: str
+    #: Position and size, as in ``TextBlock``.
     offset: int
     length: int
+    #: Line number from 1; 0 where the source has no lines.
     line: int
 
 
@@ -99,38 +108,39 @@ class EntryRef(NamedTuple):
 class Turn:
     """A real user prompt, the assistant's text up to the next prompt, and the facts of its tool calls."""
 
-    #: Identity: the prompt's uuid, ``q:<hash of session, time, text>`` or ``c:<uuid of the first own entry>``.
+    #: Identity, unique among all agents: the id of the prompt's entry, or a key that stands for one.
     key: str
     session_id: str
     opening: Opening
     said: tuple[TextBlock, ...] = ()
     actions: tuple[Action, ...] = ()
-    #: Every entry with a uuid in this turn (also tool results and meta), each in exactly one turn.
+    #: Every entry of the turn that has an id (tool results and meta entries too). An entry belongs to one turn.
     entries: tuple[EntryRef, ...] = ()
     cwd: str = ""
     branch: str = ""
     started_at_ms: int | None = None
     ended_at_ms: int | None = None
-    #: Byte range in the file: start of the first line, end of the last.
+    #: Range in the source: position of the first entry, end of the last.
     start_offset: int = 0
     end_offset: int = 0
     is_closed: bool = False
     #: Distinct assistant messages with text (for the extraction thresholds).
     message_count: int = 0
-    #: True where the user interrupted the turn.
+    #: True if the user interrupted the turn.
     is_interrupted: bool = False
-    agent: str = "claude-code"
-    #: Other facts that a reader of this agent's files keeps (JSON-able).
+    #: Name of the agent that wrote the source.
+    agent: str = ""
+    #: Further facts that the agent's reader needs later (JSON-able).
     extra: dict[str, str] = field(default_factory=dict)
 
     @property
     def prompt(self) -> str:
-        """What the turn begins with, without what the user said later in dialogs; "" for a continuation."""
+        """The words that open the turn, without what the user said later in dialogs; "" for a continuation."""
         return "\n\n".join(s.text for s in self.said if s.role is Role.USER and not s.message_id)
 
     @property
     def reply(self) -> str:
-        """What the assistant said, joined."""
+        """The assistant's texts, joined."""
         return "\n\n".join(s.text for s in self.said if s.role is Role.ASSISTANT)
 
     @property
@@ -140,5 +150,26 @@ class Turn:
 
     @property
     def has_edits(self) -> bool:
-        """True where a tool call changed a file and did not fail."""
+        """True if a tool call changed a file and did not fail."""
         return any(a.is_edit and not a.is_error for a in self.actions)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnUpdate:
+    """A turn as its source holds it now, and how much of it is stored already."""
+
+    turn: Turn
+    #: Number of texts at the beginning of ``turn.said`` that are stored and redacted already.
+    said_before: int = 0
+    #: Number of ``turn.entries`` that are stored.
+    entries_before: int = 0
+    #: Number of ``turn.actions`` that are stored.
+    actions_before: int = 0
+    #: True if the turn is not stored yet.
+    is_new: bool = True
+    #: False if a stored turn was only closed.
+    has_grown: bool = True
+    #: True if the reader does not know what is stored of the turn: ingest compares it with the stored one.
+    is_whole: bool = False
+    #: True if the turn takes the place of the stored one instead of growing at its end. Set by ingest.
+    is_replaced: bool = False

@@ -1,4 +1,4 @@
-"""The watcher: reads what transcripts grow by and rings at the worker; one a memory folder."""
+"""The watcher: reads what is new in the agents' sessions and enqueues work for the worker. One per memory folder."""
 
 from __future__ import annotations
 
@@ -13,53 +13,49 @@ from pathlib import Path
 
 from engram.errors import AlreadyRunning, BrokenDatabase, EngramError, StoreError
 from engram.failpoint import reach
-from engram.ingest.service import IngestResult, ingest_file
+from engram.ingest.result import IngestResult
+from engram.ingest.service import in_order_of_change, ingest_path, ingest_source
 from engram.log import start_logging
-from engram.models.leases import is_overdue
+from engram.models.pauses import paused_scopes
 from engram.models.replacement import using_database
-from engram.models.sessions import paused_scopes
 from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store, open_store
-from engram.models.transcripts import all_cursors, note_gone
+from engram.models.transcripts import Seen, all_seen, note_gone
 from engram.paths import Home
 from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.consolidate import consolidate
-from engram.tasks.enqueue import enqueue_due
+from engram.tasks.enqueue import enqueue_consolidation_if_overdue, enqueue_due
 from engram.tasks.queue import huey
 from engram.tasks.recollect import recollect
-from engram.transcripts.agent import CLAUDE_CODE, Agent
-from engram.transcripts.claude_code.discover import TranscriptFile, projects_folder
+from engram.transcripts import registry
+from engram.transcripts.source import Place, Source
+from engram.watcher.changes import Changes
 from engram.watcher.events import Events
 
 logger = logging.getLogger(__name__)
 
 #: Longest wait between two looks at the folder, in seconds.
 LOOK_SECONDS = 5.0
-#: Bytes of a transcript that are read at one time: keeps this process small.
-CHUNK_BYTES = 256 * 1024
+#: Bytes of a source that are read at one time: keeps this process small.
+PORTION_BYTES = 256 * 1024
 #: Longest wait of an enqueue for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
 
 #: Reasons of the ingest for which reading again would change nothing.
-MUST_NOT_BE_READ = frozenset({"excluded", "paused", "not a transcript"})
+MUST_NOT_BE_READ = frozenset({"excluded", "paused"})
 
 
 class Watcher:
-    """Reads transcripts that were hinted at (``step``) or have another size than when they were read (``sweep``)."""
+    """Reads sources that an event named (``step``) or that are not as they were when they were read (``sweep``)."""
 
-    def __init__(self, settings: Settings, store: Store, *, agent: Agent = CLAUDE_CODE) -> None:
-        """A watcher over an open memory; the queue must be bound."""
+    def __init__(self, settings: Settings, store: Store) -> None:
+        """Make a watcher over an open memory; the queue must be bound."""
         self.settings = settings
         self.store = store
-        self._agent = agent
-        self._folder = projects_folder(settings.claude_folder)
-        self.events = Events(self._folder, self.hint)
-        self._hints: set[Path] = set()
-        self._gone: set[Path] = set()
-        #: Transcripts that must not be read: their size and the pauses then.
-        self._passed_over: dict[Path, tuple[int, frozenset[str]]] = {}
+        self.events = Events(registry.all_agents(), settings, self.hint)
+        self._changes = Changes()
+        self._gone: set[Place] = set()
         self._next_sweep = 0.0
         self._opened = store.file_identity()
         self._is_stopping = False
@@ -70,50 +66,47 @@ class Watcher:
     # -- one step
 
     def hint(self, path: Path) -> None:
-        """A transcript may have changed; may be called from any thread."""
-        self._hints.add(path)
+        """Take note that a file may have changed; may be called from any thread."""
+        self._changes.add_path(path)
         self._wake()
 
     def step(self) -> list[IngestResult]:
-        """Read every transcript that was hinted at, and ring for what that makes due.
+        """Read every source that may have changed, and enqueue the work that is due then.
 
         Raises:
             BrokenDatabase: memory.db is damaged. Any other error is noted, and the sweep tries again.
         """
         results = []
-        while self._hints and not self._is_stopping:
-            result = self._read(self._hints.pop())
-            if result is not None:
+        while not self._is_stopping and (item := self._changes.take(self.settings, self._seen)) is not None:
+            for result in self._read(item):
                 results.append(result)
-                self._ring(result)
+                self._enqueue(result)
         return results
 
-    def _read(self, path: Path) -> IngestResult | None:
+    def _read(self, item: Source | Path) -> list[IngestResult]:
+        """Read a source; for a path that holds none, note what became of it."""
         try:
-            result = ingest_file(
-                self.store, path, settings=self.settings, redact=redact, agent=self._agent, chunk_bytes=CHUNK_BYTES
-            )
+            if isinstance(item, Path):
+                return ingest_path(self.store, item, settings=self.settings, redact=redact)
+            result = ingest_source(self.store, item, settings=self.settings, redact=redact, max_bytes=PORTION_BYTES)
         except BrokenDatabase:
             raise
         except Exception as error:
+            path = item if isinstance(item, Path) else item.path
             is_expected = isinstance(error, EngramError)
             logger.warning("action=ingest path=%s failed=%s", path, error, exc_info=None if is_expected else error)
             self._note_failure("ingest", f"{path.name}: {error}")
-            return None
+            return []
         if result.skipped in MUST_NOT_BE_READ:
-            self._pass_over(path)
-        if result.bytes_read:
+            with contextlib.suppress(StoreError):
+                self._changes.pass_over(item, paused_scopes(self.store))
+        if result.has_read:
             self._note_success(result)
-        return result
+        return [result]
 
-    def _pass_over(self, path: Path) -> None:
-        """Leave a transcript alone until it grows or a pause ends."""
-        with contextlib.suppress(OSError, StoreError):
-            self._passed_over[path] = (path.stat().st_size, paused_scopes(self.store))
-
-    def _ring(self, result: IngestResult) -> None:
-        """Enqueue what a read makes due; a queue that cannot be written is found behind by the next sweep."""
-        if not result.session_id or not result.bytes_read:
+    def _enqueue(self, result: IngestResult) -> None:
+        """Enqueue the work that a read makes due; if the queue cannot be written, the next sweep does it."""
+        if not result.session_id or not result.has_read:
             return
         reach("watch.enqueue")
         try:
@@ -123,7 +116,7 @@ class Watcher:
         except BrokenDatabase:
             raise
         except Exception as error:  # noqa: BLE001 - the edge of the watcher's loop
-            logger.warning("action=ring session=%s failed=%s", result.session_id, error)
+            logger.warning("action=enqueue session=%s failed=%s", result.session_id, error)
             self._note_failure("queue", str(error))
 
     def _is_live(self, path: Path) -> bool:
@@ -134,47 +127,32 @@ class Watcher:
     # -- the sweep
 
     def sweep(self) -> int:
-        """Hint at every transcript whose size is not what was read, of any age; ring for all due work.
+        """Find every source that is not as it was when it was read, of any age; ``step`` reads them.
 
-        Returns how many files were hinted at; ``step`` reads them. Opens no file.
+        Returns how many there are.
         """
         if not self.settings.capture:
             return 0
-        cursors = all_cursors(self.store)
-        paused = paused_scopes(self.store)
-        found: set[Path] = set()
-        count = 0
-        for file in sorted(self._find(), key=lambda one: one.changed_at_ns):
-            found.add(file.path)
-            if self._has_grown(file, cursors, paused):
-                self._hints.add(file.path)
-                count += 1
-        self._note_gone(cursors, found)
+        seen = self._seen()
+        sources = in_order_of_change(registry.discover(self.settings))
+        count = self._changes.compare(sources, seen, paused_scopes(self.store))
+        self._note_gone(seen, {source.place for source in sources})
         return count
 
-    def _find(self) -> list[TranscriptFile]:
-        return list(self._agent.find(self.settings.claude_folder, with_subagents=self.settings.subagents))
+    def _seen(self) -> dict[Place, Seen]:
+        return all_seen(self.store)
 
-    def _has_grown(self, file: TranscriptFile, cursors: dict[Path, tuple[int, int]], paused: frozenset[str]) -> bool:
-        known = cursors.get(file.path)
-        if known is not None and known[1] == file.size:
-            return False
-        if known is None and not file.size:
-            return False
-        return self._passed_over.get(file.path) != (file.size, paused)
-
-    def _note_gone(self, cursors: dict[Path, tuple[int, int]], found: set[Path]) -> None:
-        self._gone -= found
-        for path in cursors.keys() - found - self._gone:
-            if not path.exists():
-                note_gone(self.store, path, is_gone=True)
-            self._gone.add(path)
+    def _note_gone(self, seen: dict[Place, Seen], present: set[Place]) -> None:
+        self._gone -= present
+        for place in seen.keys() - present - self._gone:
+            if not place.path.exists():
+                note_gone(self.store, place.path, is_gone=True)
+            self._gone.add(place)
 
     def ring(self) -> None:
         """Enqueue all work that is due by now, such as sessions that fell silent, and an overdue consolidation."""
         enqueue_due(self.store, self.settings)
-        if is_overdue(self.store, "consolidate", self.settings.consolidate_seconds):
-            consolidate()
+        enqueue_consolidation_if_overdue(self.store, self.settings)
 
     # -- the loop
 
@@ -193,7 +171,7 @@ class Watcher:
             except Exception as error:
                 logger.warning("action=watch failed=%s", error, exc_info=error)
                 self._note_failure("watch", str(error))
-            if not self._is_stopping and not self._hints:
+            if not self._is_stopping and not self._changes:
                 self._wait()
         self.events.stop()
         return 0
@@ -213,10 +191,9 @@ class Watcher:
             self.step()
 
     def _note_events(self) -> None:
-        if self.events.error and self._folder.is_dir():
-            self._note_failure(
-                "watch", f"no events, a sweep every {self.settings.sweep_seconds} s: {self.events.error}"
-            )
+        error = self.events.error_of_present_folders
+        if error:
+            self._note_failure("watch", f"no events, a sweep every {self.settings.sweep_seconds} s: {error}")
         else:
             with contextlib.suppress(StoreError):
                 note_success(self.store, "watch", seen=1, done=1)

@@ -20,7 +20,7 @@ from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
 from engram.tasks.boundary import run_guarded
 from engram.tasks.consumer import EngramConsumer
-from engram.tasks.in_progress import clear_dead_leases
+from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime, set_runtime
 from engram.worker.housekeeping import Housekeeper
@@ -71,7 +71,7 @@ class WorkerServices:
         if log_damage:
             note_failure(store, "memory", log_damage)
         try:
-            clear_dead_leases(store)
+            recover_from_crash(store)
             _move_saved_notes(home)
             runtime = self._consumer.make_runtime(self._settings, store)
         except BrokenDatabase as error:
@@ -162,7 +162,7 @@ def _start_log(home: Home, level: str) -> None:
 
 def _load_vectors(runtime: Runtime) -> None:
     """Load the vectors. Questions are answered meanwhile, from the text and what is loaded; heavy tasks wait."""
-    run_guarded(runtime, "search", "", runtime.refresh_index)
+    run_guarded(runtime, "load_vectors", "", runtime.refresh_index, stage="search")
     give_back_memory()
 
 

@@ -19,6 +19,7 @@ from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
 from engram.socketpath import bind_at
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
+from engram.worker.client import WorkerStatus
 from engram.worker.reception import Client, Reception
 from engram.worker.request_queue import RequestQueue
 from engram.worker.rss import raise_file_limit, rss_mb
@@ -225,17 +226,18 @@ class RecallServer:
 
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._runtime
-        return {
-            "pid": os.getpid(),
-            "rss_mb": rss_mb(),
-            "uptime_seconds": round(runtime.store.clock.steady_seconds() - runtime.started_seconds, 1),
-            "model": runtime.embedder.model_id if runtime.embedder else None,
-            "runtime": runtime.embedder.runtime if runtime.embedder else "text alone",
-            "reason": runtime.embedder.reason if runtime.embedder else "the embedding model is not at hand",
-            "index_mb": runtime.index_mb(),
-            "is_busy": runtime.is_busy,
-            "waiting": runtime.queued,
-        }
+        status = WorkerStatus(
+            pid=os.getpid(),
+            rss_mb=rss_mb(),
+            uptime_seconds=round(runtime.store.clock.steady_seconds() - runtime.started_seconds, 1),
+            model=runtime.embedder.model_id if runtime.embedder else None,
+            runtime=runtime.embedder.runtime if runtime.embedder else "text only",
+            reason=runtime.embedder.reason if runtime.embedder else "the embedding model is not loaded",
+            index_mb=runtime.index_mb(),
+            is_busy=runtime.is_busy,
+            waiting=runtime.queued,
+        )
+        return status.to_json()
 
     def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
         """Something was written by hand: bring the vectors up to date and make those that are missing."""

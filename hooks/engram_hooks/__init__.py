@@ -1,1 +1,1 @@
-"""Hooks that Claude Code calls; they hand bytes over and do no work."""
+"""The hooks that Claude Code calls. They hand bytes over and do no work."""

@@ -1,4 +1,4 @@
-"""The block for Claude Code's settings: every hook and the MCP server, by absolute paths."""
+"""The block for Claude Code's settings: every hook and the MCP server, with absolute paths."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from engram.atomic import make_private_folder
 from engram.errors import HomeError
 from engram.paths import Home
 
-#: Where the hooks lie.
+#: The folder of the hooks.
 FOLDER = Path(__file__).resolve().parent
-#: Seconds after which Claude Code ends a hook that it waits for; each is long gone by then.
+#: Seconds after which Claude Code ends a hook that it waits for; the hooks end long before.
 TIMEOUT_SECONDS = 2
 _HOME = "${ENGRAM_HOME:-$HOME/.claude-memory}"
 
 
 def settings_block(home: Home | None = None, interpreter: str = sys.executable) -> dict[str, Any]:
-    """``{"hooks": …, "mcpServers": …}``, ready for Claude Code's settings.
+    """``{"hooks": …, "mcpServers": …}`` for Claude Code's settings.
 
     Args:
-        home: a memory folder other than the default, laid down in every command; None leaves it to the environment.
+        home: a memory folder other than the default, written into every command; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
     """
     place = "" if home is None else f"ENGRAM_HOME=${{ENGRAM_HOME:-{shlex.quote(str(home.root))}}}; export ENGRAM_HOME; "
@@ -49,28 +49,27 @@ _RELAYS = {"UserPromptSubmit": "prompt.py", "SessionStart": "briefing.py"}
 
 
 def relay_command(script: Path) -> str:
-    """Run a relay by the memory folder's interpreter; silence where there is none.
+    """The command that runs a relay with the memory folder's interpreter; silent if there is none.
 
-    Not by ``exec``: an interpreter that cannot start or a script that is gone would end with status 2, and that
-    status blocks the prompt.
+    Without ``exec``: an interpreter that can't start, or a missing script, would exit with status 2, and that status
+    blocks the prompt.
     """
     return f'P="{_HOME}/python"; [ -x "$P" ] && "$P" -I -S {shlex.quote(str(script))} 2>/dev/null; exit 0'
 
 
 def detached_command(script: Path, interpreter: str) -> str:
-    """Run a bell by the interpreter that has Engram's packages, in the background, with no pipe but the payload's.
+    """The command that runs a hook detached, with the interpreter that has Engram's packages; only its input is piped.
 
-    Nobody waits for it; silence where there is no interpreter.
+    Nobody waits for it. It is silent if there is no interpreter, and ends within seconds, whatever is broken.
 
-    Not by ``async``: Claude Code cancels an asynchronous hook that still runs at its end, and waits 1.5 s for it. The
-    script ends by itself within seconds, whatever is broken.
+    Without ``async``: Claude Code cancels an asynchronous hook that still runs when it ends, and waits 1.5 s for it.
     """
     run = f'"$P" -I {shlex.quote(str(script))} <&3 3<&-'
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def pending_command(script: Path) -> str:
-    """One file test when nothing is pending; the script only when something is."""
+    """The command of PreToolUse: one file test, and the script only if something is pending."""
     pending = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.pending"'
     return f"[ -e {pending} ] && sh {shlex.quote(str(script))} 2>/dev/null; exit 0"
 
@@ -79,7 +78,7 @@ def link_interpreter(home: Home) -> None:
     """Make ``python`` in the memory folder a link to the real interpreter, which needs no environment of its own.
 
     Raises:
-        HomeError: the link cannot be made.
+        HomeError: the link can't be made.
     """
     target = os.path.realpath(sys.executable)
     temporary = home.root / f".python.{os.getpid()}.tmp"
@@ -91,7 +90,7 @@ def link_interpreter(home: Home) -> None:
         temporary.symlink_to(target)
         temporary.replace(home.python_link)
     except OSError as error:
-        raise HomeError(f"cannot make the link {home.python_link}: {error.strerror or error}") from error
+        raise HomeError(f"can't make the link {home.python_link}: {error.strerror or error}") from error
 
 
 def _entry(command: str, *, matcher: str = "") -> dict[str, Any]:
@@ -99,7 +98,7 @@ def _entry(command: str, *, matcher: str = "") -> dict[str, Any]:
 
 
 def _mcp_servers(home: Home | None, interpreter: str) -> dict[str, Any]:
-    """The server over stdio; nothing where it is not installed."""
+    """The MCP server's entry; {} if the server is not installed."""
     try:
         if importlib.util.find_spec("engram_mcp.server") is None:
             return {}

@@ -1,6 +1,6 @@
-"""SessionStart: the same relay as a prompt's; the worker sees by the payload that a briefing is wanted.
+"""SessionStart: the same relay as for a prompt; the worker sees in the payload that it wants a briefing.
 
-Run as ``python -I -S briefing.py``: 250 ms, then silence; exits 0 whatever is broken.
+Run as ``python -I -S briefing.py``. It answers within 250 ms or stays silent, and always exits 0.
 """
 
 import posix
@@ -8,14 +8,14 @@ import sys
 
 
 def main() -> None:
-    """Relay one payload by the code of ``prompt.py``, which lies beside this file."""
+    """Relay one payload with the code of ``prompt.py``, which lies beside this file."""
     try:
         sys.dont_write_bytecode = True
         sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0])
         from engram_hooks import prompt
 
         prompt.main()
-    except BaseException:  # noqa: BLE001 - the edge of a hook
+    except BaseException:  # noqa: BLE001 - the boundary of a hook
         pass
     posix._exit(0)
 

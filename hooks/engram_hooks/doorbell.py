@@ -1,4 +1,4 @@
-"""What the flush hooks share: the session of the payload, and its task put into the queue. Never raises."""
+"""Shared by the hooks that enqueue a task: read the session from the payload, and enqueue. Never raises."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from engram.paths import Home, default_home, is_session_id
 
 #: Longest payload that is read, in bytes.
 PAYLOAD_BYTES = 1_048_576
-#: How long a payload may take to come, in seconds; after that the environment names the session.
+#: How long the payload is awaited, in seconds; after that the environment names the session.
 READ_SECONDS = 0.3
 #: How long an enqueue waits for another writer of queue.db, in seconds.
 BUSY_SECONDS = 0.05
 
 
 def ring(task: str) -> None:
-    """Enqueue ``task`` (ingest or flush) for the payload's session; a failure is one line in the log."""
+    """Enqueue ``task`` (ingest or flush) for the payload's session. A failure is one record in the log."""
     if os.environ.get("ENGRAM_DISABLE", "0") not in ("", "0"):
         return
     session_id = _session_of(_read_payload()) or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
@@ -32,7 +32,7 @@ def ring(task: str) -> None:
         enqueue = getattr(importlib.import_module(f"engram.tasks.{task}"), task)
         queue.bind(home, busy_seconds=BUSY_SECONDS)
         enqueue(session_id)
-    except Exception as error:  # noqa: BLE001 - the edge of a hook
+    except Exception as error:  # noqa: BLE001 - the boundary of a hook
         _log(home, f"hook={task} session={session_id} error={type(error).__name__}")
 
 

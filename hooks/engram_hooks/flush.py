@@ -1,7 +1,6 @@
-"""SessionEnd, SessionStart after a compaction: put ``flush(session_id)`` into the queue. At most 1 s.
+"""SessionEnd, and SessionStart after a compaction: enqueue ``flush(session_id)``. At most 1 s.
 
-Works also while no worker runs. Run by the interpreter that Engram is installed in. Whatever is broken, it is silent
-and exits 0.
+Works without a running worker. Run by the interpreter that Engram is installed in. Always silent, always exits 0.
 """
 
 import _thread
@@ -9,21 +8,21 @@ import os
 import signal
 import time
 
-#: After this many seconds the hook is gone, whatever it waits for.
+#: The hook ends after this many seconds, whatever it waits for.
 SECONDS = 0.85
-#: Then the system ends it, even where a thread holds the interpreter.
+#: After this many seconds the system ends it, even if a thread holds the interpreter.
 ALARM_SECONDS = 3
 
 
 def main() -> None:
-    """Enqueue the task; ends the process with status 0 in any case."""
+    """Enqueue the task and exit with status 0 in any case."""
     try:
         signal.alarm(ALARM_SECONDS)
         _thread.start_new_thread(_give_up, ())
         from engram_hooks.doorbell import ring
 
         ring("flush")
-    except BaseException:  # noqa: BLE001 - the edge of a hook
+    except BaseException:  # noqa: BLE001 - the boundary of a hook
         pass
     os._exit(0)
 

@@ -1,7 +1,7 @@
-"""UserPromptSubmit: bytes of stdin to engram.sock, the answer to stdout: complete, or nothing within 250 ms.
+"""UserPromptSubmit: relay stdin to engram.sock and the complete answer to stdout, or nothing within 250 ms.
 
-Run as ``python -I -S prompt.py``. It imports only what is built into the interpreter and ``_socket``: anything more
-costs as much as the whole rest. Whatever is broken, it is silent and exits 0.
+Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``: any other import costs as much as
+all the rest. Always silent on failure, always exits 0.
 """
 
 import _socket
@@ -9,24 +9,24 @@ import _thread
 import posix
 import time
 
-#: Longest payload and longest answer, in bytes; anything longer is answered by silence.
+#: Longest payload and longest answer, in bytes; longer ones are dropped.
 PAYLOAD_BYTES = 1_048_576
 ANSWER_BYTES = 65_536
-#: After this many seconds the hook is gone, whatever it waits for; the interpreter's start and end take the rest of
-#: the 250 ms that a prompt may wait.
+#: The hook ends after this many seconds, whatever it waits for. The start and end of the interpreter take the rest
+#: of the 250 ms that a prompt may wait.
 SECONDS = 0.2
-#: How the one object that may be printed begins and ends, and keys that no output may hold.
+#: The beginning and end of the only output that is printed, and keys that it must not contain.
 BEGIN, END = b'{"hookSpecificOutput"', b"}}"
 REFUSED_KEYS = (b'"permission', b'"decision', b'"updated', b'"continue', b'"stop', b'"suppress')
 
 
 def main() -> None:
-    """Relay one payload; ends the process with status 0 in any case."""
+    """Relay one payload and exit with status 0 in any case."""
     try:
         _thread.start_new_thread(_give_up, ())
         if posix.environ.get(b"ENGRAM_DISABLE", b"0") in (b"", b"0"):
             _relay()
-    except BaseException:  # noqa: BLE001 - the edge of a hook
+    except BaseException:  # noqa: BLE001 - the boundary of a hook
         pass
     posix._exit(0)
 
@@ -40,7 +40,7 @@ def _relay() -> None:
     payload = _read_payload()
     if not payload:
         return
-    # The relative name keeps the address short, however long the path of the folder is.
+    # A relative name keeps the address short, however long the folder's path is.
     posix.chdir(posix.environ.get(b"ENGRAM_HOME") or posix.environ[b"HOME"] + b"/.claude-memory")
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.connect("engram.sock")
@@ -57,7 +57,7 @@ def _relay() -> None:
 
 
 def _read_payload() -> bytes:
-    """All of stdin; nothing where it is empty or too long."""
+    """All of stdin; b"" if it is empty or too long."""
     payload = b""
     while chunk := posix.read(0, PAYLOAD_BYTES):
         payload += chunk
@@ -67,7 +67,7 @@ def _read_payload() -> bytes:
 
 
 def is_whole(answer: bytes) -> bool:
-    """True for a complete answer that hands over context and nothing else."""
+    """True for a complete answer that adds context and does nothing else."""
     return answer.startswith(BEGIN) and answer.rstrip().endswith(END) and not any(key in answer for key in REFUSED_KEYS)
 
 

@@ -1,6 +1,7 @@
-"""Stop: put ``ingest(session_id)`` into the queue, so that the rest of the file is read and the turn closed.
+"""Stop: enqueue ``ingest(session_id)``, which reads the rest of the transcript and closes the turn.
 
-Run by the interpreter that Engram is installed in; it runs detached, so that nobody waits for it. Whatever is broken, it is silent and exits 0.
+Run by the interpreter that Engram is installed in, detached, so that nobody waits for it. Always silent, always
+exits 0.
 """
 
 import _thread
@@ -8,21 +9,21 @@ import os
 import signal
 import time
 
-#: After this many seconds the hook is gone, whatever it waits for.
+#: The hook ends after this many seconds, whatever it waits for.
 SECONDS = 5.0
-#: Then the system ends it, even where a thread holds the interpreter.
+#: After this many seconds the system ends it, even if a thread holds the interpreter.
 ALARM_SECONDS = 8
 
 
 def main() -> None:
-    """Enqueue the task; ends the process with status 0 in any case."""
+    """Enqueue the task and exit with status 0 in any case."""
     try:
         signal.alarm(ALARM_SECONDS)
         _thread.start_new_thread(_give_up, ())
         from engram_hooks.doorbell import ring
 
         ring("ingest")
-    except BaseException:  # noqa: BLE001 - the edge of a hook
+    except BaseException:  # noqa: BLE001 - the boundary of a hook
         pass
     os._exit(0)
 

@@ -1,1 +1,1 @@
-"""The MCP server: what the agent may ask, keep and forget."""
+"""The MCP server: the agent's tools to search, save, correct and forget memories."""

@@ -1,4 +1,4 @@
-"""The end of the server: by a signal at once, and soon after the process that started it is gone."""
+"""Ends the server: at once by a signal, and soon after its parent process has ended."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import signal
 import threading
 import time
 
-#: How often the server looks whether its parent is still there, in seconds.
+#: How often the parent is checked, in seconds.
 PARENT_SECONDS = 5.0
 
 
 def end_with_claude_code() -> None:
     """Let SIGINT and SIGTERM end this process at once, and end it when its parent dies.
 
-    A thread of the library waits for input and would keep Python from ending. Nothing needs cleaning up: what a tool
-    writes is in a transaction. Mostly the end of the input ends the server; the parent is looked after since another
-    process may have inherited the other end of the pipe.
+    A thread of the MCP library waits for input and would keep Python alive. Nothing needs cleaning up: tools write in
+    transactions. The end of the input usually ends the server; the parent is checked as well because another process
+    may have inherited the other end of the pipe.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

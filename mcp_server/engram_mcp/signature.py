@@ -1,6 +1,6 @@
-"""The JSON schema of a tool from the signature of its function, and arguments checked against it.
+"""Makes a tool's JSON schema from its function's signature, and checks arguments against it.
 
-The library makes a pydantic model of each tool, which takes longer than everything else that this server does at its start.
+The MCP library builds a pydantic model for each tool, which takes longer than the rest of this server's start.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def _schema_of_type(hint: Any) -> dict[str, Any]:
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call as the schema wants them; null stands for an argument that was left out.
+    """Check the arguments of a call against the schema and return them; null means the default.
 
     Raises:
-        BadRequest: one is missing, unknown, or of another type or range.
+        BadRequest: an argument is missing, unknown, or has the wrong type or range.
     """
     properties = schema["properties"]
     given = {name: value for name, value in arguments.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Tools alone over stdio: no prompts, no resources, and an end whenever Claude Code goes."""
+"""An MCP server over stdio with tools only: no prompts and no resources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: what the model is told of it, and what it does."""
+    """One tool: its description for the model, and its function."""
 
     name: str
     description: str
@@ -35,16 +35,16 @@ class Tool:
 
 
 class ToolServer:
-    """An MCP server that has tools and nothing else."""
+    """An MCP server that has tools only."""
 
     def __init__(self, name: str, instructions: str) -> None:
-        """Tools are added by the decorator ``tool``."""
+        """Tools are added with the decorator ``tool``."""
         self._name = name
         self._instructions = instructions
         self.tools: dict[str, Tool] = {}
 
     def tool(self, *, is_always_loaded: bool = False) -> Callable[[Callable[..., str]], Callable[..., str]]:
-        """Make a tool of a function: its name, its docstring and its signature are what the model is told."""
+        """Make a tool of a function. Its name, docstring and signature are the tool's description for the model."""
 
         def add(work: Callable[..., str]) -> Callable[..., str]:
             meta = {"anthropic/alwaysLoad": True} if is_always_loaded else None
@@ -54,7 +54,7 @@ class ToolServer:
         return add
 
     def run(self) -> None:
-        """Serve over stdin and stdout until the other side closes them."""
+        """Serve over stdin and stdout until the client closes them."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
@@ -94,11 +94,11 @@ class ToolServer:
         except EngramError as error:
             return _shown(str(error)), True
         finally:
-            # The start switched it off; see ``main``.
+            # ``main`` switched it off for the start.
             gc.enable()
 
     def _work(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool. This is the edge: errors that are not Engram's own are told by their kind alone."""
+        """Call a tool. Unexpected errors are logged, and only their type is shown to the model."""
         tool = self.tools.get(name)
         if tool is None:
             raise BadRequest(f"there is no tool {name[:60]!r}")
@@ -116,8 +116,8 @@ class ToolServer:
 
 
 def _shown(text: str) -> str:
-    """An answer without hidden characters and secrets; what is stored may be older than a rule."""
-    # Not above: the rules take a while to load, and the server's first answer needs none.
+    """An answer without hidden characters and secrets; stored text may be older than a redaction rule."""
+    # Not above: the rules take a while to load, and the server's first answer does not need them.
     from engram.redaction import redact
 
     return visible(redact(text), keep_lines=True)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from engram.enums import Actor
 from engram.memories.correct import correct_memory
-from engram.models import episodes, sessions, work
+from engram.models import episodes, projects, work
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.models.uuids import pack_uuid
@@ -242,7 +243,7 @@ def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: R
 def test_a_pause_of_one_project_is_listed_and_the_others_go_on(filled: Store, run: Run, run_json: RunJson) -> None:
     run("pause", "--project", "harbor")
 
-    place = sessions.find_project(filled, "harbor")
+    place = projects.find_project(filled, "harbor")
     assert place is not None
     assert run_json("pause", "--list")["paused"] == [{"scope": place.identity}]
 
@@ -311,7 +312,7 @@ def test_correct_replaces_a_memory_with_its_reason_and_can_be_undone(
 
 def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json: RunJson) -> None:
     old = run_json("save", "--global", "Deploy on Tuesdays.")["id"]
-    done = correct_memory(filled, old, "Deploy on Mondays.", "a guess", lambda text: text)
+    done = correct_memory(filled, old, "Deploy on Mondays.", "a guess", lambda text: text, actor=Actor.AGENT)
     assert done.contradiction
 
     (waiting,) = run_json("contradictions")["contradictions"]

@@ -13,8 +13,8 @@ from planting import plant
 
 from engram.models import stages, transcripts, work
 from engram.models.store import Store
-from engram.models.transcripts import BadLine
 from engram.paths import Home
+from engram.transcripts.source import Unreadable
 
 Run = Callable[..., Result]
 
@@ -147,7 +147,7 @@ def test_a_file_that_others_may_read_is_named(run: Run, claude: Path, home: Home
 def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
     with filled.transaction() as tx:
-        transcripts.add_bad_lines(tx, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+        transcripts.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
         work.make_due(tx, "extract", "broken", 0)
     one = work.find_work(filled, "extract", "broken")
     assert one is not None

@@ -22,10 +22,10 @@ from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
 from engram.models import counts, episodes, stages, transcripts, work
 from engram.models.store import Store
-from engram.models.transcripts import BadLine
 from engram.paths import Home
 from engram.reports.health import home_bytes, take_health
 from engram.settings import load
+from engram.transcripts.source import Unreadable
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -54,7 +54,7 @@ def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Pat
 
 def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
     with filled.transaction() as tx:
-        transcripts.add_bad_lines(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [BadLine(1, 2, "x")])
+        transcripts.add_unreadable(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [Unreadable(1, 2, "x")])
 
     assert "engram doctor" in run("ingest").stdout
     assert "bad lines" in run("up", "--once").stdout
@@ -89,8 +89,8 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     done = re.search(r"Done. To undo it, run: engram consolidate --undo (\d+)", run("consolidate").stdout)
     assert done
     assert "was undone" in run("consolidate", "--undo", done[1]).stdout
-    assert "begins no work" in run("tasks", "pause", "--for", "2h").stdout
-    assert "goes on" in run("tasks", "resume").stdout
+    assert "worker starts nothing" in run("tasks", "pause", "--for", "2h").stdout
+    assert "work continues" in run("tasks", "resume").stdout
     assert "was not paused" in run("tasks", "resume").stdout
 
 
@@ -101,8 +101,8 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert one is not None
 
     assert "extract" in run("tasks", "show", str(one.id)).stdout
-    assert "1 pieces of work: due now." in run("tasks", "retry", str(one.id)).stdout
-    assert "1 pieces of work: cancelled." in run("tasks", "cancel", str(one.id)).stdout
+    assert "1 piece of work: due now." in run("tasks", "retry", str(one.id)).stdout
+    assert "1 piece of work: cancelled." in run("tasks", "cancel", str(one.id)).stdout
 
 
 def test_expand_shows_related_memories_and_marks(filled: Store, run: Run, run_json: RunJson) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,12 +15,12 @@ from engram.cli.up_command import SAMPLES
 from engram.models import counts, episodes, injections, transcripts, work
 from engram.models.injections import Injection
 from engram.models.store import Store
-from engram.models.transcripts import BadLine
 from engram.paths import Home
+from engram.transcripts.source import Unreadable
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
-EVIDENCE_KEYS = {"session", "uuid", "path", "line"}
+EVIDENCE_KEYS = {"session", "uuid", "path", "part", "position", "line"}
 
 
 def entry_at(path: str, line: int) -> dict[str, Any]:
@@ -316,51 +313,10 @@ def test_tasks_shows_due_failed_and_given_up_work(run: Run, run_json: RunJson, f
     assert found[("shaky",)]["state"] == "failed"
     assert found[("later",)]["state"] == "scheduled"
     assert [one["args"] for one in run_json("tasks", "dead")["tasks"]] == [["broken"]]
-    shaky = run_json("tasks", "show", found[("shaky",)]["id"])
-    assert shaky["error"] == "no answer"
-    assert shaky["log"] is None
+    shown = run_json("tasks", "show", found[("shaky",)]["id"])
+    assert [task["error"] for task in shown["tasks"]] == ["no answer"]
+    assert (shown["runs"], shown["failure"]) == ([], None)
     assert "no answer" in run("tasks").stdout
-
-
-def test_tasks_show_finds_the_failure_that_the_worker_logged(
-    run_json: RunJson, filled: Store, home: Home, tmp_path: Path
-) -> None:
-    with filled.transaction() as tx:
-        work.make_due(tx, "extract", "shaky", filled.now_ms())
-    program = (
-        "from engram.log import start_logging\n"
-        "from engram.models.store import open_store\n"
-        "from engram.recollection.service import RecollectionService\n"
-        "from engram.search.service import Searcher\n"
-        "from engram.settings import load\n"
-        "from engram.tasks.boundary import run_guarded\n"
-        "from engram.tasks.runtime import Runtime\n"
-        "settings = load().settings\n"
-        "start_logging(settings.places.logs, 'worker', 'info', str)\n"
-        "store = open_store(settings.places.memory_db)\n"
-        "searcher = Searcher(store, settings)\n"
-        "runtime = Runtime(settings, store, searcher, RecollectionService(store, searcher, settings), None)\n"
-        "run_guarded(runtime, 'extract', 'shaky', lambda: [][1])\n"
-    )
-    home.prepare()
-    environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60)
-
-    (task,) = [task for task in run_json("tasks", "list")["tasks"] if task["args"] == ["shaky"]]
-    shown = run_json("tasks", "show", task["id"])
-
-    assert "IndexError" in shown["error"]
-    assert "Traceback" in shown["log"]
-    assert "IndexError" in shown["log"]
-
-
-def test_tasks_show_finds_a_failure_of_up_once(run: Run, run_json: RunJson, home: Home) -> None:
-    model = ("--set", "extractor=claude", "--set", "claude_command=/bin/false")
-    run(*model, "up", "--once", "--json")
-
-    task = run_json("tasks", "list")["tasks"][0]
-
-    assert task["error"] in run_json("tasks", "show", task["id"])["log"]
 
 
 def test_tasks_shows_what_the_queue_holds(run_json: RunJson, home: Home) -> None:
@@ -422,7 +378,7 @@ def test_completion_prints_a_script(run: Run, shell: str) -> None:
 def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
     with filled.transaction() as tx:
-        transcripts.add_bad_lines(tx, transcript_id, 0, [BadLine(10, 5, "not JSON")])
+        transcripts.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
 
     assert run_json("status")["bad_lines"] == 1
     assert counts.read_faults(filled)[0].reason == "not JSON"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from engram.clock import FixedClock
-from engram.consolidation.on_extract import welcome
+from engram.consolidation.on_extract import reconcile_new
 from engram.embedding.embedder import Embedder
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind, Status
@@ -32,7 +32,7 @@ def test_a_decision_that_gives_up_an_older_one_replaces_it_at_once(
     clock.advance(3600)
     new = keep("Decided: the cache lives in SQLite instead of Redis")
 
-    told = welcome(store, settings, "s1", [new.id], similar((new, old, 0.7)), duplicate_cosine=0.92)
+    told = reconcile_new(store, settings, "s1", [new.id], similar((new, old, 0.7)), duplicate_cosine=0.92)
 
     found = episodes.find_episode(store, old.episode_id)
     assert found is not None
@@ -48,7 +48,7 @@ def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
     clock.advance(3600)
     new = keep("SQLite holds the queue", kind=Kind.FACT)
 
-    welcome(store, settings, "s1", [new.id], similar((new, old, 0.95)), duplicate_cosine=0.92)
+    reconcile_new(store, settings, "s1", [new.id], similar((new, old, 0.95)), duplicate_cosine=0.92)
 
     found = episodes.find_episode(store, old.episode_id)
     assert found is not None
@@ -89,7 +89,7 @@ def test_with_the_bundled_model_a_changed_mind_is_seen_at_once(
     searcher = Searcher(store, settings, embedder=bundled)
     searcher.refresh()
 
-    told = welcome(
+    told = reconcile_new(
         store, settings, "s1", [new.id], searcher.similar_episodes, duplicate_cosine=bundled.thresholds.duplicate
     )
 

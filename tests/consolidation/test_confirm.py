@@ -12,7 +12,7 @@ from transcript_lines import say
 from engram.consolidation.confirm import agrees
 from engram.consolidation.service import consolidate
 from engram.enums import Status
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.runs import sessions_grown_since
@@ -35,7 +35,7 @@ class Transcript:
 
     def add(self, role: str, content: object) -> str:
         entry = say(self.path, role, content, at="2026-01-01T10:00:00.000Z")
-        ingest_file(self.store, self.path, settings=self.settings, redact=redact)
+        ingest_path(self.store, self.path, settings=self.settings, redact=redact)
         return entry
 
     def ask(self, text: str) -> str:
@@ -226,7 +226,7 @@ def test_turns_and_memories_outlive_the_transcript(
     made = keep("The cache lives in SQLite", session_id=SESSION, evidence=transcript.evidence(entry))
     transcript.path.unlink()
     store.clock.advance(60 * DAY_SECONDS)  # type: ignore[attr-defined]
-    ingest_file(store, transcript.path, settings=settings, redact=redact)
+    ingest_path(store, transcript.path, settings=settings, redact=redact)
 
     for _ in range(3):
         consolidate(store, settings, is_forced=True)

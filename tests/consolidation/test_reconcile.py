@@ -11,6 +11,7 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate, undo_run
+from engram.enums import Actor, Source, Status, Voice
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.provider import ModelReply, ModelRequest, NotServed
@@ -18,8 +19,9 @@ from engram.extraction.reconcile import Reconciler
 from engram.models.contradictions import open_contradictions
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, all_episodes, evidence_of, new_episode_id
+from engram.models.projects import ensure_project
 from engram.models.runs import content_digest
-from engram.models.sessions import ensure_project, ensure_session
+from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 
@@ -59,7 +61,7 @@ class Home:
         at_ms = NOW_MS + day * 86_400_000
         made = Episode(
             new_episode_id(), "decision", summary, summary, session_id=session, project_id=self.project.id,
-            created_at_ms=at_ms, valid_from_ms=at_ms, **({"status": "provisional"} | fields),
+            created_at_ms=at_ms, valid_from_ms=at_ms, **({"status": Status.PROVISIONAL} | fields),
         )  # fmt: skip
         with self.store.transaction() as tx:
             if session:
@@ -67,7 +69,9 @@ class Home:
                     tx, session, agent="claude-code", project_id=self.project.id, is_global=False,
                     cwd="/work/demo", at_ms=at_ms,
                 )  # fmt: skip
-            return add_episode(tx, made, [Evidence(f"{len(all_episodes(self.store)):032x}", session)])
+            return add_episode(
+                tx, made, [Evidence(f"{len(all_episodes(self.store)):032x}", session)], actor=Actor.MODEL
+            )
 
     def tidy(self) -> int:
         return consolidate(self.store, self.settings, reconciling=self.reconciler, is_forced=True).run_id
@@ -107,7 +111,7 @@ def test_the_earlier_one_goes_out_of_force_and_comes_back_with_the_run(home: Hom
     run = home.tidy()
     assert (home.status(old), home.status(new)) == ("superseded", "provisional")
 
-    undo_run(home.store, home.settings, run)
+    undo_run(home.store, home.settings, run, actor=Actor.USER)
     assert content_digest(home.store) == before
     home.tidy()
     assert home.status(old) == "provisional"
@@ -144,7 +148,9 @@ def test_memories_that_share_no_subject_end_nothing(home: Home) -> None:
     assert home.status(old) == "provisional"
 
 
-@pytest.mark.parametrize("fields", [{"is_pinned": True}, {"source": "manual"}, {"voice": "user", "status": "active"}])
+@pytest.mark.parametrize(
+    "fields", [{"is_pinned": True}, {"source": Source.MANUAL}, {"voice": Voice.USER, "status": Status.ACTIVE}]
+)
 def test_a_persons_own_memory_stays_and_a_contradiction_waits(home: Home, fields: dict[str, Any]) -> None:
     old, new = home.keep(OLD, day=1, **fields), home.keep(NEW, day=2)
     home.says("supersedes")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engram.enums import Importance
-from engram.models import episodes
+from engram.enums import Importance, Status
+from engram.models import episode_lists
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.recollection.briefing import build_briefing
@@ -20,10 +20,15 @@ def test_shared_and_rare_names_join_memories_and_suspect_lowered_or_replaced_one
     one = keep("the parser reads ahead", entities=("parser.py", "python"))
     near = keep("tokens are cut twice", entities=("parser.py", "python"))
     far = keep("nothing but the language", entities=("python",))
-    for changes in ({"suspect": "orders"}, {"is_lowered": True}, {"status": "superseded"}, {"status": "archived"}):
+    for changes in (
+        {"suspect": "orders"},
+        {"is_lowered": True},
+        {"status": Status.SUPERSEDED},
+        {"status": Status.ARCHIVED},
+    ):
         keep("left out", entities=("parser.py",), **changes)
 
-    found = episodes.related_episodes(store, one, one.project_id)
+    found = episode_lists.related_episodes(store, one, one.project_id)
 
     assert [e.episode_id for e in found] == [near.episode_id, far.episode_id]
 

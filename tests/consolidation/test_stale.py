@@ -14,8 +14,8 @@ from engram.clock import FixedClock
 from engram.consolidation import stale
 from engram.consolidation.service import consolidate
 from engram.consolidation.stale import changes_since, read_numstat
-from engram.enums import Kind
-from engram.ingest.service import ingest_file
+from engram.enums import Actor, Kind
+from engram.ingest.service import ingest_path
 from engram.models import episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.sessions import find_session
@@ -86,7 +86,7 @@ def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) 
          "message": {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "The lock was missing."}, call]}},
     ]  # fmt: skip
     path.write_text("".join(json.dumps(common | one) + "\n" for one in entries))
-    ingest_file(store, path, settings=settings, redact=redact)
+    ingest_path(store, path, settings=settings, redact=redact)
     session = find_session(store, SESSION)
     assert session is not None
     (turn,) = turns_of_session(store, session.id)
@@ -118,7 +118,7 @@ def test_much_change_since_marks_it_and_undo_takes_that_back(
     report = consolidate(store, settings, is_forced=True)
 
     assert reason(store, episode).startswith("src/cache.py changed much: 120 lines in 1 commit, last 2026-01-0")
-    undo_run(store, settings, report.run_id)
+    undo_run(store, settings, report.run_id, actor=Actor.USER)
     assert reason(store, episode) == ""
 
 

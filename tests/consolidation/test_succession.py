@@ -7,11 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from memory_states import current_row, states_of
 
 from engram.clock import FixedClock
-from engram.consolidation.on_extract import welcome
+from engram.consolidation.on_extract import reconcile_new
 from engram.consolidation.service import consolidate, undo_run
-from engram.enums import Importance, Kind, Scope, Status
+from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.memories.forget import forget_episode
 from engram.memories.purge import plan_named, purge
 from engram.memories.save import save_memory, supersede
@@ -25,31 +26,27 @@ DAY = 86_400
 Keep = Callable[..., Episode]
 
 
-def now(store: Store, episode: Episode) -> Episode:
-    found = episodes.find_episode(store, episode.episode_id)
-    assert found is not None
-    return found
-
-
-def state(store: Store, *memories: Episode) -> list[tuple[str, str]]:
-    return [(now(store, one).status, now(store, one).superseded_by) for one in memories]
-
-
 def chain(store: Store, *memories: Episode) -> None:
     for old, new in pairwise(memories):
         with store.transaction() as tx:
-            supersede(tx, now(store, old), new, "replaced")
+            supersede(tx, current_row(store, old), new, "replaced", actor=Actor.USER)
 
 
 def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
     with store.transaction() as tx:
         episode_changes.change_episode(
-            tx, now(store, episode), "age", "not used", run_id=run_id, status=Status.ARCHIVED
+            tx,
+            current_row(store, episode),
+            "age",
+            "not used",
+            run_id=run_id,
+            status=Status.ARCHIVED,
+            actor=Actor.TIDYING,
         )
 
 
 def forget(store: Store, settings: Settings, episode: Episode) -> tuple[str, ...]:
-    return forget_episode(store, settings.places, episode.episode_id).restored
+    return forget_episode(store, settings.places, episode.episode_id, actor=Actor.USER).restored
 
 
 def test_a_forgotten_successor_gives_its_predecessor_back(store: Store, settings: Settings, keep: Keep) -> None:
@@ -58,8 +55,8 @@ def test_a_forgotten_successor_gives_its_predecessor_back(store: Store, settings
 
     restored = forget(store, settings, new)
 
-    assert state(store, old) == [("active", "")]
-    assert now(store, old).valid_to_ms is None
+    assert states_of(store, old) == [("active", "")]
+    assert current_row(store, old).valid_to_ms is None
     assert restored == (old.episode_id,)
     told = store.rows("SELECT before, after, reason FROM history WHERE episode_id = ?", (old.episode_id,))
     assert new.episode_id not in str(told)
@@ -71,7 +68,7 @@ def test_a_provisional_predecessor_comes_back_as_provisional(store: Store, setti
 
     forget(store, settings, new)
 
-    assert state(store, old) == [("provisional", "")]
+    assert states_of(store, old) == [("provisional", "")]
 
 
 def test_of_a_chain_the_last_link_comes_back(store: Store, settings: Settings, keep: Keep) -> None:
@@ -80,9 +77,9 @@ def test_of_a_chain_the_last_link_comes_back(store: Store, settings: Settings, k
 
     forget(store, settings, third)
 
-    assert state(store, first, second) == [("superseded", second.episode_id), ("active", "")]
+    assert states_of(store, first, second) == [("superseded", second.episode_id), ("active", "")]
     forget(store, settings, second)
-    assert state(store, first) == [("active", "")]
+    assert states_of(store, first) == [("active", "")]
 
 
 def test_a_link_that_goes_leaves_its_successor_to_its_predecessor(store: Store, settings: Settings, keep: Keep) -> None:
@@ -91,7 +88,7 @@ def test_a_link_that_goes_leaves_its_successor_to_its_predecessor(store: Store, 
 
     assert forget(store, settings, second) == ()
 
-    assert state(store, first, third) == [("superseded", third.episode_id), ("active", "")]
+    assert states_of(store, first, third) == [("superseded", third.episode_id), ("active", "")]
 
 
 def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
@@ -104,9 +101,9 @@ def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
 
     run_id = consolidate(store, settings, is_forced=True).run_id
 
-    assert state(store, old, new) == [("active", ""), ("archived", "")]
-    undo_run(store, settings, run_id)
-    assert state(store, old, new) == [("superseded", new.episode_id), ("active", "")]
+    assert states_of(store, old, new) == [("active", ""), ("archived", "")]
+    undo_run(store, settings, run_id, actor=Actor.USER)
+    assert states_of(store, old, new) == [("superseded", new.episode_id), ("active", "")]
     assert runs.content_digest(store) == before
 
 
@@ -115,23 +112,29 @@ def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings:
     chain(store, old, new)
     with store.transaction() as tx:
         episode_changes.change_episode(
-            tx, now(store, new), "archive", "merged", status=Status.ARCHIVED, superseded_by=kept.episode_id
+            tx,
+            current_row(store, new),
+            "archive",
+            "merged",
+            status=Status.ARCHIVED,
+            superseded_by=kept.episode_id,
+            actor=Actor.TIDYING,
         )
-    assert state(store, old) == [("superseded", new.episode_id)]
+    assert states_of(store, old) == [("superseded", new.episode_id)]
 
     archive(store, kept)
 
-    assert state(store, old) == [("active", "")]
+    assert states_of(store, old) == [("active", "")]
 
 
 def test_a_purged_successor_gives_it_back(store: Store, keep: Keep) -> None:
     old, new, newest = keep("Redis"), keep("SQLite"), keep("Postgres")
     chain(store, old, new, newest)
 
-    purge(store, plan_named(store, [new.episode_id]))
-    assert state(store, old) == [("superseded", newest.episode_id)]
+    purge(store, plan_named(store, [new.episode_id]), actor=Actor.USER)
+    assert states_of(store, old) == [("superseded", newest.episode_id)]
     archive(store, newest)
-    assert state(store, old) == [("active", "")]
+    assert states_of(store, old) == [("active", "")]
 
 
 def test_nothing_is_superseded_by_nothing_whatever_goes(store: Store, settings: Settings, keep: Keep) -> None:
@@ -158,21 +161,21 @@ def test_an_earlier_run_can_be_undone_after_its_successor_was_forgotten(
     run_id = consolidate(
         store, settings, similar=lambda least, _: iter([p for p in pairs if p[2] >= least]), is_forced=True
     ).run_id
-    assert state(store, old) == [("superseded", new.episode_id)]
+    assert states_of(store, old) == [("superseded", new.episode_id)]
     forget(store, settings, new)
 
-    undo_run(store, settings, run_id)
+    undo_run(store, settings, run_id, actor=Actor.USER)
 
-    assert state(store, old) == [("active", "")]
+    assert states_of(store, old) == [("active", "")]
 
 
 def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep) -> None:
     old = keep("the cache is Redis", status=Status.SUPERSEDED, superseded_by="ep_0000000000ff")
 
     with store.transaction() as tx:
-        forgetting.apply_tombstones(tx)
+        forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
 
-    assert state(store, old) == [("active", "")]
+    assert states_of(store, old) == [("active", "")]
 
 
 # -- runs of extractions and saves
@@ -188,7 +191,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     before = runs.content_digest(store)
     pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
 
-    lines = welcome(
+    lines = reconcile_new(
         store, settings, "s1", [new.id, twin.id],
         lambda row_ids, least: [pair for pair in pairs if pair[2] >= least], duplicate_cosine=0.92,
     )  # fmt: skip
@@ -196,9 +199,9 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     assert len(lines) == 2
     (run,) = runs.list_runs(store)
     assert (run.kind, run.state, run.report["lines"]) == ("extract", "done", lines)
-    undo_run(store, settings, run.id)
+    undo_run(store, settings, run.id, actor=Actor.USER)
     assert runs.content_digest(store) == before
-    again = welcome(
+    again = reconcile_new(
         store, settings, "s1", [new.id, twin.id],
         lambda row_ids, least: [pair for pair in pairs if pair[2] >= least], duplicate_cosine=0.92,
     )  # fmt: skip
@@ -206,20 +209,22 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
 
 
 def test_an_extraction_that_changes_nothing_older_leaves_no_run(store: Store, settings: Settings, keep: Keep) -> None:
-    welcome(store, settings, "s1", [keep("new").id], lambda row_ids, least: [], duplicate_cosine=0.92)
+    reconcile_new(store, settings, "s1", [keep("new").id], lambda row_ids, least: [], duplicate_cosine=0.92)
 
     assert runs.list_runs(store) == []
 
 
 def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings: Settings, keep: Keep) -> None:
     old = keep("Deploy on Friday")
-    new = save_memory(store, "Deploy on Tuesday", redact, scope=Scope.GLOBAL, supersedes=old.episode_id)
+    new = save_memory(
+        store, "Deploy on Tuesday", redact, scope=Scope.GLOBAL, supersedes=old.episode_id, actor=Actor.AGENT
+    )
     (run,) = runs.list_runs(store)
     assert run.kind == "save"
 
-    undo_run(store, settings, run.id)
+    undo_run(store, settings, run.id, actor=Actor.USER)
 
-    assert state(store, old, new) == [("active", ""), ("archived", "")]
+    assert states_of(store, old, new) == [("active", ""), ("archived", "")]
 
 
 # -- purge and forget
@@ -231,7 +236,7 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
     purged = keep("purged", status=Status.ARCHIVED, slot="a" * 32)
     forgotten = keep("forgotten", slot="b" * 32)
 
-    purge(store, plan_named(store, [purged.episode_id]))
+    purge(store, plan_named(store, [purged.episode_id]), actor=Actor.USER)
     forget(store, settings, forgotten)
 
     assert not tombstones.is_episode_forgotten(store, purged.episode_id)
@@ -243,9 +248,9 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
     barred = tombstones.barred_entries(store, [f"uuid of {one.episode_id}" for one in (purged, forgotten)])
     assert barred == {f"uuid of {forgotten.episode_id}"}
     with store.transaction() as tx:
-        again = [episode_changes.add_episode(tx, one, []) for one in (purged, forgotten)]
+        again = [episode_changes.add_episode(tx, one, [], actor=Actor.MODEL) for one in (purged, forgotten)]
     with store.transaction() as tx:
-        forgetting.apply_tombstones(tx)
+        forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
     assert [episodes.find_episode(store, one.episode_id) is not None for one in again] == [True, False]
 
 
@@ -253,6 +258,6 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
 def test_purging_leaves_the_words(store: Store, keep: Keep, status: str) -> None:
     purged = keep("purged", status=status)
 
-    purge(store, plan_named(store, [purged.episode_id]))
+    purge(store, plan_named(store, [purged.episode_id]), actor=Actor.USER)
 
     assert store.rows("SELECT 1 FROM tombstone WHERE kind IN ('words', 'evidence', 'entry', 'turn')") == []

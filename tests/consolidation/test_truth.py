@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
+from changed_minds import BOTH_STAY, CHANGED
 
 from engram.clock import FixedClock
 from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
-from engram.enums import Scope, Source
+from engram.enums import Actor, Scope, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -20,9 +20,6 @@ from engram.search.vectors.backfill import embed_missing
 from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 
-DATA = runpy.run_path(str(Path(__file__).with_name("changed_minds.py")))
-CHANGED: list[tuple[str, str, str]] = DATA["CHANGED"]
-BOTH_STAY: list[tuple[str, str]] = DATA["BOTH_STAY"]
 DAY_MS = 86_400_000
 
 
@@ -44,9 +41,11 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
         new_ids = []
         for number, (old, new, _) in enumerate(CHANGED):
             with store.transaction() as tx:
-                episode_changes.add_episode(tx, decision(old, clock.at_ms + number), [])
+                episode_changes.add_episode(tx, decision(old, clock.at_ms + number), [], actor=Actor.MODEL)
                 new_ids.append(
-                    episode_changes.add_episode(tx, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
+                    episode_changes.add_episode(
+                        tx, decision(new, clock.at_ms + 30 * DAY_MS + number), [], actor=Actor.MODEL
+                    ).episode_id
                 )
         while embed_missing(store, bundled):
             pass

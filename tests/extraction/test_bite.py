@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.extraction.bite import cut, is_chatter, passages
-from engram.extraction.candidate import SUMMARY_CHARS, SUMMARY_WORDS
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS
 from engram.extraction.exchange import asked_part, exchange_bite
 from engram.text.statements import split
 
@@ -79,7 +79,7 @@ def test_an_answer_of_chatter_makes_no_exchange() -> None:
 def test_a_bite_is_one_line_within_its_limits_with_paired_backticks(parts: list[str]) -> None:
     line = cut(" ".join(parts))
 
-    assert len(line.split()) <= SUMMARY_WORDS
-    assert len(line) <= SUMMARY_CHARS + 1
+    assert len(line.split()) <= MAX_SUMMARY_WORDS
+    assert len(line) <= MAX_CANDIDATE_SUMMARY_CHARACTERS + 1
     assert line.count("`") % 2 == 0
     assert "\n" not in line

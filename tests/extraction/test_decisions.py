@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engram.clock import SYSTEM_CLOCK, Clock
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Scope, Voice
-from engram.extraction.answer import Answer, ProposedMemory
+from engram.extraction.answer import ModelOutput, ProposedMemory
 from engram.extraction.grounding import candidates_of
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import request_text
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_all, ingest_file
+from engram.ingest.service import ingest_all, ingest_path
 from engram.models.episodes import Episode, all_episodes, evidence_of
 from engram.models.sessions import find_session
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.turns import turns_of_session
 from engram.redaction import redact
 from engram.search.service import Query, Searcher
@@ -41,14 +41,14 @@ QUESTIONS = [
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", project_roots=(str(tmp_path / "all"),))
+def clock() -> Clock:
+    """The clock of the machine."""
+    return SYSTEM_CLOCK
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.home / "memory.db") as opened:
-        yield opened
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", project_roots=(str(tmp_path / "all"),))
 
 
 def write(settings: Settings, *, cwd: str = "/work/demo") -> Path:
@@ -85,7 +85,7 @@ def write(settings: Settings, *, cwd: str = "/work/demo") -> Path:
 
 
 def extract(store: Store, settings: Settings, path: Path) -> list[Episode]:
-    ingest_file(store, path, settings=settings, redact=redact, close=True)
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     return all_episodes(store)
 
@@ -129,7 +129,7 @@ def test_a_choice_never_holds_everywhere_by_itself(store: Store, settings: Setti
     ],
 )
 def test_words_of_a_dialog_are_found_with_their_entry(store: Store, settings: Settings, words: str, entry: str) -> None:
-    ingest_file(store, write(settings), settings=settings, redact=redact, close=True)
+    ingest_path(store, write(settings), settings=settings, redact=redact, close=True)
 
     hits = Searcher(store, None).search(Query(words, limit=5))
 
@@ -139,7 +139,7 @@ def test_words_of_a_dialog_are_found_with_their_entry(store: Store, settings: Se
 def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
     store: Store, settings: Settings
 ) -> None:
-    ingest_file(store, write(settings), settings=settings, redact=redact, close=True)
+    ingest_path(store, write(settings), settings=settings, redact=redact, close=True)
     session = find_session(store, SESSION)
     assert session is not None
     turns = [turn.turn for turn in turns_of_session(store, session.id)]
@@ -156,7 +156,7 @@ def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
             kind="decision", summary="The ledger shall live in a SQLite file", entities=[],
             importance="high", scope="global", evidence=list(evidence),
         )  # fmt: skip
-        answer = Answer(memories=[memory], rolling_summary="")
+        answer = ModelOutput(memories=[memory], rolling_summary="")
         (candidate,) = candidates_of(answer, ids, ExtractionContext(project="demo"))
         return candidate.voice, candidate.scope
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
-from engram.extraction.candidate import SUMMARY_WORDS
+from engram.extraction.candidate import MAX_SUMMARY_WORDS
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.write_filter import INJECTION_MARKER
@@ -46,7 +46,7 @@ def test_every_candidate_is_within_its_limits_and_rests_on_its_entries(extractor
     turn = make.turn("why is the cache stale?", make.edit("cache.py", uuid="u1"), CLOSING + "\n\nx" * 3000)
 
     for one in keep(extractor, turn):
-        assert len(one.summary.split()) <= SUMMARY_WORDS
+        assert len(one.summary.split()) <= MAX_SUMMARY_WORDS
         assert "\n" not in one.summary
         assert len(one.content) <= MAX_CONTENT_CHARACTERS
         assert set(one.evidence) <= {"t1-p", "t1-1"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import runpy
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from fake_llm import FakeLanguageModel, answer, chat, http, memory, responses_body
 
 from engram.clock import FixedClock
 from engram.enums import Kind, Scope, Status, Voice
@@ -18,19 +18,15 @@ from engram.errors import ExtractionError, RetryLater
 from engram.extraction import bounded_http
 from engram.extraction.budget import Budget, price_of
 from engram.extraction.candidate import Candidate
-from engram.extraction.model_extractor import MOST_UNREADABLE
+from engram.extraction.model_extractor import MAX_UNREADABLE_ANSWERS
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.request import MARKER, REQUEST_CHARACTERS
+from engram.extraction.request import MARKER, MAX_REQUEST_CHARACTERS
 from engram.models.stages import list_stages
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.record import Opening, Role, TextBlock, Turn
 
-FAKE = runpy.run_path(str(Path(__file__).with_name("fake_llm.py")))
-http, chat, memory, answer, responses_body = (
-    FAKE[name] for name in ("http", "chat", "memory", "answer", "responses_body")
-)
 CONTEXT = ExtractionContext(project="demo", project_id=None)
 
 
@@ -52,25 +48,12 @@ def turn(number: int, prompt: str = "", reply: str = "") -> Turn:
     return Turn(key=f"t{number}", session_id="s", opening=Opening.PROMPT, said=tuple(said), is_closed=True)
 
 
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FixedClock) -> Iterator[Store]:
-    home = tmp_path / "home"
-    home.mkdir()
-    with open_store(home / "memory.db", clock=clock) as opened:
-        yield opened
-
-
 class Bench:
     """An extractor before a fake server."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.server = FAKE["FakeLanguageModel"](lambda body: chat(answer()))
+        self.server = FakeLanguageModel(lambda body: chat(answer()))
         self.settings = Settings(home=store.path.parent, extractor="openai", llm_base_url=self.server.base_url)
         self.made: OpenAIExtractor | None = None
 
@@ -403,7 +386,7 @@ def test_whatever_is_no_answer_reaches_the_local_extractor_after_few_tries(
 
 
 def test_an_answer_of_many_megabytes_is_not_read_to_the_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "ANSWER_BYTES", 100_000)
+    monkeypatch.setattr(bounded_http, "MAX_ANSWER_BYTES", 100_000)
     bench.server.reply = lambda body: chat("x" * 10_000_000)
 
     with pytest.raises(RetryLater):
@@ -432,7 +415,7 @@ def test_a_server_that_only_babbles_is_not_asked_for_every_turn(bench: Bench) ->
     found = bench.propose(*(turn(n) for n in range(60)))
 
     assert sorted(key for one in found for key in one.turn_keys) == sorted(f"t{n}" for n in range(60))
-    assert len(bench.server.received) == MOST_UNREADABLE
+    assert len(bench.server.received) == MAX_UNREADABLE_ANSWERS
 
 
 def test_a_proposal_that_is_begun_anew_pays_only_for_what_was_not_answered(bench: Bench, clock: FixedClock) -> None:
@@ -460,7 +443,7 @@ def test_a_turn_longer_than_a_request_is_sent_in_parts_and_none_is_left_out(benc
 
     sent = [json.loads(one.partition(b"\r\n\r\n")[2])["messages"][1]["content"] for one in bench.server.received]
     assert len(sent) > 1
-    assert all(len(one) < REQUEST_CHARACTERS + 2_000 for one in sent)
+    assert all(len(one) < MAX_REQUEST_CHARACTERS + 2_000 for one in sent)
     assert all(any(f"word{n} " in one for one in sent) for n in range(40))
 
 

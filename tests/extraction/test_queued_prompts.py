@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memories import memories_fingerprint
+from memories_fingerprint import memories_fingerprint
 from transcript_lines import line
 
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.episodes import all_episodes
 from engram.models.sessions import find_session
 from engram.models.store import open_store
@@ -86,7 +86,7 @@ def test_the_answer_to_a_prompt_queued_before_the_first_one_is_written_is_kept(
         with open_store(settings.places.memory_db) as store:
             for end in (stop, len(lines)):
                 path.write_text("".join(lines[:end]))
-                ingest_file(store, path, settings=settings, redact=redact)
+                ingest_path(store, path, settings=settings, redact=redact)
 
             extract_session(store, SESSION, extractor=LocalExtractor(), embedder=None, settings=settings)
 
@@ -118,7 +118,7 @@ def test_a_queued_prompt_that_was_extracted_and_then_comes_as_a_line_is_kept_onc
     with open_store(settings.places.memory_db) as store:
         for end in (stop, len(lines)):
             path.write_text("".join(lines[:end]))
-            ingest_file(store, path, settings=settings, redact=redact)
+            ingest_path(store, path, settings=settings, redact=redact)
             extract_session(store, SESSION, extractor=LocalExtractor(), embedder=None, settings=settings)
 
         (kept,) = memories_fingerprint(store).kept

@@ -7,13 +7,13 @@ import random
 from pathlib import Path
 
 import pytest
-from memories import MemoriesFingerprint, memories_fingerprint
+from memories_fingerprint import MemoriesFingerprint, memories_fingerprint
 from transcript_lines import line
 
 from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.local import LocalExtractor
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.sessions import list_sessions
 from engram.models.store import open_store
 from engram.recollection.service import RecollectionService
@@ -63,7 +63,7 @@ class Run:
                 session = self.chance.choice([session for session, slices in rest.items() if slices])
                 with self._path(session).open("ab") as file:
                     file.write(rest[session].pop(0))
-                ingest_file(store, self._path(session), settings=self.settings, redact=redact)
+                ingest_path(store, self._path(session), settings=self.settings, redact=redact)
                 if self.extract_between and self.chance.random() < EXTRACT_CHANCE:
                     extract_now(runtime, session)
             order = [row.session_id for row in list_sessions(store)]

@@ -11,11 +11,11 @@ from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request import (
     MAX_MEMORIES,
     MAX_MEMORIES_LONG,
-    REQUEST_CHARACTERS,
+    MAX_REQUEST_CHARACTERS,
     batches,
     request_text,
 )
-from engram.extraction.told import LEAST_CHARACTERS, MOST_CHARACTERS, fitting_length, is_acknowledgement
+from engram.extraction.told import MAX_TEXT_CHARACTERS, MIN_TEXT_CHARACTERS, fitting_length, is_acknowledgement
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 #: 2026-02-21 14:02 UTC.
@@ -129,12 +129,12 @@ def test_a_long_text_is_whole_where_the_budget_allows_and_loses_its_middle_where
     assert long in alone
     assert long not in crowded
     assert "[…]" in crowded
-    assert len(crowded) <= REQUEST_CHARACTERS
+    assert len(crowded) <= MAX_REQUEST_CHARACTERS
 
 
 def test_the_longest_length_that_fits_is_found() -> None:
-    assert fitting_length([100, 200], 10_000) == MOST_CHARACTERS
-    assert fitting_length([50_000] * 100, 1_000) == LEAST_CHARACTERS
+    assert fitting_length([100, 200], 10_000) == MAX_TEXT_CHARACTERS
+    assert fitting_length([50_000] * 100, 1_000) == MIN_TEXT_CHARACTERS
     assert sum(min(length, fitting_length([9_000] * 4, 20_000)) + 40 for length in [9_000] * 4) <= 20_000
 
 
@@ -148,7 +148,7 @@ def test_every_text_of_a_long_session_is_in_one_request_of_bounded_size() -> Non
 
     texts = [request_text(part, ExtractionContext())[0] for part in parts]
     assert len(parts) > 1
-    assert all(len(text) <= REQUEST_CHARACTERS for text in texts)
+    assert all(len(text) <= MAX_REQUEST_CHARACTERS for text in texts)
     assert all(sum(f"question {n} " in text for text in texts) == 1 for n in range(80))
 
 

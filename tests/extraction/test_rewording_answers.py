@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_llm import FakeLanguageModel, chat, http
 
 from engram.errors import BudgetReached, RetryLater
 from engram.extraction.budget import Budget
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.openai_provider import OpenAIProvider
 from engram.extraction.request import MARKER
-from engram.extraction.rewording import CONTENT_CHARACTERS, Rewriter, Wording
+from engram.extraction.rewording import MAX_SENT_CHARACTERS, Rewriter, Wording
 from engram.models.episodes import Episode
 from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 
-FAKE = runpy.run_path(str(Path(__file__).with_name("fake_llm.py")))
-chat, http = FAKE["chat"], FAKE["http"]
 CONTENT = "The worker lost tasks on SIGTERM, since huey deletes a task before it runs: 3 of 40 were lost. I fixed it in drain.py."
 
 
@@ -41,7 +39,7 @@ class Bench:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.server = FAKE["FakeLanguageModel"](lambda body: chat({"memories": []}))
+        self.server = FakeLanguageModel(lambda body: chat({"memories": []}))
         self.rewriter = self.make()
 
     def make(self, **changes: Any) -> Rewriter:
@@ -138,7 +136,7 @@ def test_secrets_are_masked_before_sending_and_long_contents_cut(bench: Bench) -
 
     (sent,) = bench.server.received
     assert secret.encode() not in sent
-    assert len(json.loads(sent.partition(b"\r\n\r\n")[2])["messages"][1]["content"]) < CONTENT_CHARACTERS + 200
+    assert len(json.loads(sent.partition(b"\r\n\r\n")[2])["messages"][1]["content"]) < MAX_SENT_CHARACTERS + 200
 
 
 def test_engrams_own_text_is_not_sent(bench: Bench) -> None:

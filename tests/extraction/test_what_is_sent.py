@@ -15,13 +15,14 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate
+from engram.enums import Actor
 from engram.extraction.budget import Budget
 from engram.extraction.claude_provider import ClaudeProvider
 from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.forget import forget_episode
 from engram.models.episodes import all_episodes
 from engram.models.store import Store, open_store
@@ -71,7 +72,7 @@ class Machine:
         return self.settings.projects_folder / f"-work-{folder}" / f"{session}.jsonl"
 
     def read(self, path: Path, redact: Callable[..., str] = redact) -> str:
-        ingest_file(self.store, path, settings=self.settings, redact=redact)
+        ingest_path(self.store, path, settings=self.settings, redact=redact)
         return path.stem
 
     def extract(self, session: str, by: Extractor | None = None) -> None:
@@ -164,7 +165,7 @@ def test_what_was_forgotten_is_in_no_later_request(machine: Machine) -> None:
     first = len(machine.sent())
     (forgotten,) = (one for one in all_episodes(machine.store) if one.summary == rule)
 
-    forget_episode(machine.store, machine.settings.places, forgotten.episode_id)
+    forget_episode(machine.store, machine.settings.places, forgotten.episode_id, actor=Actor.USER)
     machine.answer()
     say(path, "user", "Which rules of the harbor do we have?", at=AT.format(5))
     machine.extract(machine.read(path))
@@ -189,7 +190,7 @@ def test_better_words_are_asked_without_what_was_forgotten_and_without_secrets(m
     machine.extract(session, LocalExtractor())
     for episode in all_episodes(machine.store):
         if "Bertha" in f"{episode.summary} {episode.content}":
-            forget_episode(machine.store, machine.settings.places, episode.episode_id)
+            forget_episode(machine.store, machine.settings.places, episode.episode_id, actor=Actor.USER)
     assert len(all_episodes(machine.store)) == 1
 
     machine.consolidate()

@@ -28,7 +28,7 @@ from typing import Any
 from engram import failpoint
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Kind, Status
+from engram.enums import Actor, Kind, Status
 from engram.extraction.candidate import Candidate
 from engram.ingest.service import ingest_all
 from engram.models.episode_changes import add_episode
@@ -41,8 +41,8 @@ from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
+from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.drain import drain
-from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.watcher import watch as watch_module
@@ -297,7 +297,7 @@ class Chaos:
         """A third reader, as ``engram ingest`` in a terminal: it holds no lock."""
         store = Store(settings.places.memory_db, driver=settings.sqlite_driver).open()
         for _ in range(3):
-            ingest_all(store, settings.claude_folder, settings=settings, redact=redact)
+            ingest_all(store, settings=settings, redact=redact)
         return READER_IS_DONE
 
     def maybe_lose_queue(self) -> None:
@@ -343,13 +343,18 @@ class Chaos:
             with store.transaction() as tx:
                 for _ in range(2):
                     text = f"Saved rule {number}: the {THINGS[number]} has {number + 2} doors."
-                    add_episode(tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [])
+                    add_episode(
+                        tx,
+                        Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"),
+                        [],
+                        actor=Actor.MODEL,
+                    )
         store.close()
         for point in failpoint.NAMES:
             if point.startswith("consolidate."):
                 self.round(point, consolidate_seconds=0)
         store = open_store(self.settings.places.memory_db, driver=self.settings.sqlite_driver)
-        clear_dead_leases(store)
+        recover_from_crash(store)
         run_consolidation(store, self.settings, is_forced=True)
         live = store.rows(
             "SELECT summary, sum(status <> 'archived'), count(*) FROM episode WHERE source = 'manual' GROUP BY 1"
@@ -377,12 +382,12 @@ class Chaos:
 
 def compare_memories(settings: Settings, store: Store) -> dict[str, list[str]]:
     """The automatic memories of a store, against a run over the same transcripts that nobody disturbs."""
-    from memories import memories_fingerprint
+    from memories_fingerprint import memories_fingerprint
 
     settings = dataclasses.replace(settings, home=settings.home.with_name("clean"))
     settings.places.prepare()
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as clean:
-        ingest_all(clean, settings.claude_folder, settings=settings, redact=redact)
+        ingest_all(clean, settings=settings, redact=redact)
         huey.bind(settings.places, settings.sqlite_driver)
         drain(make_runtime(settings, clean), with_waiting=True)
         huey.storage.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engram.clock import SYSTEM_CLOCK, Clock
 from engram.settings import Settings
 
 
@@ -15,3 +16,9 @@ def settings(tmp_path: Path) -> Settings:
     made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
     made.places.prepare()
     return made
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of the machine, which the other processes of these tests have too."""
+    return SYSTEM_CLOCK

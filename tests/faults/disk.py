@@ -23,11 +23,11 @@ import apsw
 from playhouse.apsw_ext import APSWDatabase
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Kind, Status
+from engram.enums import Actor, Kind, Status
 from engram.errors import EngramError
 from engram.extraction.candidate import Candidate
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.memories.forget import forget_episode
 from engram.models.episodes import all_episodes
 from engram.models.store import Store, open_store
@@ -195,7 +195,7 @@ class Life:
 
     def read(self, store: Store, number: int) -> None:
         self.grow(number)
-        ingest_file(store, self.transcript, settings=self.settings, redact=redact, close=True)
+        ingest_path(store, self.transcript, settings=self.settings, redact=redact, close=True)
 
     def extract(self, store: Store) -> None:
         extract_session(store, SESSION, extractor=TurnExtractor(), embedder=HashedEmbedder(), settings=self.settings)
@@ -203,7 +203,7 @@ class Life:
     def forget(self, store: Store) -> None:
         for one in all_episodes(store):
             if one.summary == "Explain importer 1":
-                forget_episode(store, self.home, one.episode_id, also_source=True)
+                forget_episode(store, self.home, one.episode_id, also_source=True, actor=Actor.USER)
 
     def live(self, store: Store) -> int:
         """Do every step until it works; returns how many failed."""
@@ -229,7 +229,7 @@ def content(store: Store) -> Any:
         store.rows("SELECT count(*) FROM vector WHERE owner = 'e'"),
         store.rows("SELECT message_count, extracted_messages FROM session"),
         store.rows("SELECT kind, count(*) FROM tombstone GROUP BY kind ORDER BY kind"),
-        store.rows("SELECT cursor, line_number FROM transcript"),
+        store.rows("SELECT cursor, lines_read FROM transcript"),
         store.rows("SELECT summary FROM episode_fts WHERE episode_fts MATCH 'importer' ORDER BY rowid"),
     ]
 

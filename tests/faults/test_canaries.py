@@ -15,19 +15,20 @@ from engram.cli.main import engram
 from engram.cli.workspace import Workspace
 from engram.consolidation.service import consolidate
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.errors import ExtractionError
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.log import start_logging
 from engram.memories.forget import forget_episode
 from engram.memories.save import edit_memory, save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
 from engram.models.replacement import free_name
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.notes.daily import log_session
 from engram.notes.index import index_notes
 from engram.notes.saved import save_note
@@ -68,12 +69,6 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as opened:
-        yield opened
-
-
-@pytest.fixture
 def transcript(settings: Settings) -> Path:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
@@ -108,9 +103,16 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
 ) -> None:
     say(transcript, "user", "Always deploy the harbour with SECRETMARK from the vault please.")
     say(transcript, "assistant", "Decision: the harbour is deployed with SECRETMARK from now on.")
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
-    kept = save_memory(store, "The harbour is deployed with SECRETMARK always.", redact, scope="global", is_pinned=True)
+    kept = save_memory(
+        store,
+        "The harbour is deployed with SECRETMARK always.",
+        redact,
+        scope="global",
+        is_pinned=True,
+        actor=Actor.AGENT,
+    )
     secret = SECRETS["github"]
     with store.transaction() as tx:
         tx.run("UPDATE said SET text = replace(text, 'SECRETMARK', ?)", (secret,))
@@ -156,14 +158,14 @@ def test_a_planted_secret_is_found_nowhere(
     say(transcript, "assistant", f"The licence {SECRETS['env']} is read from the file, so always keep it there.")
     model = FakeModel()
 
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     asking = OpenAIExtractor(
         settings, Budget(store, settings), LocalExtractor(), api_key="x", transport=model.transport
     )
     for extractor in (asking, LocalExtractor()):
         with contextlib.suppress(ExtractionError):
             extract_session(store, SESSION, extractor=extractor, embedder=HashedEmbedder(), settings=settings)
-    save_memory(store, told, redact, scope="global")
+    save_memory(store, told, redact, scope="global", actor=Actor.AGENT)
     huey.bind(settings.places, settings.sqlite_driver)
     flush(SESSION)
     searcher = Searcher(store, settings, embedder=HashedEmbedder())
@@ -202,12 +204,16 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
             say(transcript, "user", f"From now on always use {canaries[0]} for the {canaries[1]} build.")
             say(transcript, "assistant", f"Done, the build uses {canaries[0]}; {canaries[2]} is gone from setup.py.")
     places = settings.places
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     target = next(one for one in episodes.all_episodes(store) if canaries[0] in one.summary)
-    saved = save_memory(store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global")
-    edit_memory(store, target.episode_id, redact, summary=f"Always use {canaries[0]}, said {canaries[2]}")
-    edit_memory(store, target.episode_id, redact, summary="Always use another one")
+    saved = save_memory(
+        store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global", actor=Actor.AGENT
+    )
+    edit_memory(
+        store, target.episode_id, redact, summary=f"Always use {canaries[0]}, said {canaries[2]}", actor=Actor.USER
+    )
+    edit_memory(store, target.episode_id, redact, summary="Always use another one", actor=Actor.USER)
     make_backup(store, places.backups)
     store.checkpoint("TRUNCATE")
     for name in ("memory.broken.db", "memory.replaced.db"):
@@ -221,8 +227,8 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     index_notes(store, settings, redact)
     assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
 
-    forget_episode(store, places, target.episode_id, also_source=True)
-    forget_episode(store, places, saved.episode_id, also_source=True)
+    forget_episode(store, places, target.episode_id, also_source=True, actor=Actor.USER)
+    forget_episode(store, places, saved.episode_id, also_source=True, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -230,7 +236,7 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     assert int(store.value("SELECT count(*) FROM turn")) == 120
     assert store.find_damage() == ""
     transcript.rename(transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"))
-    ingest_file(
+    ingest_path(
         store, transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"), settings=settings, redact=redact,
         close=True,
     )  # fmt: skip
@@ -247,9 +253,9 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
     say(transcript, "user", "Why did the importer fail yesterday?")
     say(transcript, "assistant", "The root cause was a stale lock; I fixed it in `importer.py` by taking it anew.")
     places = settings.places
-    ingest_file(store, transcript, settings=settings, redact=redact, close=True)
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
-    save_memory(store, "The mast is brown.", redact, scope="global")
+    save_memory(store, "The mast is brown.", redact, scope="global", actor=Actor.AGENT)
     log_session(store, places, SESSION)
     index_notes(store, settings, redact)
     make_backup(store, places.backups)
@@ -261,7 +267,7 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
 
     for one in going:
         if episodes.find_episode(store, one.episode_id) is not None:
-            forget_episode(store, places, one.episode_id)
+            forget_episode(store, places, one.episode_id, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -276,9 +282,9 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
 def test_another_programs_database_that_was_set_aside_is_never_touched(settings: Settings, store: Store) -> None:
     foreign = settings.home / "memory.v2.db"
     foreign.write_bytes(b"theirs")
-    saved = save_memory(store, "Something to forget", redact, scope="global")
+    saved = save_memory(store, "Something to forget", redact, scope="global", actor=Actor.AGENT)
 
-    forget_episode(store, settings.places, saved.episode_id, also_source=True)
+    forget_episode(store, settings.places, saved.episode_id, also_source=True, actor=Actor.USER)
 
     assert foreign.read_bytes() == b"theirs"
     assert free_name(foreign, "memory.v2.db").name != "memory.v2.db"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,10 @@ from engram.consolidation.service import consolidate
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models import episodes
 from engram.models.leases import release_lease, take_lease
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.work import due_work, make_due
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
@@ -39,12 +38,6 @@ def clock() -> FixedClock:
     return FixedClock()
 
 
-@pytest.fixture
-def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
-    with open_store(settings.places.memory_db, clock=clock) as opened:
-        yield opened
-
-
 def say(path: Path, text: str) -> None:
     transcript_lines.say(path, "user", text, at="2026-01-01T00:00:00.000Z")
 
@@ -55,10 +48,10 @@ def test_a_whole_life_goes_on(settings: Settings, store: Store, clock: FixedCloc
     searcher = Searcher(store, settings, embedder=HashedEmbedder())
     service = RecollectionService(store, searcher, settings, embedder=HashedEmbedder())
     say(path, "Always run make lantern before you push.")
-    ingest_file(store, path, settings=settings, redact=redact, close=True)
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
     clock.at_ms += jump_ms
     say(path, "Always use the copper cache instead of the walnut one.")
-    ingest_file(store, path, settings=settings, redact=redact, close=True)
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
 
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     consolidate(store, settings, is_forced=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +14,17 @@ from engram.extraction import service as extraction
 from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.service import extract_session
-from engram.ingest import service as ingest
+from engram.ingest import step as ingest
 from engram.ingest import write as ingest_write
-from engram.ingest.service import ingest_file
-from engram.models.store import Store, open_store
+from engram.ingest.service import ingest_path
+from engram.models.store import Store
 from engram.models.transaction import Tx
-from engram.models.transcripts import Cursor
+from engram.models.transcripts import Progress
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.record import Turn
 
 SESSION = "11111111-2222-3333-4444-555555555555"
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    settings.home.mkdir()
-    with open_store(settings.places.memory_db) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -69,11 +57,11 @@ class Growing:
 
 def extract_while_it_grows(store: Store, settings: Settings, transcript: Path) -> list[str]:
     """Live summaries after an extraction during which the turn went on."""
-    ingest_file(store, transcript, settings=settings, redact=redact)
+    ingest_path(store, transcript, settings=settings, redact=redact)
 
     def go_on() -> None:
         say(transcript, "assistant", "No: the cursor is wrong.")
-        ingest_file(store, transcript, settings=settings, redact=redact)
+        ingest_path(store, transcript, settings=settings, redact=redact)
 
     extract_session(store, SESSION, extractor=Growing(go_on), embedder=None, settings=settings)
     return [str(row[0]) for row in store.rows("SELECT summary FROM episode WHERE status = 'active'")]
@@ -101,16 +89,16 @@ def read_while_another_reads(
 ) -> tuple[int, int]:
     """Messages counted and turns stored when two readers read the same bytes at the same time."""
     others = [1]
-    write = ingest_write.write_reading
+    write = ingest_write.write_portion
 
     def slow_write(*arguments: Any, **named: Any) -> Any:
         if others:
             others.pop()
-            ingest_file(store, transcript, settings=settings, redact=redact)
+            ingest_path(store, transcript, settings=settings, redact=redact)
         return write(*arguments, **named)
 
-    monkeypatch.setattr(ingest, "write_reading", slow_write)
-    ingest_file(store, transcript, settings=settings, redact=redact)
+    monkeypatch.setattr(ingest, "write_portion", slow_write)
+    ingest_path(store, transcript, settings=settings, redact=redact)
     return (
         int(store.value("SELECT sum(message_count) FROM session")),
         int(store.value("SELECT count(*) FROM turn")),
@@ -126,10 +114,10 @@ def test_of_two_readers_of_the_same_bytes_one_wins(
 def test_without_the_compare_and_set_on_the_cursor_the_messages_would_count_twice(
     store: Store, settings: Settings, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def move_without_comparing(tx: Tx, before: Cursor, after: Cursor, transcript_id: int) -> None:
+    def move_without_comparing(tx: Tx, before: Progress, after: Progress, transcript_id: int) -> None:
         tx.run(
-            "UPDATE transcript SET cursor = ?, line_number = ?, reader_state = ? WHERE id = ?",
-            (after.offset, after.line_number, after.reader_state, transcript_id),
+            "UPDATE transcript SET cursor = ?, cursor_words = ? WHERE id = ?",
+            (after.cursor.position, after.cursor.words, transcript_id),
         )
 
     monkeypatch.setattr(ingest_write, "move_cursor", move_without_comparing)
@@ -138,7 +126,7 @@ def test_without_the_compare_and_set_on_the_cursor_the_messages_would_count_twic
 
 
 def test_two_extractions_of_the_same_turn_keep_one_memory(store: Store, settings: Settings, transcript: Path) -> None:
-    ingest_file(store, transcript, settings=settings, redact=redact)
+    ingest_path(store, transcript, settings=settings, redact=redact)
 
     def another() -> None:
         extract_session(store, SESSION, extractor=Growing(lambda: None), embedder=None, settings=settings)

@@ -13,7 +13,7 @@ import pytest
 
 from engram.atomic import drop_leftovers, read_regular, write_atomic
 from engram.errors import HomeError, StoreError
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.store import open_store
 from engram.paths import Home
 from engram.redaction import redact
@@ -172,7 +172,7 @@ def test_a_transcript_that_is_a_link_is_not_read(tmp_path: Path) -> None:
     (folder / f"{SESSION}.jsonl").symlink_to(tmp_path / "other.jsonl")
 
     with open_store(settings.places.memory_db) as store:
-        result = ingest_file(store, folder / f"{SESSION}.jsonl", settings=settings, redact=redact)
+        (result,) = ingest_path(store, folder / f"{SESSION}.jsonl", settings=settings, redact=redact)
 
     assert result.skipped
     assert result.bytes_read == 0
@@ -189,7 +189,9 @@ def test_a_thousand_transcripts_need_few_descriptors(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 40, hard))
     try:
         with open_store(settings.places.memory_db) as store:
-            results = [ingest_file(store, path, settings=settings, redact=redact) for path in sorted(folder.iterdir())]
+            results = [
+                ingest_path(store, path, settings=settings, redact=redact)[0] for path in sorted(folder.iterdir())
+            ]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from transcript_lines import say
 
-from engram.ingest import service as ingest
-from engram.ingest.service import ingest_file
-from engram.models.store import Store, open_store
+from engram.ingest import step as ingest
+from engram.ingest.service import ingest_path
+from engram.models.store import Store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.queue import huey
@@ -25,12 +24,6 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db) as opened:
-        yield opened
-
-
-@pytest.fixture
 def transcript(settings: Settings) -> Path:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
     for number in range(TURNS):
@@ -42,16 +35,16 @@ def test_the_next_sweep_reads_the_rest(
     settings: Settings, store: Store, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = []
-    write = ingest.write_reading
+    write = ingest.write_portion
 
     def write_and_die(*arguments: object) -> object:
         write(*arguments)  # type: ignore[arg-type]
         commits.append(1)
         raise Killed
 
-    monkeypatch.setattr(ingest, "write_reading", write_and_die)
+    monkeypatch.setattr(ingest, "write_portion", write_and_die)
     with pytest.raises(Killed):
-        ingest_file(store, transcript, settings=settings, redact=redact, chunk_bytes=2000)
+        ingest_path(store, transcript, settings=settings, redact=redact, max_bytes=2000)
     monkeypatch.undo()
     assert 0 < int(store.value("SELECT count(*) FROM turn")) < TURNS
     huey.bind(settings.places, settings.sqlite_driver)

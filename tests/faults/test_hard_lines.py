@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from transcript_lines import line
 
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.store import open_store
 from engram.redaction import redact
 from engram.settings import Settings
@@ -65,12 +65,12 @@ def test_lines_around_every_hard_one_are_read_once(tmp_path: Path, driver: str) 
 
     with open_store(settings.places.prepare().memory_db, driver=driver) as store:
         for _ in range(2):
-            ingest_file(store, path, settings=settings, redact=redact, close=True, chunk_bytes=50_000)
+            ingest_path(store, path, settings=settings, redact=redact, close=True, max_bytes=50_000)
 
         said = [str(row[0]) for row in store.rows("SELECT text FROM said")]
         for name in HARD:
             assert said.count(f"Before {name}") == said.count(f"Behind {name}") == 1
-        assert store.value("SELECT cursor FROM transcript") == path.stat().st_size
+        assert store.value("SELECT bytes_read FROM transcript") == path.stat().st_size
         assert int(store.value("SELECT count(*) FROM bad_line")) >= 5
         assert not any("\ud800" <= sign <= "\udfff" for text in said for sign in text)
         assert store.find_damage() == ""
@@ -91,13 +91,13 @@ def test_a_line_of_50_megabytes_is_read_and_one_above_the_limit_is_named(tmp_pat
     code = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from engram.ingest.service import ingest_file\n"
+        "from engram.ingest.service import ingest_path\n"
         "from engram.models.store import open_store\n"
         "from engram.redaction import redact\n"
         "from engram.settings import load\n"
         "settings = load().settings\n"
         "with open_store(settings.places.prepare().memory_db) as store:\n"
-        f"    ingest_file(store, Path({str(path)!r}), settings=settings, redact=redact)\n"
+        f"    ingest_path(store, Path({str(path)!r}), settings=settings, redact=redact)\n"
         "    print([row[0] for row in store.rows('SELECT text FROM said ORDER BY id')])\n"
         "    print(store.rows('SELECT reason FROM bad_line'))\n"
         # On Linux ru_maxrss also counts the process that started this one; VmHWM does not.

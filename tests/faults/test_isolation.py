@@ -14,7 +14,7 @@ from transcript_lines import say
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
@@ -38,7 +38,7 @@ def talk(settings: Settings, store: Store, cwd: Path, text: str) -> str:
     path = settings.projects_folder / str(cwd).replace("/", "-") / f"{session}.jsonl"
     say(path, "user", text, cwd=str(cwd))
     say(path, "assistant", "Understood, so it is done from now on.", cwd=str(cwd))
-    ingest_file(store, path, settings=settings, redact=redact, close=True)
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
     extract_session(store, session, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     return session
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,6 @@ from engram.watcher.watch import Watcher
 
 #: Where the user really chose the order, so that it is their choice, in the assistant's words.
 CHOSEN = {"option chosen"}
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db) as opened:
-        yield opened
 
 
 def read_and_extract(store: Store, settings: Settings) -> list[Episode]:

@@ -39,8 +39,8 @@ from engram.models.episodes import new_episode_id
 from engram.models.store import Store, open_store
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.drain import drain
-from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.queue import huey
 from engram.worker.memory_file import open_or_set_aside
 from engram_mcp import tools
@@ -308,7 +308,7 @@ class Upkeep:
     def consolidate(self) -> None:
         def run() -> None:
             with self.store() as store:
-                clear_dead_leases(store)
+                recover_from_crash(store)
                 run_consolidation(store, self.settings, is_forced=True)
 
         self.attempt("consolidate", run, tries=1)
@@ -321,8 +321,8 @@ class Upkeep:
         def run() -> None:
             with self.store() as store:
                 huey.bind(self.settings.places, self.settings.sqlite_driver)
-                clear_dead_leases(store)
-                ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
+                recover_from_crash(store)
+                ingest_all(store, settings=self.settings, redact=redact)
                 drain(make_runtime(self.settings, store), with_waiting=True)
                 huey.storage.close()
 
@@ -396,8 +396,8 @@ class Upkeep:
     def last_read(self) -> None:
         with self.store() as store:
             huey.bind(self.settings.places, self.settings.sqlite_driver)
-            clear_dead_leases(store)
-            ingest_all(store, self.settings.claude_folder, settings=self.settings, redact=redact)
+            recover_from_crash(store)
+            ingest_all(store, settings=self.settings, redact=redact)
             drain(make_runtime(self.settings, store), with_waiting=True)
             huey.storage.close()
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from engram.models import injections, sessions
+from engram.enums import Actor
+from engram.models import injections, projects
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.store import Store, open_store
@@ -57,7 +58,7 @@ class Live:
         """Keep an episode."""
         made = Episode(new_episode_id(), "fact", summary, summary, **({"quality": 0.75} | fields))
         with self.store.transaction() as tx:
-            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")])
+            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def live(hooks: Any) -> Iterator[Live]:
     server = RecallServer(Runtime(settings, store, search, recollection)).start()  # type: ignore[arg-type]
     found = Live(store, search, server)
     with store.transaction() as tx:
-        project = sessions.ensure_project(tx, "/home/dev/lab/proj", "proj", "/home/dev/lab/proj")
+        project = projects.ensure_project(tx, "/home/dev/lab/proj", "proj", "/home/dev/lab/proj")
     found.keep("The watcher holds watcher.lock by flock, never by a PID file", project_id=project.id)
     yield found
     search.go_on.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from engram.clock import FixedClock
-from engram.ingest.service import IngestResult, ingest_file
+from engram.ingest.result import IngestResult
+from engram.ingest.service import ingest_path
 from engram.models.packed_entries import unpack_entries
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.turns import StoredTurn, load_turn_row
 from engram.redaction import redact
 from engram.settings import Settings
@@ -68,20 +69,6 @@ def clock() -> FixedClock:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    """Defaults with a home and a Claude folder of their own."""
-    return Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
-
-
-@pytest.fixture
-def store(settings: Settings, clock: FixedClock) -> Iterator[Store]:
-    """An open, empty memory.db."""
-    opened = open_store(settings.home / "memory.db", clock=clock)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def transcript(make_transcript: Callable[..., Transcript]) -> Transcript:
     """An empty session file."""
     return make_transcript("s1")
@@ -107,7 +94,8 @@ def ingest(store: Store, settings: Settings) -> Callable[..., IngestResult]:
 
     def read(transcript: Transcript | Path, **options: Any) -> IngestResult:
         path = transcript if isinstance(transcript, Path) else transcript.path
-        return ingest_file(store, path, **({"settings": settings, "redact": redact} | options))
+        (result,) = ingest_path(store, path, **({"settings": settings, "redact": redact} | options))
+        return result
 
     return read
 

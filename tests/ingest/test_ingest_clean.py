@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from engram.ingest.clean import MAX_KNOWN, Cleaner
+from engram.ingest.clean import MAX_KNOWN_VALUES, Cleaner
 from engram.models.store import Store
 from engram.redaction import redact
-from engram.transcripts.claude_code.action import COMMAND_CHARS, ERROR_CHARS, finish_action, start_action
-from engram.transcripts.claude_code.draft import TurnUpdate
-from engram.transcripts.record import Opening, Turn
+from engram.transcripts.claude_code.action import finish_action, start_action
+from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Opening, Turn, TurnUpdate
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 VALUE = "zV9kQ2mX7pL4wR8tY3nB"
@@ -83,13 +82,13 @@ def test_a_value_of_another_session_is_not_compared(make_transcript: Any, ingest
 def test_what_is_known_is_bounded_and_hashed() -> None:
     cleaner = Cleaner(lambda text, known: text, b"salt-salt")
 
-    cleaner.see_environment("\n".join(f"API_KEY_{n}=zV9kQ2mX7pL4wR8tY3n{n:04}" for n in range(MAX_KNOWN + 50)))
+    cleaner.note_environment("\n".join(f"API_KEY_{n}=zV9kQ2mX7pL4wR8tY3n{n:04}" for n in range(MAX_KNOWN_VALUES + 50)))
 
-    assert len(cleaner.new_known) == MAX_KNOWN
+    assert len(cleaner.new_known) == MAX_KNOWN_VALUES
     assert not any(b"zV9kQ2mX" in one for one in cleaner.new_known)
 
 
-@pytest.mark.parametrize("limit", [COMMAND_CHARS, ERROR_CHARS])
+@pytest.mark.parametrize("limit", [MAX_COMMAND_CHARS, MAX_ERROR_CHARS])
 @pytest.mark.parametrize("inside", [4, 12, 20, 39])
 def test_a_secret_at_the_cut_of_a_command_or_an_error_leaves_no_half(limit: int, inside: int) -> None:
     token = "ghp_x7Kq2mZr9TbV4nWc8YhJ3sLd6PfGa1Qe5Uo0"
@@ -102,6 +101,6 @@ def test_a_secret_at_the_cut_of_a_command_or_an_error_leaves_no_half(limit: int,
 
     (clean,) = Cleaner(redact, b"salt").clean(TurnUpdate(turn, 0)).actions
 
-    assert len(clean.command) <= COMMAND_CHARS
-    assert 0 < len(clean.error_line) <= ERROR_CHARS
+    assert len(clean.command) <= MAX_COMMAND_CHARS
+    assert 0 < len(clean.error_line) <= MAX_ERROR_CHARS
     assert "ghp_" not in clean.command + clean.error_line

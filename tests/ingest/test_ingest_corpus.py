@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.packed_entries import unpack_entries
 from engram.models.store import Store, open_store
 from engram.settings import Settings
@@ -37,7 +37,7 @@ def files(corpus: Path) -> list[tuple[Path, list[int]]]:
 
 
 def read(store: Store, settings: Settings, path: Path) -> int:
-    return ingest_file(store, path, settings=settings, redact=plain).bytes_read
+    return sum(result.bytes_read for result in ingest_path(store, path, settings=settings, redact=plain))
 
 
 def prompts(store: Store) -> list[Any]:

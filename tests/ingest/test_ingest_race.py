@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from engram.errors import Moved, StoreError
-from engram.ingest import service, write
-from engram.ingest.service import ingest_file
+from engram.errors import Conflict, StoreError
+from engram.ingest import step, write
+from engram.ingest.service import ingest_path
 from engram.models.store import Store, open_store
 from engram.models.transaction import Tx
 from engram.redaction import redact
@@ -25,11 +25,11 @@ POINTS = ("ingest.read", "ingest.begin", "ingest.turns", "ingest.cursor", "inges
 PROGRAM = """
 import sys
 from pathlib import Path
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.store import open_store
 from engram.settings import Settings
 store = open_store(Path(sys.argv[1]) / "memory.db")
-ingest_file(store, Path(sys.argv[2]), settings=Settings(home=Path(sys.argv[1])), redact=lambda t, k: t, chunk_bytes=300)
+ingest_path(store, Path(sys.argv[2]), settings=Settings(home=Path(sys.argv[1])), redact=lambda t, k: t, max_bytes=300)
 """
 
 
@@ -41,14 +41,14 @@ def fill(transcript: Any, count: int = 12) -> None:
 
 def interleave(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Do ``act`` once, after this reader has read and before it writes."""
-    real, waiting = service.write_reading, [act]
+    real, waiting = step.write_portion, [act]
 
     def overtaken(*given: Any) -> Any:
         if waiting:
             waiting.pop()()
         return real(*given)
 
-    monkeypatch.setattr(service, "write_reading", overtaken)
+    monkeypatch.setattr(step, "write_portion", overtaken)
 
 
 def test_of_two_readers_one_wins_and_the_other_reads_on(
@@ -81,8 +81,8 @@ def test_without_the_comparison_racing_readers_would_count_twice(
 def unchecked(tx: Tx, before: Any, after: Any, transcript_id: int) -> None:
     """Move the cursor whatever happened meanwhile."""
     tx.run(
-        "UPDATE transcript SET cursor = ?, line_number = ?, reader_state = ? WHERE id = ?",
-        (after.offset, after.line_number, after.reader_state, transcript_id),
+        "UPDATE transcript SET cursor = ?, cursor_words = ? WHERE id = ?",
+        (after.cursor.position, after.cursor.words, transcript_id),
     )
 
 
@@ -105,12 +105,12 @@ def test_a_reader_that_is_always_overtaken_gives_up(
     transcript: Any, ingest: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def moved(*_: Any) -> None:
-        raise Moved()
+        raise Conflict()
 
     transcript.user("go")
-    monkeypatch.setattr(service, "write_reading", moved)
+    monkeypatch.setattr(step, "write_portion", moved)
 
-    with pytest.raises(Moved):
+    with pytest.raises(Conflict):
         ingest(transcript)
 
 
@@ -140,7 +140,7 @@ def test_many_threads_store_everything_once(transcript: Any, settings: Settings,
     def read() -> None:
         mine = open_store(settings.home / "memory.db")
         try:
-            ingest_file(mine, transcript.path, settings=settings, redact=redact, chunk_bytes=700)
+            ingest_path(mine, transcript.path, settings=settings, redact=redact, max_bytes=700)
         except Exception as error:  # noqa: BLE001 - reported by the assertion below
             errors.append(error)
         finally:

@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 from planting import plant
 
-from engram.ingest import service
+from engram.errors import TranscriptError
 from engram.ingest.service import ingest_all
-from engram.models.sessions import find_session, pause, project_by_id, resume
+from engram.models.pauses import pause, resume
+from engram.models.projects import project_by_id
+from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.turns import delete_turn
 from engram.models.work import find_work
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.transcripts.claude_code import agent as claude_code
 from engram.transcripts.record import Opening
 
 
@@ -80,7 +83,7 @@ def test_line_by_line_gives_the_same_as_at_once(make_transcript: Any, ingest: An
     grown = content()
     for table in ("passage", "said", "entry", "turn", "bad_line", "work"):
         plant(store, f"DELETE FROM {table}")
-    plant(store, "UPDATE transcript SET cursor = 0, line_number = 0, reader_state = '{}'")
+    plant(store, "UPDATE transcript SET cursor = '', cursor_words = ''")
     plant(store, "UPDATE session SET message_count = 0")
     plant(store, "INSERT INTO passage_fts(passage_fts) VALUES ('rebuild')")
     ingest(transcript)
@@ -109,7 +112,7 @@ def test_many_chunks_are_many_transactions_with_the_same_result(transcript: Any,
     for number in range(30):
         transcript.says(f"step {number}")
 
-    result = ingest(transcript, chunk_bytes=500)
+    result = ingest(transcript, max_bytes=500)
     (stored,) = turns()
 
     assert result.entries == len(stored.turn.entries) == 31
@@ -217,7 +220,7 @@ def test_a_line_above_the_limit_is_counted_and_later_lines_are_read(
     transcript.user("x" * 50_000)
     transcript.user("two")
 
-    result = ingest(transcript, settings=replace(settings, line_limit_bytes=20_000), chunk_bytes=1000)
+    result = ingest(transcript, settings=replace(settings, line_limit_bytes=20_000), max_bytes=1000)
 
     assert [t.turn.prompt for t in turns()] == ["one", "two"]
     assert (result.bad_lines, store.value("SELECT reason FROM bad_line")) == (1, "too long")
@@ -233,7 +236,7 @@ def test_a_forgotten_turn_stays_forgotten_when_its_file_is_read_from_the_beginni
     with store.transaction() as tx:
         for stored in turns()[1:]:
             delete_turn(tx, stored.id)
-    plant(store, "UPDATE transcript SET cursor = 0, line_number = 0, reader_state = '{}'")
+    plant(store, "UPDATE transcript SET cursor = '', cursor_words = ''")
 
     ingest(transcript)
 
@@ -331,9 +334,9 @@ def test_a_file_that_cannot_be_read_says_so_and_keeps_its_cursor(
     cursor = store.value("SELECT cursor FROM transcript")
 
     def fail(*_: Any, **__: Any) -> None:
-        raise service.TranscriptError("permission denied")
+        raise TranscriptError("permission denied")
 
-    monkeypatch.setattr(service, "read_chunk", fail)
+    monkeypatch.setattr(claude_code, "read_chunk", fail)
 
     assert ingest(transcript).skipped == "unreadable"
     assert store.rows("SELECT cursor, last_error FROM transcript") == [(cursor, "permission denied")]
@@ -424,7 +427,6 @@ def test_every_transcript_below_a_folder_is_read_with_progress(
 
     results = ingest_all(
         store,
-        settings.claude_folder,
         settings=settings,
         redact=redact,
         progress=lambda done, total, result: seen.append((done, total, result.path.name)),
@@ -442,6 +444,6 @@ def test_subagents_are_read_when_they_are_wanted(
     agent.user("look into it", isSidechain=True, agentId="x")
     agent.says("Found it.", isSidechain=True, agentId="x")
 
-    ingest_all(store, settings.claude_folder, settings=replace(settings, subagents=True), redact=redact)
+    ingest_all(store, settings=replace(settings, subagents=True), redact=redact)
 
     assert [(t.turn.opening, t.turn.reply) for t in turns()] == [(Opening.CONTINUATION, "Found it.")]

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.ingest.folder import scope_of_folder
 from engram.ingest.moves import find_moves, join_moved, read_hints
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.project_folders import list_hints
-from engram.models.sessions import ProjectRow, list_projects
+from engram.models.projects import ProjectRow, list_projects
 from engram.models.store import Store
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
@@ -32,11 +33,16 @@ MakeRepository = Callable[..., Path]
 def git(folder: Path, *arguments: str) -> None:
     """Run git as somebody without settings."""
     environment = {
-        "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b.example", "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b.example", "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+        "PATH": os.environ["PATH"],
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b.example",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b.example",
+        "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
         "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
-    }  # fmt: skip
+    }
     subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, env=environment)
 
 
@@ -65,7 +71,9 @@ def project_of(store: Store, settings: Settings, folder: Path) -> ProjectRow:
 def keep(store: Store, project: ProjectRow, text: str = FACT) -> Episode:
     """A memory of a project."""
     with store.transaction() as tx:
-        return add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+        return add_episode(
+            tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [], actor=Actor.MODEL
+        )
 
 
 def test_a_renamed_folder_joins_its_project_by_itself_and_finds_its_memories(

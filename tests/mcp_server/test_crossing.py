@@ -13,8 +13,9 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
-from engram.ingest.service import ingest_file
-from engram.models import episode_changes, sessions
+from engram.enums import Actor
+from engram.ingest.service import ingest_path
+from engram.models import episode_changes, projects, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
 from engram.models.stages import note_failure
 from engram.models.store import open_store
@@ -41,11 +42,11 @@ def settings(tmp_path: Path) -> Settings:
         path = made.projects_folder / "slug" / f"{session}.jsonl"
         entry = say(path, "user", f"In all my projects use make, here for the {CANARY} script.", cwd=root)
         say(path, "assistant", "Understood.", cwd=root)
-        ingest_file(store, path, settings=made, redact=redact, close=True)
+        ingest_path(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:
-            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+            projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope, source, summary in (
                 (SHARED, "global", "auto", "I use make in all projects."),
                 (OWN, "project", "auto", f"The {CANARY} script is started with make."),
@@ -62,7 +63,9 @@ def settings(tmp_path: Path) -> Settings:
                     source=source,
                     voice="user",
                 )
-                episode_changes.add_episode(tx, episode, [Evidence(entry, session)] if source == "auto" else [])
+                episode_changes.add_episode(
+                    tx, episode, [Evidence(entry, session)] if source == "auto" else [], actor=Actor.MODEL
+                )
     return made
 
 
@@ -93,7 +96,7 @@ def test_forgetting_a_global_memory_tells_nothing_of_the_project_that_it_came_fr
 ) -> None:
     told = call(settings, tmp_path / "beta", "memory_forget", id=SHARED)
 
-    assert "Forgotten" in told
+    assert "Deleted for good" in told
     assert not leaks(told)
     assert OWN not in told
 

@@ -21,8 +21,9 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.clock import day_of
-from engram.ingest.service import ingest_file
-from engram.models import episode_changes, sessions
+from engram.enums import Actor
+from engram.ingest.service import ingest_path
+from engram.models import episode_changes, projects, sessions
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import open_store
 from engram.notes.daily import log_session
@@ -56,11 +57,11 @@ def settings(tmp_path: Path) -> Settings:
         path = made.projects_folder / "slug" / f"{session}.jsonl"
         say(path, "user", f"Start the {CANARY} script of the deploy with make.", cwd=root)
         say(path, "assistant", f"The {CANARY} script of the deploy is started with make.", cwd=root)
-        ingest_file(store, path, settings=made, redact=redact, close=True)
+        ingest_path(store, path, settings=made, redact=redact, close=True)
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:
-            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+            projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope in ((OWN, "project"), (SHARED, "global")):
                 told = f"The {CANARY} script of the deploy is started with make."
                 summary = told if scope == "project" else "I prefer scripts that are started with make."
@@ -81,7 +82,7 @@ def settings(tmp_path: Path) -> Settings:
                     stale_reason=f"{CANARY}.sh was changed",
                     access_count=5,
                 )
-                episode_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)])
+                episode_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)], actor=Actor.MODEL)
         log_session(store, made.places, session)
         save_note(made.places, f"the {CANARY} note\n# and its {CANARY} part", redact, store.now_ms(), NAME)
         made.places.memory_note.write_text(
@@ -212,7 +213,7 @@ def test_no_tool_and_no_hook_tells_of_another_project(running: Settings, tmp_pat
         assert store.value("SELECT status FROM episode WHERE episode_id = ?", (OWN,)) == "active"
     if where != "beta":
         told = [answers[name] for name in ("recall", "search", "timeline", "expand global", "context", "get MEMORY.md")]
-        assert all("no project is known for this folder: global memories alone" in text for text in told)
+        assert all("no project is known for this folder: global memories only" in text for text in told)
 
 
 def test_the_project_itself_sees_all_of_it_and_another_by_the_one_argument(running: Settings, tmp_path: Path) -> None:

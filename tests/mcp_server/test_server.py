@@ -20,8 +20,9 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.ingest.service import ingest_file
-from engram.models import episode_changes, sessions
+from engram.enums import Actor
+from engram.ingest.service import ingest_path
+from engram.models import episode_changes, projects
 from engram.models.episodes import Episode
 from engram.models.store import open_store
 from engram.redaction import redact
@@ -65,7 +66,7 @@ def settings(tmp_path: Path) -> Settings:
     (tmp_path / "beta").mkdir()
     clock = FixedClock(at_ms=1_771_545_600_000)
     with open_store(made.places.memory_db, clock=clock) as store, store.transaction() as tx:
-        project = sessions.ensure_project(tx, str(tmp_path / "alpha"), "alpha", str(tmp_path / "alpha"))
+        project = projects.ensure_project(tx, str(tmp_path / "alpha"), "alpha", str(tmp_path / "alpha"))
         for number, summary in enumerate(
             ["The cache lives in SQLite", "Deploys run on Fridays never", "Port 8080 is taken"]
         ):
@@ -80,7 +81,7 @@ def settings(tmp_path: Path) -> Settings:
                 voice="user",
             )
             with store.transaction() as tx:
-                episode_changes.add_episode(tx, made_episode, [])
+                episode_changes.add_episode(tx, made_episode, [], actor=Actor.MODEL)
             clock.advance(86_400)
     (made.places.notes / "MEMORY.md").write_text("# Memory\n\n## Hosts\nthe zebra host is staging\n")
     return made
@@ -185,7 +186,7 @@ def test_a_search_prints_the_day_on_which_a_turn_was_said(settings: Settings, tm
     path = settings.projects_folder / "-alpha" / "22582f02-0391-4a88-b729-f218fbfb8d9e.jsonl"
     say(path, "user", "Which port does the walrus proxy use?", cwd=folder, at="2026-02-03T10:00:00.000Z")
     with open_store(settings.places.memory_db) as store:
-        ingest_file(store, path, settings=settings, redact=redact, close=True)
+        ingest_path(store, path, settings=settings, redact=redact, close=True)
 
     async def work(client: ClientSession) -> str:
         return await call(client, "memory_search", query="walrus proxy port")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -19,10 +20,12 @@ from engram.models.database import open_database
 from engram.models.episode_history import history_of
 from engram.models.soundness import find_all_damage
 from engram.models.store import Store, open_store
+from engram.transcripts.claude_code.state import load_cursor
+from engram.transcripts.source import Cursor
 from tests.models.version_4 import put_version_4, read_rows, read_schema
 
 #: Tables that change in a carry-over.
-CHANGED = {"history", "meta"}
+CHANGED = {"history", "meta", "transcript"}
 OPEN = "import sys; from engram.models.store import open_store; from pathlib import Path; open_store(Path(sys.argv[1]), driver=sys.argv[2]).close()"
 
 
@@ -70,8 +73,27 @@ def test_every_row_is_there_afterwards(tmp_path: Path, driver: str, name: str) -
     assert {name for name in before if before[name] != after[name]} == CHANGED
     without_actor = [{key: value for key, value in row.items() if key != "actor"} for row in after["history"]]
     assert without_actor == before["history"]
+    assert [reader_facts(row) for row in after["transcript"]] == [reader_facts_4(row) for row in before["transcript"]]
     meta = {row["key"]: row["value"] for row in before["meta"]} | {"schema_version": "5", "tombstones_due": "1"}
     assert {row["key"]: row["value"] for row in after["meta"]} == meta
+
+
+def reader_facts(row: dict[str, object]) -> dict[str, object]:
+    """How far a transcript was read, as Claude Code's reader understands it."""
+    position, state = load_cursor(Cursor(str(row["cursor"]), str(row["cursor_words"])))
+    facts = {"offset": position.offset, "lines": position.lines, "fingerprint": position.fingerprint}
+    facts |= {"bytes_read": row["bytes_read"], "lines_read": row["lines_read"], "stamp": row["stamp"]}
+    kept = ("id", "path", "session_ref", "generation", "size", "is_gone", "read_at_ms", "last_error")
+    return facts | dataclasses.asdict(state) | {name: row[name] for name in kept}
+
+
+def reader_facts_4(row: dict[str, object]) -> dict[str, object]:
+    """The same of a row of version 4."""
+    state = {"current": "", "preamble": "", "previous": "", "queue": [], "cwd": "", "branch": ""}
+    facts = {"offset": row["cursor"], "lines": row["line_number"], "fingerprint": row["fingerprint"]}
+    facts |= {"bytes_read": row["cursor"], "lines_read": row["line_number"], "stamp": str(row["size"])}
+    kept = ("id", "path", "session_ref", "generation", "size", "is_gone", "read_at_ms", "last_error")
+    return facts | state | json.loads(str(row["reader_state"])) | {name: row[name] for name in kept}
 
 
 def test_the_tables_are_those_of_a_new_file(old: Path, tmp_path: Path, driver: str) -> None:

@@ -75,7 +75,9 @@ def test_expressions_and_readers_make_other_fields_and_flags_become_bool(store: 
 
 
 def test_a_column_that_no_field_takes_is_an_error(store: Store) -> None:
-    with pytest.raises(TypeError, match="Place and table transcript: no field for cursor, fingerprint, generation"):
+    with pytest.raises(
+        TypeError, match="Place and table transcript: no field for bytes_read, cursor, cursor_words, generation"
+    ):
         RecordReader(Place, tables.Transcript, expressions={"name": tables.Transcript.path})
 
 

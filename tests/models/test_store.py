@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from planting import plant
 
-from engram.errors import ForeignDatabase, Moved, NewerSchema
+from engram.enums import Actor
+from engram.errors import Conflict, ForeignDatabase, NewerSchema
 from engram.models import (
     episode_changes,
     episode_history,
     episodes,
     fulltext,
     leases,
+    projects,
     sessions,
     tombstones,
     transcripts,
@@ -27,6 +29,7 @@ from engram.models import (
 )
 from engram.models.store import Store, open_store
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.source import Cursor, Place
 
 PROMPT = "11111111-1111-1111-1111-111111111111"
 REPLY = "21111111-1111-1111-1111-111111111111"
@@ -60,7 +63,7 @@ def answered(turn: Turn) -> Turn:
 
 def write(store: Store, turn: Turn) -> int:
     with store.transaction() as tx:
-        project = sessions.ensure_project(tx, "git:/a", "a", "/a")
+        project = projects.ensure_project(tx, "git:/a", "a", "/a")
         session = sessions.ensure_session(
             tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/a", at_ms=5
         )
@@ -91,14 +94,14 @@ def test_extraction_of_a_revision_that_has_grown_meanwhile_is_refused(store: Sto
     row = write(store, asked())
     write(store, answered(asked()))
 
-    with pytest.raises(Moved), store.transaction() as tx:
+    with pytest.raises(Conflict), store.transaction() as tx:
         turns.mark_extracted(tx, row, 1)
 
 
 def test_an_entry_belongs_to_one_turn_only(store: Store) -> None:
     write(store, asked())
 
-    with pytest.raises(Moved):
+    with pytest.raises(Conflict):
         write(store, dataclasses.replace(asked(), key="other"))
 
 
@@ -127,21 +130,21 @@ def test_a_deleted_turn_leaves_neither_text_nor_index_nor_its_entries_free(store
 def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
     write(store, asked())
     path = Path("/x/s1.jsonl")
-    before = transcripts.load_cursor(store, path)
-    after = dataclasses.replace(before, offset=10)
+    before = transcripts.load_progress(store, Place(path))
+    after = dataclasses.replace(before, cursor=Cursor("10"))
     with store.transaction() as tx:
         transcripts.move_cursor(tx, before, after, before.transcript_id)
 
-    with pytest.raises(Moved), store.transaction() as tx:
+    with pytest.raises(Conflict), store.transaction() as tx:
         transcripts.move_cursor(tx, before, after, before.transcript_id)
 
 
 def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
     with store.transaction() as tx:
         made = episode_changes.add_episode(
-            tx, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), []
+            tx, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), [], actor=Actor.MODEL
         )
-        episode_changes.change_episode(tx, made, "edit", "better words", summary="lock is held")
+        episode_changes.change_episode(tx, made, "edit", "better words", summary="lock is held", actor=Actor.USER)
 
     assert fulltext.search_episodes(store, ["flock"], 5) == []
     assert fulltext.search_episodes(store, ["held"], 5)[0][0] == made.id
@@ -154,9 +157,12 @@ def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None
     slot = episodes.slot_of("turn", "fix", "flock leaks")
     with store.transaction() as tx:
         made = episode_changes.add_episode(
-            tx, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot), []
+            tx,
+            episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot),
+            [],
+            actor=Actor.MODEL,
         )
-        episode_changes.delete_episode(tx, made)
+        episode_changes.delete_episode(tx, made, actor=Actor.USER)
 
     assert episodes.find_episode(store, made.episode_id) is None
     assert tombstones.is_slot_gone(store, slot)
@@ -244,14 +250,14 @@ def test_every_uuid_survives_packing(text: str) -> None:
 def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:
     with store.transaction() as tx:
         made = episode_changes.add_episode(
-            tx, episodes.Episode(episodes.new_episode_id(), "fact", "a summary", "content"), []
+            tx, episodes.Episode(episodes.new_episode_id(), "fact", "a summary", "content"), [], actor=Actor.MODEL
         )
         vectors.put_vectors(tx, "m", [("e", made.id, 0, b"\0\0")])
-        episode_changes.change_episode(tx, made, "edit", is_pinned=True)
+        episode_changes.change_episode(tx, made, "edit", is_pinned=True, actor=Actor.USER)
     kept = vectors.load_vectors(store, "e", "m")
 
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, made, "edit", scope="global")
+        episode_changes.change_episode(tx, made, "edit", scope="global", actor=Actor.USER)
 
     assert [row[0] for row in kept] == [made.id]
     assert vectors.load_vectors(store, "e", "m") == []

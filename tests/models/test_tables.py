@@ -29,11 +29,16 @@ def columns_of(path: Path, table: str) -> list[str]:
         connection.close()
 
 
+#: Columns of version 4 whose values the carry-over puts into others.
+REPLACED_COLUMNS = {"transcript": {"line_number", "fingerprint", "reader_state"}}
+
+
 @pytest.mark.parametrize("table", tables.ALL_TABLES, ids=lambda table: table.__name__)
 def test_no_column_of_version_4_is_missing(table: type[tables.Table], tmp_path: Path) -> None:
     old = columns_of(put_version_4(tmp_path / "memory.db"), table._meta.table_name)
 
-    assert set(old) <= set(tables.column_names(table))
+    replaced = REPLACED_COLUMNS.get(table._meta.table_name, set())
+    assert set(old) - replaced <= set(tables.column_names(table))
 
 
 @pytest.mark.parametrize("table", [*tables.ALL_TABLES, *tables.ALL_VIEWS], ids=lambda table: table.__name__)
@@ -78,7 +83,7 @@ def test_defaults_of_the_declaration_hold_for_raw_statements_too(store: Store) -
         tx.run("INSERT INTO transcript (path) VALUES (x'2f')")
 
     assert store.row("SELECT is_global, rolling_summary, extracted_at_ms FROM session") == (0, "", 0)
-    assert store.row("SELECT fingerprint, reader_state, cursor FROM transcript") == (b"", "{}", 0)
+    assert store.row("SELECT part, cursor, is_gone FROM transcript") == ("", "", 0)
 
 
 def test_a_row_that_others_name_cannot_be_deleted_alone(store: Store) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.ingest.service import ingest_file
+from engram.clock import SYSTEM_CLOCK, Clock
+from engram.ingest.service import ingest_path
 from engram.models.store import Store, open_store
 from engram.paths import Home, default_home
 from engram.redaction import redact
@@ -16,6 +17,12 @@ from engram.settings import Settings
 
 #: Says ``(role, text, time)`` in the session "s1" and reads it.
 Speak = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of the machine."""
+    return SYSTEM_CLOCK
 
 
 @pytest.fixture
@@ -36,6 +43,6 @@ def speak(memory: Store, tmp_path: Path) -> Speak:
 
     def speak(role: str, text: str, at: str) -> None:
         say(transcript, role, text, at=at)
-        ingest_file(memory, transcript, settings=Settings(), redact=redact, close=True)
+        ingest_path(memory, transcript, settings=Settings(), redact=redact, close=True)
 
     return speak

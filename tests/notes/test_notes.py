@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from engram.errors import BadRequest, NotFound
 from engram.models import fulltext, notes
 from engram.models.notes import EVERYONE, NOBODY, Owner
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.notes.chunk import cut_markdown
 from engram.notes.index import index_notes, read_lines
 from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT, add_lines, within_limits
@@ -31,13 +30,6 @@ def settings(tmp_path: Path) -> Settings:
     made = Settings(home=tmp_path / "home", note_folders=(str(mine),))
     made.places.prepare()
     return made
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = open_store(settings.places.memory_db)
-    yield opened
-    opened.close()
 
 
 def test_a_chunk_carries_the_headings_above_it() -> None:

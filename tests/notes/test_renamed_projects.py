@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.fulltext import search_notes
 from engram.models.project_folders import merge_projects, rename_project
+from engram.models.projects import ProjectRow, ensure_project
 from engram.models.recovery import restore_backup
-from engram.models.sessions import ProjectRow, ensure_project
 from engram.models.store import Store, open_store
 from engram.models.vectors import put_vectors
 from engram.notes.index import index_notes, read_lines
@@ -42,8 +43,10 @@ def sees(store: Store, home: Home, project: ProjectRow) -> list[str]:
     """What a project is shown of the walrus: by search, and by reading the two notes."""
     settings = Settings(home=home.root)
     shown = ["search"] * len(search_notes(store, ["walrus"], 10, project_id=project.id))
-    return [*shown, *(one for one in SOURCES if "walrus" in read_lines(
-        store, settings, redact, one, project_id=project.id))]  # fmt: skip
+    return [
+        *shown,
+        *(one for one in SOURCES if "walrus" in read_lines(store, settings, redact, one, project_id=project.id)),
+    ]
 
 
 SEES_ALL = ["search", "search", *SOURCES]
@@ -78,12 +81,12 @@ def test_a_project_that_another_one_joined_sees_the_notes_of_both(memory: Store,
         put_vectors(tx, "m", [("n", chunk, 0, b"walrus")])
     seen = memory.value("SELECT max(seq) FROM vector")
 
-    merge_projects(memory, shed, boat, "by hand")
+    merge_projects(memory, shed, boat, "by hand", actor=Actor.USER)
 
     assert sees(memory, home, shed) == SEES_ALL
     # An index in memory reads the vector again, with its new project.
     assert memory.value("SELECT max(seq) FROM vector") > seen
-    merge_projects(memory, made_project(memory, "pier"), shed, "by hand")
+    merge_projects(memory, made_project(memory, "pier"), shed, "by hand", actor=Actor.USER)
     assert sees(memory, home, made_project(memory, "pier")) == SEES_ALL
 
 

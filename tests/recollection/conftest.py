@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from engram.clock import FixedClock
-from engram.enums import Scope
-from engram.models import sessions
+from engram.enums import Actor, Scope
+from engram.models import projects
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.sessions import ProjectRow
+from engram.models.projects import ProjectRow
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
@@ -42,7 +42,7 @@ class Memory:
         if made.project_id is None and made.scope == Scope.PROJECT:
             made = replace(made, project_id=self.project.id)
         with self.store.transaction() as tx:
-            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")])
+            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
     def ask(self, prompt: str = PROMPT, *, session: str = "s1", **fields: Any) -> str:
         """What UserPromptSubmit would show for a prompt; "" for silence."""
@@ -90,7 +90,7 @@ def make_memory(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
         store = open_store(found.places.memory_db, clock=clock)
         stores.append(store)
         with store.transaction() as tx:
-            project = sessions.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")
+            project = projects.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")
         return Memory(store, found, RecollectionService(store, Searcher(store, found), found), clock, project)
 
     yield make

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engram.enums import Importance, Scope, Source
+from engram.enums import Importance, Scope, Source, Status
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_file
-from engram.models import sessions
+from engram.ingest.service import ingest_path
+from engram.models import projects, sessions
 from engram.models.stages import note_failure, note_success
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
@@ -169,7 +169,7 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
 def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Any) -> None:
     memory.keep()
     with memory.store.transaction() as tx:
-        sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
+        projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
     memory.settings.places.memory_note.write_text(
         "# Notes\n\n- Answer in short sentences\n\n## 2026-02, other\n- The boiler code is 1871\n"
         "\n## 2026-02, proj\n- The parser is mine\n"
@@ -196,7 +196,7 @@ def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memo
 
 
 @pytest.mark.parametrize(
-    "fields", [{"status": "suspect"}, {"status": "archived"}, {"superseded_by": "ep_1"}, {"is_lowered": True}]
+    "fields", [{"suspect": "relayed"}, {"status": Status.ARCHIVED}, {"superseded_by": "ep_1"}, {"is_lowered": True}]
 )
 def test_what_is_doubtful_or_over_is_left_out(memory: Any, fields: dict[str, Any]) -> None:
     memory.keep("doubtful", **fields)
@@ -218,7 +218,7 @@ def test_on_real_sessions_the_budget_holds_for_every_project(memory: Any, corpus
         found = sorted(repository.glob("projects/*/*.jsonl"), key=lambda path: path.stat().st_size)
         paths += found[len(found) // 2 :][:4]
     for path in paths:
-        ingest_file(memory.store, path, settings=memory.settings, redact=redact, close=True)
+        ingest_path(memory.store, path, settings=memory.settings, redact=redact, close=True)
     for session in sessions.list_sessions(memory.store):
         extract_session(
             memory.store, session.session_id, extractor=LocalExtractor(), embedder=None, settings=memory.settings
@@ -226,7 +226,7 @@ def test_on_real_sessions_the_budget_holds_for_every_project(memory: Any, corpus
 
     texts = [
         build_briefing(memory.store, memory.settings, project_id=project.id)
-        for project in sessions.list_projects(memory.store)
+        for project in projects.list_projects(memory.store)
     ]
 
     assert sum(bool(text) for text in texts) > 2

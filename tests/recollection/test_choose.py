@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from engram.models.episodes import Episode
-from engram.recollection.choose import Asking, Floors, choose_bites
-from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, Answer, Support, relevance
-from engram.recollection.render import OVER_CHARS, bites_text, shown_words
+from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites
+from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, FeatureContext, Support, relevance
+from engram.recollection.render import MAX_OVERRUN_CHARACTERS, bites_text, shown_words
 from engram.search.hits import Hit
 
-ASKING = Asking("Why does the watcher hold a flock and no PID file?", "now", 1)
+REQUEST = InjectionRequest("Why does the watcher hold a flock and no PID file?", "now", 1)
 
 
 def hit(text: str, number: int = 1, *, cosine: float | None = 0.6, text_part: float = 0.4, **fields: Any) -> Hit:
@@ -39,12 +39,14 @@ SUPPORT = Support({1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0}, 0.6)
 def test_a_memory_that_fits_is_chosen_and_one_that_does_not_is_not() -> None:
     far = hit("Invoices live in Postgres", 2, cosine=0.1, text_part=0.0)
 
-    assert [bite.text for bite in choose_bites([hit(FITTING), far], ASKING, SUPPORT)] == [FITTING]
-    assert choose_bites([far], ASKING, SUPPORT) == []
+    assert [bite.text for bite in choose_bites([hit(FITTING), far], REQUEST, SUPPORT)] == [FITTING]
+    assert choose_bites([far], REQUEST, SUPPORT) == []
 
 
 def test_what_was_said_in_its_turn_supports_a_memory() -> None:
-    answer, bare = (Answer.of(ASKING.text, [hit(FITTING)], support) for support in (SUPPORT, Support(near=0.6)))
+    answer, bare = (
+        FeatureContext.of(REQUEST.text, [hit(FITTING)], support) for support in (SUPPORT, Support(near=0.6))
+    )
 
     assert relevance(hit(FITTING), 0, answer) > relevance(hit(FITTING), 0, bare)
 
@@ -63,22 +65,22 @@ def test_a_prompt_that_comes_near_to_nothing_makes_every_memory_less_relevant() 
     memory = hit(FITTING, cosine=0.3)
 
     assert near.near == pytest.approx(0.5)
-    assert relevance(memory, 0, Answer.of(ASKING.text, [memory], near)) > relevance(
-        memory, 0, Answer.of(ASKING.text, [memory], far)
+    assert relevance(memory, 0, FeatureContext.of(REQUEST.text, [memory], near)) > relevance(
+        memory, 0, FeatureContext.of(REQUEST.text, [memory], far)
     )
 
 
 def test_a_memory_that_is_near_by_itself_needs_no_passage_that_is() -> None:
     memory = hit(FITTING, cosine=0.5)
 
-    assert Answer.of(ASKING.text, [memory], Support()).near == 0.5
+    assert FeatureContext.of(REQUEST.text, [memory], Support()).near == 0.5
 
 
 @pytest.mark.parametrize("cosine", [0.6, None])
 def test_a_memory_that_rests_on_no_turn_supports_itself(cosine: float | None) -> None:
     saved = replace(hit(FITTING, cosine=cosine), turn_id=None)
 
-    assert len(choose_bites([saved], ASKING)) == 1
+    assert len(choose_bites([saved], REQUEST)) == 1
 
 
 def test_the_weights_name_every_feature() -> None:
@@ -86,7 +88,7 @@ def test_the_weights_name_every_feature() -> None:
 
 
 def test_more_cosine_or_more_shared_words_never_make_it_less_relevant() -> None:
-    answer = Answer.of(ASKING.text, [hit(FITTING)], SUPPORT)
+    answer = FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT)
     by_cosine = [relevance(hit(FITTING, cosine=step / 20), 0, answer) for step in range(6, 20)]
 
     assert by_cosine == sorted(by_cosine) or max(by_cosine) - by_cosine[-1] < 0.05
@@ -94,10 +96,10 @@ def test_more_cosine_or_more_shared_words_never_make_it_less_relevant() -> None:
 
 def test_an_own_session_memory_must_be_surer() -> None:
     own = replace(hit(FITTING), session_id="now")
-    sure = relevance(own, 0, Answer.of(ASKING.text, [own], SUPPORT))
+    sure = relevance(own, 0, FeatureContext.of(REQUEST.text, [own], SUPPORT))
 
-    assert choose_bites([own], ASKING, SUPPORT, Floors(relevance=sure * 0.95)) == []
-    assert choose_bites([replace(own, session_id="old")], ASKING, SUPPORT, Floors(relevance=sure * 0.95))
+    assert choose_bites([own], REQUEST, SUPPORT, Thresholds(relevance=sure * 0.95)) == []
+    assert choose_bites([replace(own, session_id="old")], REQUEST, SUPPORT, Thresholds(relevance=sure * 0.95))
 
 
 def test_no_two_bites_say_the_same_and_three_are_the_most() -> None:
@@ -109,7 +111,7 @@ def test_no_two_bites_say_the_same_and_three_are_the_most() -> None:
     ]
     hits += [hit(text, number) for number, text in enumerate(others, 3)]
 
-    found = choose_bites(hits, ASKING, SUPPORT, Floors(below_best=0.0))
+    found = choose_bites(hits, REQUEST, SUPPORT, Thresholds(below_best=0.0))
 
     assert len(found) == 3
     assert sum("watcher.lock" in bite.text for bite in found) == 1
@@ -118,11 +120,11 @@ def test_no_two_bites_say_the_same_and_three_are_the_most() -> None:
 def test_of_bites_that_do_not_fit_the_best_comes_whole() -> None:
     long = " ".join(f"word{number}" for number in range(60))
     bites = choose_bites(
-        [hit(f"flock watcher PID file {long[:330]}", 1), hit(FITTING, 2)], ASKING, SUPPORT, Floors(below_best=0.0)
+        [hit(f"flock watcher PID file {long[:330]}", 1), hit(FITTING, 2)], REQUEST, SUPPORT, Thresholds(below_best=0.0)
     )
 
     shown = shown_words(bites, 90)
 
     assert not shown[0][1].endswith("…")
-    assert sum(len(words) for _, words in shown) <= 360 + OVER_CHARS
+    assert sum(len(words) for _, words in shown) <= 360 + MAX_OVERRUN_CHARACTERS
     assert bites_text([], 120) == ""

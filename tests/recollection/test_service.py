@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Importance, Scope, Voice
-from engram.models import injections, sessions
-from engram.models.sessions import pause
+from engram.enums import Importance, Scope, Status, Voice
+from engram.models import injections, projects, sessions
+from engram.models.pauses import pause
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
 from engram.recollection.files import RecollectionFiles
-from engram.recollection.render import OVER_CHARS
+from engram.recollection.render import MAX_OVERRUN_CHARACTERS
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
@@ -108,7 +108,10 @@ class TestPrompt:
 
         lines = [line for line in memory.ask().splitlines() if line.startswith("- [ep_")]
 
-        assert sum(len(line.partition(": ")[2]) for line in lines) <= memory.settings.bite_tokens * 4 + OVER_CHARS
+        assert (
+            sum(len(line.partition(": ")[2]) for line in lines)
+            <= memory.settings.bite_tokens * 4 + MAX_OVERRUN_CHARACTERS
+        )
 
     @pytest.mark.parametrize("fields", [{"prompt_id": "p1"}, {}])
     def test_asking_twice_for_one_prompt_answers_once(self, memory: Any, fields: dict[str, str]) -> None:
@@ -120,8 +123,8 @@ class TestPrompt:
     @pytest.mark.parametrize(
         "fields",
         [
-            {"status": "suspect"}, {"suspect": "relayed"}, {"status": "superseded", "superseded_by": "ep_000000000000"},
-            {"status": "archived"}, {"status": "provisional", "confidence": 0.2}, {"is_lowered": True}, {"valid_to_ms": 5},
+            {"suspect": "relayed"}, {"status": Status.SUPERSEDED, "superseded_by": "ep_000000000000"},
+            {"status": Status.ARCHIVED}, {"status": Status.PROVISIONAL, "confidence": 0.2}, {"is_lowered": True}, {"valid_to_ms": 5},
         ],
     )  # fmt: skip
     def test_what_is_doubtful_or_over_is_never_injected(self, memory: Any, fields: dict[str, Any]) -> None:
@@ -146,7 +149,7 @@ class TestPrompt:
 class TestIsolation:
     def test_another_projects_memory_stays_there_and_a_global_one_does_not(self, memory: Any) -> None:
         with memory.store.transaction() as tx:
-            other = sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
+            other = projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
         memory.keep(project_id=other.id)
         everywhere = memory.keep(scope=Scope.GLOBAL)
 

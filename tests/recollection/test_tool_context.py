@@ -6,8 +6,8 @@ import pytest
 
 from engram.enums import Kind, Status
 from engram.models.episodes import Episode
-from engram.recollection.choose import Asking
-from engram.recollection.tool_context import ToolCall, choose_at_hand, is_about
+from engram.recollection.choose import InjectionRequest
+from engram.recollection.tool_context import ToolCall, choose_for_tool_call, is_about
 from engram.search.hits import Hit
 
 
@@ -39,13 +39,13 @@ def test_a_memory_is_about_a_call_when_it_names_its_file_command_or_error(
 
 def test_one_bite_at_most_and_none_that_the_session_had_or_of_kinds_that_pass() -> None:
     call = ToolCall(("/a/watcher.py",))
-    asking = Asking("", "now", 1)
+    request = InjectionRequest("", "now", 1)
 
-    assert len(choose_at_hand([hit("watcher.py one"), hit("watcher.py and another thing")], asking, call)) == 1
-    assert choose_at_hand([hit("watcher.py")], Asking("", "now", 1, {"ep_000000000001"}), call) == []
-    assert choose_at_hand([hit("watcher.py", kind=Kind.STATE)], asking, call) == []
-    assert choose_at_hand([hit("watcher.py")], Asking("", "now", 2), call) == []
-    assert choose_at_hand([hit("watcher.py", status=Status.SUPERSEDED)], asking, call) == []
+    assert len(choose_for_tool_call([hit("watcher.py one"), hit("watcher.py and another thing")], request, call)) == 1
+    assert choose_for_tool_call([hit("watcher.py")], InjectionRequest("", "now", 1, {"ep_000000000001"}), call) == []
+    assert choose_for_tool_call([hit("watcher.py", kind=Kind.STATE)], request, call) == []
+    assert choose_for_tool_call([hit("watcher.py")], InjectionRequest("", "now", 2), call) == []
+    assert choose_for_tool_call([hit("watcher.py", status=Status.SUPERSEDED)], request, call) == []
 
 
 def test_a_call_that_only_looks_around_asks_nothing() -> None:

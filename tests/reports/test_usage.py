@@ -15,8 +15,14 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.ingest.service import ingest_file
-from engram.models import episode_changes, injections, sessions
+from engram.enums import Actor, Status
+from engram.ingest.service import ingest_path
+from engram.models import (
+    episode_changes,
+    injections,
+    projects,
+    sessions,
+)
 from engram.models.episodes import Episode, find_episode
 from engram.models.injections import Injection
 from engram.models.store import Store, open_store
@@ -53,7 +59,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
                 at = "2026-02-19T10:00:00.000Z"
                 say(path, "user", f"Prompt {number} of {name}, please.", cwd=str(tmp_path / name), at=at)
                 say(path, "assistant", "Done.", cwd=str(tmp_path / name), at=at)
-            ingest_file(opened, path, settings=settings, redact=redact, close=True)
+            ingest_path(opened, path, settings=settings, redact=redact, close=True)
             row = sessions.find_session(opened, session)
             assert row is not None
             found[name] = row.project_id
@@ -66,7 +72,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
                 project_id=found["alpha"],
                 created_at_ms=clock.now_ms() - DAY_MS,
             )
-            episode_changes.add_episode(tx, episode, [])
+            episode_changes.add_episode(tx, episode, [], actor=Actor.MODEL)
             for channel in ("prompt", "tool", injections.AT_START):
                 given = Injection("s-1", channel, channel, USED, 0.5, 5, "shown", clock.now_ms() - DAY_MS)
                 injections.add_injections(tx, [given])
@@ -75,7 +81,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
 
 
 def project(store: Store, name: str) -> int:
-    found = sessions.find_project(store, name)
+    found = projects.find_project(store, name)
     assert found is not None
     return found.id
 
@@ -126,7 +132,7 @@ def test_one_line_is_said_once_a_week_and_names_nothing_of_another_project(
             project_id=project(store, "beta"),
             created_at_ms=clock.now_ms() - 300 * DAY_MS,
         )
-        episode_changes.add_episode(tx, own, [])
+        episode_changes.add_episode(tx, own, [], actor=Actor.MODEL)
 
     first = build_briefing(store, settings, project_id=project(store, "beta"))
     second = build_briefing(store, settings, project_id=project(store, "alpha"))
@@ -145,7 +151,8 @@ def test_the_line_names_the_most_used_memory_to_its_own_project(store: Store, se
 
 
 @pytest.mark.parametrize(
-    "change", [{"is_lowered": True}, {"suspect": "an order"}, {"status": "superseded"}, {"status": "archived"}]
+    "change",
+    [{"is_lowered": True}, {"suspect": "an order"}, {"status": Status.SUPERSEDED}, {"status": Status.ARCHIVED}],
 )
 def test_the_line_never_names_what_is_not_shown_by_itself(
     store: Store, settings: Settings, change: dict[str, object]
@@ -153,11 +160,11 @@ def test_the_line_never_names_what_is_not_shown_by_itself(
     with store.transaction() as tx:
         used = find_episode(store, USED)
         assert used is not None
-        episode_changes.change_episode(tx, used, "edit", "by hand", **change)
+        episode_changes.change_episode(tx, used, "edit", "by hand", **change, actor=Actor.USER)
         other = dataclasses.replace(
             used, episode_id="ep_0000000000b3", summary="Tests run in a container", stable_id="", id=0
         )
-        episode_changes.add_episode(tx, other, [])
+        episode_changes.add_episode(tx, other, [], actor=Actor.MODEL)
 
     told = build_briefing(store, settings, project_id=project(store, "alpha"))
 
@@ -190,7 +197,7 @@ def test_of_sessions_that_race_one_is_told(store: Store, settings: Settings) -> 
     code = (
         "import sys; from pathlib import Path; from engram.clock import FixedClock; from engram.settings import Settings\n"
         "from engram.models.store import open_store; from engram.recollection.briefing import build_briefing\n"
-        "from engram.models.sessions import find_project\n"
+        "from engram.models.projects import find_project\n"
         "with open_store(Path(sys.argv[1]) / 'memory.db', clock=FixedClock(at_ms=int(sys.argv[2]))) as store:\n"
         "    found = find_project(store, 'alpha').id; print('ready', flush=True); sys.stdin.read(1)\n"
         "    for _ in range(20):\n"

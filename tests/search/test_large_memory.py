@@ -8,22 +8,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engram.bench.synthetic import MadeUp
-from engram.bench.wording import Wording, sentences_of
+from engram.bench.synthetic import SyntheticMemory
+from engram.bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.models import fulltext
 from engram.models.episode_changes import add_episode, delete_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.fulltext import document_counts, match_expression, search_episodes
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
-from engram.search.question.terms import MANY_PASSAGES, MOST_TERMS, ROWS_ALONE, informative
+from engram.search.question.terms import (
+    LARGE_INDEX_ROWS,
+    MAX_SINGLE_TERM_ROWS,
+    MAX_TERMS,
+    select_terms,
+)
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
-from engram.search.vectors.blocks import BLOCK_ROWS, ExactBlock
+from engram.search.vectors.row_blocks import BLOCK_ROWS, ExactBlock
 from engram.settings import Settings
 
-TOTAL = 100 * MANY_PASSAGES
+TOTAL = 100 * LARGE_INDEX_ROWS
 
 
 @pytest.fixture
@@ -38,25 +44,25 @@ def save(store: Store, summary: str, *, project: str = "", scope: str = "project
         episode = Episode(
             new_episode_id(), "fact", summary, summary, project_id=row.id if row else None, project=project, scope=scope
         )
-        return add_episode(tx, episode, [])
+        return add_episode(tx, episode, [], actor=Actor.MODEL)
 
 
 def test_the_rarest_terms_count_alone_and_the_others_two_by_two() -> None:
-    counts = {"rare": 100, "seldom": ROWS_ALONE - 200, "some": 9_000, "more": 10_000, "odd": 11_000}
+    counts = {"rare": 100, "seldom": MAX_SINGLE_TERM_ROWS - 200, "some": 9_000, "more": 10_000, "odd": 11_000}
 
-    assert informative(list(counts), counts, TOTAL) == ["rare", "seldom", ("some", "more")]
+    assert select_terms(list(counts), counts, TOTAL) == ["rare", "seldom", ("some", "more")]
 
 
 def test_a_single_term_is_asked_however_common_it_is() -> None:
     counts = {"everywhere": TOTAL // 2}
 
-    assert informative(["everywhere"], counts, TOTAL) == ["everywhere"]
+    assert select_terms(["everywhere"], counts, TOTAL) == ["everywhere"]
 
 
 def test_a_small_memory_is_asked_for_every_term_alone() -> None:
     counts = {f"t{number}": 5_000 + number for number in range(20)}
 
-    assert informative(list(counts), counts, MANY_PASSAGES) == list(counts)[:MOST_TERMS]
+    assert select_terms(list(counts), counts, LARGE_INDEX_ROWS) == list(counts)[:MAX_TERMS]
 
 
 def test_terms_that_must_stand_together_are_one_condition() -> None:
@@ -111,7 +117,7 @@ def test_what_is_new_is_caught_up_with_and_what_is_forgotten_is_never_shown(stor
     assert searcher.catch_up() == 0
 
     with store.transaction() as tx:
-        delete_episode(tx, forgotten)
+        delete_episode(tx, forgotten, actor=Actor.USER)
     searcher.catch_up()
     assert [hit.id for hit in searcher.recall(Query("lock of the queue"))] == [kept.episode_id]
 
@@ -141,12 +147,12 @@ def test_made_up_memories_grow_and_are_the_same_each_time(tmp_path: Path) -> Non
     embedder, found = HashedEmbedder(), []
     for name in ("one", "two"):
         with open_store(tmp_path / f"{name}.db") as store:
-            made = MadeUp(wording=Wording(topics=3), memories=70)
+            made = SyntheticMemory(texts=TextGenerator(topics=3), max_memories=70)
             made.fill(store, 60, embedder)
             made.fill(store, 110, embedder)
             searcher = Searcher(store, Settings(), embedder=embedder)
-            assert searcher.refresh() == made.embedded == 70 + 2 * 110
-            assert made.kept == 70
+            assert searcher.refresh() == made.vector_count == 70 + 2 * 110
+            assert made.memory_count == 70
             found.append([hit.text for hit in searcher.recall(Query(made.question(), limit=50))])
 
     assert found[0] == found[1]
@@ -157,4 +163,4 @@ def test_texts_may_be_put_together_from_real_sentences() -> None:
     sentences = sentences_of(["One short. The loader holds the lock for long.\nIt lets go of it at the very end."])
 
     assert sentences == ["The loader holds the lock for long.", "It lets go of it at the very end."]
-    assert len(Wording(topics=2, sentences=sentences).text(20, 1).split()) == 20
+    assert len(TextGenerator(topics=2, sentences=sentences).text(20, 1).split()) == 20

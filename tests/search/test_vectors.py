@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engram.errors import EmbeddingError
-from engram.search.vectors.blocks import BLOCK_ROWS
-from engram.search.vectors.index import MOST_SHORTLISTED, VectorIndex, rows_from_blobs
+from engram.search.vectors.index import MAX_SHORTLIST, VectorIndex, rows_from_blobs
+from engram.search.vectors.row_blocks import BLOCK_ROWS
 
 DIMENSION = 32
 
@@ -32,7 +32,7 @@ def some_rows(count: int, seed: int = 0) -> NDArray[np.float32]:
 @pytest.fixture(params=["exact", "quantised"])
 def index(request: pytest.FixtureRequest) -> VectorIndex:
     """An empty index of either kind."""
-    return VectorIndex(DIMENSION, exact_limit=10**6 if request.param == "exact" else 0)
+    return VectorIndex(DIMENSION, max_exact_rows=10**6 if request.param == "exact" else 0)
 
 
 def test_the_best_rows_come_first_with_their_cosines(index: VectorIndex) -> None:
@@ -168,7 +168,7 @@ def test_shapes_that_do_not_fit_are_refused(index: VectorIndex) -> None:
 
 def test_beyond_its_limit_an_index_keeps_8_bits_a_number() -> None:
     rows = some_rows(1000)
-    index = VectorIndex(DIMENSION, exact_limit=600)
+    index = VectorIndex(DIMENSION, max_exact_rows=600)
     index.add(np.arange(600), rows[:600])
     index.remove([5])
     exact_bytes = index.bytes_used
@@ -194,7 +194,7 @@ def test_a_narrow_row_takes_less_than_half_of_one_in_bytes() -> None:
     rows = spread_rows(100, seed=0)
     sizes = []
     for byte_limit in (10**6, 0):
-        index = VectorIndex(384, exact_limit=0, byte_limit=byte_limit)
+        index = VectorIndex(384, max_exact_rows=0, max_byte_rows=byte_limit)
         index.add(np.arange(100), rows)
         sizes.append(index.bytes_used / 100)
 
@@ -203,10 +203,10 @@ def test_a_narrow_row_takes_less_than_half_of_one_in_bytes() -> None:
 
 def test_narrow_rows_are_found_nearly_as_well_as_exact_ones() -> None:
     """More rows than the shortlist holds; the queries resemble a few rows, and most rows little."""
-    count = 2 * MOST_SHORTLISTED
+    count = 2 * MAX_SHORTLIST
     rows = spread_rows(count, seed=0)
     queries = unit(rows[:30] + spread_rows(30, seed=1))
-    index = VectorIndex(384, exact_limit=0, byte_limit=0)
+    index = VectorIndex(384, max_exact_rows=0, max_byte_rows=0)
     index.expect(count)
     index.add(np.arange(count), rows)
 
@@ -224,7 +224,7 @@ def test_narrow_rows_are_found_nearly_as_well_as_exact_ones() -> None:
 
 def test_very_many_rows_take_less_and_are_still_found() -> None:
     rows = some_rows(1200)
-    index = VectorIndex(DIMENSION, exact_limit=100, byte_limit=700)
+    index = VectorIndex(DIMENSION, max_exact_rows=100, max_byte_rows=700)
     index.add(np.arange(600), rows[:600])
     index.remove([7])
     in_bytes = index.bytes_used / 600
@@ -241,7 +241,7 @@ def test_very_many_rows_take_less_and_are_still_found() -> None:
 
 def test_rows_that_are_expected_are_kept_from_the_first_on_as_they_will_be() -> None:
     rows = some_rows(300)
-    index, large = (VectorIndex(DIMENSION, exact_limit=1000, byte_limit=limit) for limit in (5000, 2000))
+    index, large = (VectorIndex(DIMENSION, max_exact_rows=1000, max_byte_rows=limit) for limit in (5000, 2000))
     for one in (index, large):
         one.expect(3000)
         one.add(np.arange(300), rows)
@@ -251,7 +251,7 @@ def test_rows_that_are_expected_are_kept_from_the_first_on_as_they_will_be() -> 
 
 
 def test_a_row_of_zeros_is_like_nothing() -> None:
-    index = VectorIndex(DIMENSION, exact_limit=0, byte_limit=0)
+    index = VectorIndex(DIMENSION, max_exact_rows=0, max_byte_rows=0)
     index.add([1, 2], np.stack([np.zeros(DIMENSION), some_rows(1)[0]]))
 
     assert index.scores_of(some_rows(1)[0], [1])[0] == 0
@@ -259,10 +259,10 @@ def test_a_row_of_zeros_is_like_nothing() -> None:
 
 def test_the_first_guess_loses_next_to_nothing() -> None:
     """More rows than the shortlist holds, so that most are judged by a third of their numbers."""
-    count = 3 * MOST_SHORTLISTED
+    count = 3 * MAX_SHORTLIST
     rows = some_rows(count)
     queries = some_rows(20, seed=1)
-    index = VectorIndex(DIMENSION, exact_limit=1000)
+    index = VectorIndex(DIMENSION, max_exact_rows=1000)
     for start in range(0, count, 5000):
         index.add(
             np.arange(start, min(count, start + 5000)), rows[start : start + 5000], np.full(5000, 1)[: count - start]
@@ -278,9 +278,9 @@ def test_the_first_guess_loses_next_to_nothing() -> None:
 
 
 def test_a_filter_that_leaves_few_rows_finds_all_of_them() -> None:
-    count = 2 * MOST_SHORTLISTED
+    count = 2 * MAX_SHORTLIST
     rows = some_rows(count)
-    index = VectorIndex(DIMENSION, exact_limit=1000)
+    index = VectorIndex(DIMENSION, max_exact_rows=1000)
     index.add(np.arange(count), rows, np.arange(count) % 1000)
 
     assert sorted(index.top(rows[0], 100, groups=[3])[0]) == list(range(3, count, 1000))
@@ -291,7 +291,7 @@ def test_a_filter_that_leaves_few_rows_finds_all_of_them() -> None:
 def test_readers_see_whole_rows_while_a_writer_works() -> None:
     """Row and id always belong together: whatever a reader gets has the cosine of that id's row."""
     rows = some_rows(4000)
-    index = VectorIndex(DIMENSION, exact_limit=1500)
+    index = VectorIndex(DIMENSION, max_exact_rows=1500)
     wrong: list[object] = []
     done = threading.Event()
 
@@ -326,7 +326,7 @@ Step = tuple[bool, list[int]]
 )
 def test_any_order_of_adding_and_removing_leaves_what_a_list_would_hold(steps: list[Step], limit: int) -> None:
     rows = some_rows(31)
-    index = VectorIndex(DIMENSION, exact_limit=limit)
+    index = VectorIndex(DIMENSION, max_exact_rows=limit)
     kept: list[int] = []
 
     for adding, ids in steps:

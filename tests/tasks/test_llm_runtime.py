@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
+import fake_llm
 import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
+from engram.enums import Actor
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.ingest.service import ingest_file
+from engram.ingest.service import ingest_path
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import all_episodes
 from engram.models.sessions import find_session
@@ -28,7 +29,6 @@ from engram.tasks.consolidate import tidy
 from engram.tasks.extract import run_extract
 from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 
-FAKE = runpy.run_path(str(Path(__file__).parents[1] / "extraction" / "fake_llm.py"))
 SESSION = "11111111-2222-3333-4444-555555555555"
 
 
@@ -37,7 +37,7 @@ class Bench:
 
     def __init__(self, tmp_path: Path, clock: FixedClock, store: Store) -> None:
         self.store, self.clock = store, clock
-        self.server = FAKE["FakeLanguageModel"](lambda body: FAKE["chat"](FAKE["answer"]()))
+        self.server = fake_llm.FakeLanguageModel(lambda body: fake_llm.chat(fake_llm.answer()))
         self.settings = Settings(
             home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed", extractor="openai",
             llm_base_url=self.server.base_url,
@@ -48,7 +48,7 @@ class Bench:
 
     def say(self, role: str, text: str) -> None:
         say(self.path, role, text, at="2026-01-01T00:00:00.000Z")
-        ingest_file(self.store, self.path, settings=self.settings, redact=redact)
+        ingest_path(self.store, self.path, settings=self.settings, redact=redact)
 
     def extract(self) -> None:
         run_extract(self.runtime, SESSION)
@@ -76,8 +76,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_what_the_session_is_about_is_kept_and_told_the_next_time(bench: Bench) -> None:
-    memory = FAKE["memory"]("keep the cache in sqlite", "e1")
-    bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"](memory, rolling_summary="a cache in sqlite"))
+    memory = fake_llm.memory("keep the cache in sqlite", "e1")
+    bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer(memory, rolling_summary="a cache in sqlite"))
     bench.say("user", "Let us keep the cache in sqlite")
     bench.say("assistant", "Done.")
     bench.extract()
@@ -94,14 +94,21 @@ def test_what_the_session_is_about_is_kept_and_told_the_next_time(bench: Bench) 
 
 
 def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Bench) -> None:
-    memory = FAKE["memory"]("keep the cache in sqlite", "e1")
-    bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"](memory))
+    memory = fake_llm.memory("keep the cache in sqlite", "e1")
+    bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer(memory))
     bench.say("user", "Let us keep the cache in sqlite")
     bench.extract()
     (kept,) = all_episodes(bench.store)
     with bench.store.transaction() as tx:
-        change_episode(tx, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really")
-    bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"]())
+        change_episode(
+            tx,
+            kept,
+            "merge",
+            "took up ep_0123456789ab",
+            summary="keep the cache in sqlite | really",
+            actor=Actor.TIDYING,
+        )
+    bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer())
     bench.say("assistant", "Done.")
 
     bench.extract()
@@ -112,15 +119,15 @@ def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Be
 
 
 def test_while_the_server_is_down_everything_stays_due_and_nothing_is_lost(bench: Bench) -> None:
-    bench.server.reply = lambda body: FAKE["http"]("{}", "503 Down")
+    bench.server.reply = lambda body: fake_llm.http("{}", "503 Down")
     bench.say("user", "Let us keep the cache in sqlite")
     for number in range(1, 6):
         bench.extract()
         assert bench.attempts() == (WorkState.DUE, number)
         bench.clock.advance(300)
     bench.say("user", "And the queue in sqlite too")
-    memory = FAKE["memory"]("keep the cache in sqlite", "e1")
-    bench.server.reply = lambda body: FAKE["chat"](FAKE["answer"](memory))
+    memory = fake_llm.memory("keep the cache in sqlite", "e1")
+    bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer(memory))
 
     bench.extract()
 
@@ -152,7 +159,7 @@ def test_what_was_kept_at_the_cap_is_reworded_once_there_is_room_again(bench: Be
     (kept,) = all_episodes(bench.store)
     better = {"id": "m1", "summary": "always use pnpm in this repository, never npm", "kind": "preference",
               "entities": ["pnpm"]}  # fmt: skip
-    bench.server.reply = lambda body: FAKE["chat"]({"memories": [better]})
+    bench.server.reply = lambda body: fake_llm.chat({"memories": [better]})
     bench.runtime = make_runtime(dataclasses.replace(bench.settings, llm_calls_per_hour=5), bench.store)
 
     tidy(bench.runtime)

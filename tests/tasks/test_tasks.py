@@ -24,10 +24,10 @@ from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.tasks.boundary import MAX_ATTEMPTS, run_guarded
+from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.drain import drain
 from engram.tasks.extract import extract
 from engram.tasks.flush import flush
-from engram.tasks.in_progress import clear_dead_leases
 from engram.tasks.ingest import ingest, read_session
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
@@ -229,21 +229,21 @@ def test_a_scan_finds_everything_without_a_queue(bench: Bench) -> None:
 
 
 def test_of_two_workers_one_scans(bench: Bench) -> None:
-    assert scan_under_lease(bench.runtime)
-    assert not scan_under_lease(bench.runtime)
+    assert scan_under_lease(bench.runtime) is not None
+    assert scan_under_lease(bench.runtime) is None
 
     bench.clock.advance(60)
-    assert scan_under_lease(bench.runtime)
+    assert scan_under_lease(bench.runtime) is not None
 
 
 def test_a_lease_of_a_killed_worker_is_given_back_at_the_next_start(bench: Bench) -> None:
     dead_pid = 2**22 + 7
     assert take_lease(bench.store, "scan", f"{dead_pid}-1", 60)
-    assert not scan_under_lease(bench.runtime)
+    assert scan_under_lease(bench.runtime) is None
 
-    clear_dead_leases(bench.store)
+    recover_from_crash(bench.store)
 
-    assert scan_under_lease(bench.runtime)
+    assert scan_under_lease(bench.runtime) is not None
 
 
 def test_an_overdue_consolidation_runs_once_and_then_waits_four_hours(bench: Bench) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from engram.transcripts.claude_code.entry import Entry, parse_line
-from engram.transcripts.claude_code.turn import TurnBuilder, keys_to_resume
+from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
+from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.record import Opening, Turn
 from engram.transcripts.tail import Line, Position, read_chunk
 
@@ -22,13 +23,13 @@ class Memory:
 
     turns: dict[str, Turn] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
-    states: dict[str, dict[str, Any]] = field(default_factory=dict)
+    states: dict[str, ReaderState] = field(default_factory=dict)
     positions: dict[Path, Position] = field(default_factory=dict)
 
     def feed(self, session: str, entries: Iterable[Entry], *, close: bool = False) -> None:
         """One read: some entries of a session, then stored."""
-        state = json.loads(json.dumps(self.states.get(session, {})))
-        resume = {key: self.turns[key] for key in keys_to_resume(state) if key in self.turns}
+        _, state = load_cursor(dump_cursor(Position(), self.states.get(session, ReaderState())))
+        resume = {key: self.turns[key] for key in state.turns_to_resume if key in self.turns}
         builder = TurnBuilder(session, state=state, resume=resume, owner=self._owner)
         for entry in entries:
             builder.add(entry)

@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.transcripts.claude_code.entry import BadLine, Entry, Kind, parse_line, storable
+from engram.transcripts.claude_code.entry import Entry, Kind, parse_line
 from engram.transcripts.claude_code.prompt import prompt_of
+from engram.transcripts.source import Unreadable
 from engram.transcripts.tail import Line
+from engram.transcripts.text import storable
 
 
 def line(data: bytes) -> Line:
     return Line(0, len(data), 1, data)
 
 
-def parse(value: object) -> Entry | BadLine | None:
+def parse(value: object) -> Entry | Unreadable | None:
     return parse_line(line(json.dumps(value).encode()))
 
 
@@ -72,7 +74,7 @@ def test_types_that_do_not_count_are_passed_over(value: object) -> None:
     ],
 )
 def test_what_cannot_be_understood_has_a_reason(data: bytes, reason: str) -> None:
-    assert parse_line(line(data)) == BadLine(0, len(data), reason)
+    assert parse_line(line(data)) == Unreadable(0, len(data), reason)
 
 
 @pytest.mark.parametrize("data", [b"", b"   ", b"\t\r"])

@@ -206,13 +206,11 @@ def test_entries_written_twice_in_one_file_count_once(memory: Any, script: Any) 
 
 
 def test_a_rewritten_file_goes_on_with_its_last_turn(memory: Any, script: Any) -> None:
-    from engram.transcripts.claude_code.turn import restarted
-
     script.user("one")
     script.says("a")
     script.user("two")
     memory.feed("s", script.entries)
-    memory.states["s"] = restarted(memory.states["s"])
+    memory.states["s"] = memory.states["s"].restarted()
     script.says("b")
     memory.feed("s", script.entries)
 
@@ -383,7 +381,7 @@ def test_the_queue_is_bounded(memory: Any, script: Any) -> None:
 
     memory.feed("s", script.entries)
 
-    assert len(memory.states["s"]["queue"]) == 64
+    assert len(memory.states["s"].queue) == 64
     assert len(memory.prompts) == 200
 
 

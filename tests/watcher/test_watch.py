@@ -15,7 +15,7 @@ from planting import plant
 from processes import wait_for
 
 from engram.clock import FixedClock
-from engram.models.sessions import pause, resume
+from engram.models.pauses import pause, resume
 from engram.models.stages import is_damage_noted, list_stages
 from engram.models.store import Store, open_store
 from engram.process_lock import EXIT_RESTART
@@ -201,7 +201,7 @@ def test_a_read_that_fails_is_noted_and_tried_again_by_the_sweep(desk: Desk, mon
         raise RuntimeError("out of order")
 
     with monkeypatch.context() as patch:
-        patch.setattr(watch, "ingest_file", fail)
+        patch.setattr(watch, "ingest_source", fail)
         assert desk.sweep() == 1
     assert any("out of order" in stage.last_error for stage in list_stages(desk.store))
 
@@ -298,7 +298,7 @@ def test_what_tools_write_below_a_session_is_never_read(desk: Desk, place: str) 
 def test_damage_of_what_the_reader_kept_is_told_to_the_worker(desk: Desk, state: str) -> None:
     desk.watcher.hint(desk.talk("s1", 5))
     desk.watcher.step()
-    plant(desk.store, f"UPDATE transcript SET reader_state = {state}")
+    plant(desk.store, f"UPDATE transcript SET cursor = {state}")
     desk.watcher.hint(desk.talk("s1", 2))
 
     assert desk.watcher.run() == EXIT_RESTART

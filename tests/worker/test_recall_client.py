@@ -14,7 +14,8 @@ from transcript_lines import say
 
 from engram.cli.main import engram
 from engram.embedding.hashed import HashedEmbedder
-from engram.ingest.service import ingest_file
+from engram.enums import Actor
+from engram.ingest.service import ingest_path
 from engram.memories.save import save_memory
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
@@ -46,8 +47,8 @@ def store(settings: Settings) -> Iterator[Store]:
     say(path, "user", "Where does the parser keep its cursor?", at="2026-05-01T10:00:00.000Z")
     say(path, "assistant", "The parser keeps its cursor in the database.", at="2026-05-01T10:00:05.000Z")
     with open_store(settings.places.memory_db) as opened:
-        ingest_file(opened, path, settings=settings, redact=redact, close=True)
-        save_memory(opened, "The cursor of the parser is a byte offset.", redact, scope="global")
+        ingest_path(opened, path, settings=settings, redact=redact, close=True)
+        save_memory(opened, "The cursor of the parser is a byte offset.", redact, scope="global", actor=Actor.AGENT)
         embed_missing(opened, HashedEmbedder())
         yield opened
 

@@ -17,10 +17,11 @@ from processes import WAIT_SECONDS, wait_for
 from workers import RUN, SESSION, StartWorker, status, write_rule
 
 from engram.models.store import Store, open_store
+from engram.models.task_runs import running_task_runs
 from engram.paths import Home
+from engram.process_lock import is_process_alive
 from engram.settings import Settings
 from engram.tasks.flush import flush
-from engram.tasks.in_progress import running
 from engram.tasks.queue import huey
 
 #: The same with an extractor that takes its time.
@@ -182,7 +183,11 @@ def test_a_task_that_does_not_end_in_time_is_left_behind_and_stays_due(start: St
     huey.bind(home)
     flush(SESSION)
     with open_store(home.memory_db) as store:
-        wait_for(lambda: running(store) == [("extract", SESSION)])
+        wait_for(
+            lambda: (
+                [run.key for run in running_task_runs(store, is_process_alive) if run.kind == "extract"] == [SESSION]
+            )
+        )
 
         worker.send_signal(signal.SIGTERM)
         worker.communicate(timeout=WAIT_SECONDS)

@@ -36,16 +36,20 @@ class TaskRun(Table):
     #: What it is about, such as a session id; "" for kinds without one.
     key = TextField(default="")
     state = TextField()
+    #: Process that runs or ran it.
+    pid = IntegerField()
     started_at_ms = IntegerField()
-    ended_at_ms = IntegerField(null=True)
+    #: By the monotonic clock; None until it has ended.
+    duration_ms = IntegerField(null=True)
     #: One line: what it did.
     outcome = TextField(default="")
-    #: The traceback of a failure.
+    #: The traceback of a failure, redacted.
     error = TextField(default="")
-    attempt = IntegerField(default=1)
+    #: How many runs the row stands for: runs in a row that found nothing to do share one.
+    times = IntegerField(default=1)
 
     class Meta:
-        indexes = ((("kind", "started_at_ms"), False),)
+        indexes = ((("kind", "id"), False),)
         constraints = (one_of("state", ("running", "done", "failed", "interrupted")),)
 
 

@@ -1,1 +1,1 @@
-"""Ranking of memories: candidates as columns, scorers, one score each, and when to abstain."""
+"""Recall: rank memories for a question, and decide which of them to show."""

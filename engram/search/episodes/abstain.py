@@ -1,98 +1,114 @@
-"""When to stop, or to say nothing at all: what is hardly likely to answer is not shown. Pure.
+"""Decide how many hits to show, or none: weak matches are dropped. Pure.
 
-Two things are weighed together: how likely a hit is by its signs, and how near the question comes to anything at all.
-A question that comes near to much gets many hits, one that comes near to nothing only what is very likely.
+Two measures count together: how likely a hit is to answer, by its score, and how well the store supports the question
+at all (``query_support``). A well supported question gets many hits, a poorly supported one only very likely hits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import nlargest
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.search.episodes.nearest import mean_of_nearest
-from engram.search.episodes.pool import Pool
+from engram.search.episodes.candidates import EpisodeCandidates
 from engram.search.question.coverage import Coverage
-from engram.search.question.parsed import Asked
+from engram.search.question.parsed import ParsedQuery
 
-#: The score that a hit must reach at a nearness of 1, and how much less for each 1 more; in a chat scores are lower.
-LEAST_SCORE, LEAST_SCORE_CHAT, SLOPE = 0.85, 0.45, 0.45
-#: Nearer than this counts no more.
-MOST_NEARNESS = 1.33
-#: A question that names what stands nowhere is so much further away.
-UNKNOWN = 0.83
-#: A look-up by few words or by a name that stand somewhere, or by a date, is at least so near; so near, a question gets
-#: some hits always.
-LOOK_UP_NEARNESS, FEWEST_HITS = 1.2, 3
-_FEWEST_TERMS = 3
-#: Below this a question comes near to nothing that was said; below the other, by the nearest one alone, to no memory: in
-#: a young memory only one may fit.
-FAR_NEARNESS, FAR_FROM_MEMORIES = 1.06, 0.93
-#: The cosine from which on a memory is shown, in units of the model's relevance floor, for a question that comes near to
-#: much, and how much more it takes for each 1 of nearness less.
-LEAST_COSINE, COSINE_SLOPE = 0.5, 0.5
-#: A memory with so many of the question's telling words, and so large a share of them, is shown at any cosine.
-_ENOUGH_WORDS, _ENOUGH_SHARE = 2, 0.5
+#: Number of best cosines that are averaged.
+TOP_COSINES = 5
+#: The score that a hit must reach at a support of 1, and how much less for each 1 more; scores in a chat are lower.
+MIN_SCORE, MIN_SCORE_CHAT, SCORE_SLOPE = 0.85, 0.45, 0.45
+#: Support above this has no further effect.
+MAX_SUPPORT = 1.33
+#: Deducted from the support of a question with a proper name that occurs nowhere.
+UNKNOWN_NAME_PENALTY = 0.83
+#: Minimum support of a lookup: a few known words, a known name, or a date. At or above it, always show ``MIN_HITS``.
+LOOKUP_SUPPORT, MIN_HITS = 1.2, 3
+#: A question with fewer terms than this is a lookup, if all of them are known.
+_MIN_QUESTION_TERMS = 3
+#: Below this support a question is unsupported. Memories have a lower limit, and only the best cosine counts, since in
+#: a young store a single memory may match.
+UNSUPPORTED, UNSUPPORTED_BY_MEMORIES = 1.06, 0.93
+#: Minimum cosine of a memory, in units of the model's relevance floor, for a well supported question, and how much more
+#: for each 1 of support less.
+MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
+#: A memory with this number of the question's terms, and this share of them, is shown whatever its cosine.
+_MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
 
 
-def nearness(
-    asked: Asked, unknown: frozenset[str], texts: Iterable[str], cosines: Iterable[float], relevance_floor: float
+def mean_top_cosine(cosines: Iterable[float]) -> float:
+    """Return the mean of the largest ``TOP_COSINES`` cosines; 0 if there are none."""
+    largest = nlargest(TOP_COSINES, cosines)
+    return sum(largest) / max(len(largest), 1)
+
+
+def query_support(
+    query: ParsedQuery,
+    unknown_terms: frozenset[str],
+    texts: Iterable[str],
+    cosines: Iterable[float],
+    relevance_floor: float,
 ) -> float:
-    """How near a question comes to what was said, in units of the model's relevance floor.
+    """Return how well the store supports a question: its best cosines in units of the model's relevance floor.
 
     Args:
-        asked: the question.
-        unknown: those of its terms that stand nowhere as a word.
-        texts: of the passages that were read.
-        cosines: of the passages that were found.
-        relevance_floor: the model's cosine below which a text has nothing to do with a question; 0 where there is
-            no model, and everything is near.
+        query: the question.
+        unknown_terms: its terms that occur nowhere.
+        texts: the texts of the candidates.
+        cosines: the cosines of the candidates.
+        relevance_floor: the model's cosine below which a text is unrelated to a question; 0 without a model, when every
+            question has full support.
     """
     if relevance_floor <= 0:
-        return MOST_NEARNESS
-    near = mean_of_nearest(cosines) / relevance_floor
-    is_few_known = len(asked.terms) < _FEWEST_TERMS and not unknown.intersection(asked.terms)
-    is_look_up = is_few_known or asked.span is not None
-    if asked.names or asked.proper:
-        everything = "\n".join(texts).lower()
-        is_look_up = is_look_up or any(name in everything for name in asked.names)
-        if any(name in unknown and name not in everything for name in asked.proper):
-            near -= UNKNOWN
-    return max(near, LOOK_UP_NEARNESS) if is_look_up else near
+        return MAX_SUPPORT
+    support = mean_top_cosine(cosines) / relevance_floor
+    is_short_and_known = len(query.terms) < _MIN_QUESTION_TERMS and not unknown_terms.intersection(query.terms)
+    is_lookup = is_short_and_known or query.date_range is not None
+    if query.names or query.proper_names:
+        all_texts = "\n".join(texts).lower()
+        is_lookup = is_lookup or any(name in all_texts for name in query.names)
+        if any(name in unknown_terms and name not in all_texts for name in query.proper_names):
+            support -= UNKNOWN_NAME_PENALTY
+    return max(support, LOOKUP_SUPPORT) if is_lookup else support
 
 
-def is_far(near: float) -> bool:
-    """True where a question comes near to nothing: for texts whose scores say little by themselves."""
-    return near < FAR_NEARNESS
+def is_unsupported(support: float) -> bool:
+    """Return whether nothing in the store matches the question closely."""
+    return support < UNSUPPORTED
 
 
-def fitting(pool: Pool, asked: Asked, coverage: Coverage, relevance_floor: float) -> tuple[NDArray[np.bool_], bool]:
-    """Which memories may be shown, and whether the question comes near to none of them.
+def select_relevant(
+    candidates: EpisodeCandidates, query: ParsedQuery, coverage: Coverage, relevance_floor: float
+) -> tuple[NDArray[np.bool_], bool]:
+    """Return which memories may be shown, and whether the question is unsupported by all of them.
 
-    A memory may that is near enough, or holds a name of the question or half of its telling words; one that has no
-    vector yet may, too, and all may where there is no model.
+    A memory may be shown if its cosine is high enough, if it contains a name of the question or half of its terms, or
+    if it has no vector yet. Without a model all may.
     """
-    known = pool.cosine[~np.isnan(pool.cosine)]
+    known = candidates.cosine[~np.isnan(candidates.cosine)]
     if relevance_floor <= 0 or not len(known):
-        return np.ones(len(pool), dtype=np.bool_), False
-    near = nearness(asked, coverage.unknown, pool.texts, [float(known.max())], relevance_floor)
-    least = relevance_floor * (LEAST_COSINE + COSINE_SLOPE * max(0.0, MOST_NEARNESS - near))
-    fits = [
-        np.isnan(cosine) or cosine >= least or _is_told(text.lower(), asked, coverage)
-        for cosine, text in zip(pool.cosine, pool.texts, strict=True)
+        return np.ones(len(candidates), dtype=np.bool_), False
+    support = query_support(query, coverage.unknown_terms, candidates.texts, [float(known.max())], relevance_floor)
+    min_cosine = relevance_floor * (MIN_COSINE + COSINE_SLOPE * max(0.0, MAX_SUPPORT - support))
+    is_relevant = [
+        np.isnan(cosine) or cosine >= min_cosine or _shares_words(text.lower(), query, coverage)
+        for cosine, text in zip(candidates.cosine, candidates.texts, strict=True)
     ]
-    return np.array(fits, dtype=np.bool_), near < FAR_FROM_MEMORIES
+    return np.array(is_relevant, dtype=np.bool_), support < UNSUPPORTED_BY_MEMORIES
 
 
-def _is_told(text: str, asked: Asked, coverage: Coverage) -> bool:
-    found = coverage.found_in(text)
-    is_shared = len(found) >= _ENOUGH_WORDS and len(found) >= _ENOUGH_SHARE * len(asked.terms)
-    return is_shared or any(name in text for name in asked.names)
+def _shares_words(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
+    """Return whether a text contains a name of the question, or enough of its terms."""
+    shared = len(coverage.stems_in(text))
+    if shared >= _MIN_SHARED_TERMS and shared >= _MIN_SHARED_SHARE * len(query.terms):
+        return True
+    return any(name in text for name in query.names)
 
 
-def how_many(scores: Iterable[float], near: float, *, is_chat: bool) -> int:
-    """How many of the hits with these scores are likely enough to be shown, for a question that comes so near."""
-    least = LEAST_SCORE_CHAT if is_chat else LEAST_SCORE
-    likely = sum(score >= least - SLOPE * (min(near, MOST_NEARNESS) - 1.0) for score in scores)
-    return max(likely, FEWEST_HITS) if near >= LOOK_UP_NEARNESS else likely
+def count_likely(scores: Iterable[float], support: float, *, is_chat: bool) -> int:
+    """Return how many of the hits with these scores to show for a question of this support."""
+    min_score = MIN_SCORE_CHAT if is_chat else MIN_SCORE
+    likely = sum(score >= min_score - SCORE_SLOPE * (min(support, MAX_SUPPORT) - 1.0) for score in scores)
+    return max(likely, MIN_HITS) if support >= LOOKUP_SUPPORT else likely

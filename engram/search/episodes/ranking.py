@@ -1,38 +1,36 @@
-"""Runs the steps over the candidates: one score each, and what every step added to it."""
+"""Run the scorers over the candidates: one score each, and what every scorer added to it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from engram.search.episodes.pool import Column, Pool
-from engram.search.episodes.scorers import STEPS
+from engram.search.episodes.candidates import Column, EpisodeCandidates
+from engram.search.episodes.scorers import SCORERS
 from engram.search.episodes.weights import Weights
-from engram.search.question.parsed import Asked
+from engram.search.question.parsed import ParsedQuery
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """Scores in the order of the pool."""
+class Ranking:
+    """Scores in the order of the candidates."""
 
     score: Column
-    #: Name of a step → what it added.
+    #: Name of a scorer → what it added.
     parts: Mapping[str, Column]
 
     def parts_of(self, index: int) -> dict[str, float]:
-        """The parts of one candidate that are not 0."""
+        """Return the parts of one candidate that are not 0."""
         return {name: round(float(column[index]), 4) for name, column in self.parts.items() if column[index]}
 
 
-def rank(pool: Pool, asked: Asked, weights: Weights, *, without: Collection[str] = ()) -> Ranked:
-    """Score all candidates; ``without`` leaves steps out by name."""
-    score = np.zeros(len(pool))
+def rank(candidates: EpisodeCandidates, query: ParsedQuery, weights: Weights) -> Ranking:
+    """Score all candidates."""
+    score = np.zeros(len(candidates))
     parts: dict[str, Column] = {}
-    for step in STEPS:
-        if step.name not in without:
-            added = step.added(pool, asked, score, weights)
-            parts[step.name] = added
-            score = score + added
-    return Ranked(score, parts)
+    for scorer in SCORERS:
+        parts[scorer.name] = scorer.score(candidates, query, score, weights)
+        score = score + parts[scorer.name]
+    return Ranking(score, parts)

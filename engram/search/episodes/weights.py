@@ -1,4 +1,4 @@
-"""The weights of the ranking, one number a step."""
+"""The weights of the scorers of memories."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each step counts. Text and vector are scaled to 0..1 over the candidates before they are weighed."""
+    """The weight of each scorer. Text and vector are scaled to 0..1 over the candidates before they are weighed."""
 
     text: float = 0.4
     vector: float = 0.6
-    #: Share of its neighbours' scores that a passage gets.
-    neighbours: float = 0.2
-    #: Share of the mean of its session's three best.
-    session: float = 0.15
-    #: A time named in the question is the candidate's.
+    #: Share of the mean of its session's three best that a memory gets.
+    session: float = 0.05
+    #: The memory is of the time that the question names.
     time: float = 0.15
-    #: Names of the question (paths, symbols, commands) that stand in the candidate.
+    #: Names of the question (paths, symbols, commands) that the memory contains.
     names: float = 0.1
-    #: Superseded and archived sink.
+    #: Deducted from superseded and archived memories.
     validity: float = 0.8
     pinned: float = 0.03
     importance: float = 0.02
@@ -28,5 +26,4 @@ class Weights:
     access: float = 0.005
 
 
-PASSAGE_WEIGHTS = Weights()
-EPISODE_WEIGHTS = Weights(neighbours=0.0, session=0.05)
+EPISODE_WEIGHTS = Weights()

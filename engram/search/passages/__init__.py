@@ -1,1 +1,1 @@
-"""Search over what was said: candidate passages, their features, the learned model, grouped hits."""
+"""Search: rank passages of turns and chunks of notes for a question, and show them word for word."""

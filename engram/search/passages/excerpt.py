@@ -1,45 +1,43 @@
-"""Which sentences of a passage a hit shows: the run that says most of what was asked, in few words. Pure."""
+"""Choose the sentences of a passage to show: the run that covers most of the question in few words. Pure."""
 
 from __future__ import annotations
 
-import re
-
 from engram.search.question.coverage import Coverage
+from engram.text.excerpt_sentences import sentence_spans
 
-#: Words that a hit shows at most, unless one sentence alone is longer.
-SHOWN_WORDS = 40
-#: Shorter than this, in characters, a hit is shown with its neighbours: "Done." tells nobody what was done.
-LEAST_CHARS = 80
-_BREAK = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
+#: Maximum number of words to show, unless a single sentence is longer.
+MAX_EXCERPT_WORDS = 40
+#: A shorter text, in characters, is extended by its neighbours: "Done." says nothing by itself.
+MIN_CHARS = 80
 
 
-def excerpt(text: str, coverage: Coverage, limit: int = SHOWN_WORDS) -> str:
-    """The neighbouring sentences of ``text``, at most ``limit`` words, that hold most of the question's words.
+def excerpt(text: str, coverage: Coverage, max_words: int = MAX_EXCERPT_WORDS) -> str:
+    """Return the run of sentences, at most ``max_words`` words, that covers most of the question.
 
-    Word for word as they stand; the first such run where several are as good.
+    Word for word; the first such run if several are equal.
     """
-    if len(text.split()) <= limit:
+    if len(text.split()) <= max_words:
         return text
-    spans = _sentences(text)
+    spans = sentence_spans(text)
     sizes = [len(text[start:stop].split()) for start, stop in spans]
-    found = [coverage.found_in(text[start:stop]) for start, stop in spans]
-    best, chosen = -1.0, (0, 0)
+    stems = [coverage.stems_in(text[start:stop]) for start, stop in spans]
+    best_share, best_run = -1.0, (0, 0)
     for first in range(len(spans)):
-        size, said = 0, 0.0
+        size, share = 0, 0.0
         for last in range(first, len(spans)):
-            if size and size + sizes[last] > limit:
+            if size and size + sizes[last] > max_words:
                 break
             size += sizes[last]
-            said += coverage.share(found[last])
-            if said > best + 1e-9:
-                best, chosen = said, (first, last)
-    first, last = _readable(spans, *chosen)
+            share += coverage.share(stems[last])
+            if share > best_share + 1e-9:
+                best_share, best_run = share, (first, last)
+    first, last = _extend_run(spans, *best_run)
     return text[spans[first][0] : spans[last][1]]
 
 
-def _readable(spans: list[tuple[int, int]], first: int, last: int) -> tuple[int, int]:
-    """The run with its neighbours, until it is long enough to be understood."""
-    while spans[last][1] - spans[first][0] < LEAST_CHARS and (first > 0 or last + 1 < len(spans)):
+def _extend_run(spans: list[tuple[int, int]], first: int, last: int) -> tuple[int, int]:
+    """Return the run with as many following, then preceding, sentences as it takes to be understood."""
+    while spans[last][1] - spans[first][0] < MIN_CHARS and (first > 0 or last + 1 < len(spans)):
         if last + 1 < len(spans):
             last += 1
         else:
@@ -47,22 +45,12 @@ def _readable(spans: list[tuple[int, int]], first: int, last: int) -> tuple[int,
     return first, last
 
 
-def widened(shown: str, before: str, after: str) -> str:
-    """A hit too short to be understood with what stands before or behind it in the same text, a sentence at a time."""
-    for beside, is_before in ((before, True), (after, False)):
-        spans = _sentences(beside)
-        while spans and len(shown) < LEAST_CHARS:
+def extend_short(shown: str, before: str, after: str) -> str:
+    """Return a text too short to be understood with sentences of the texts before and after it."""
+    for neighbour, is_before in ((before, True), (after, False)):
+        spans = sentence_spans(neighbour)
+        while spans and len(shown) < MIN_CHARS:
             start, stop = spans.pop() if is_before else spans.pop(0)
-            sentence = beside[start:stop]
+            sentence = neighbour[start:stop]
             shown = f"{sentence}\n{shown}" if is_before else f"{shown}\n{sentence}"
     return shown
-
-
-def _sentences(text: str) -> list[tuple[int, int]]:
-    spans, position = [], 0
-    for match in [*_BREAK.finditer(text), None]:
-        stop = match.start() if match else len(text)
-        if text[position:stop].strip():
-            spans.append((position, stop))
-        position = match.end() if match else stop
-    return spans

@@ -1,4 +1,4 @@
-"""What one hit holds: the entries of one turn that answer together, a prompt with its reply, no more. Pure."""
+"""Group the ranked passages of one turn into a hit: a prompt with its reply, and no more than a few entries. Pure."""
 
 from __future__ import annotations
 
@@ -8,70 +8,79 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engram.search.episodes.pool import Column
-from engram.search.passages.candidate_set import Read
-from engram.search.passages.model import SCALE
+from engram.search.episodes.candidates import Column
+from engram.search.passages.candidate_set import Shortlist
+from engram.search.passages.model import SCORE_SCALE
 
-#: Entries of a turn that one hit shows at most, and their words together.
-MOST_ENTRIES, MOST_WORDS = 3, 100
-#: An entry joins a better one of its turn where it is at least a seventh (1 / e²) as likely to answer.
-_NEARLY = 2.0 * SCALE
-#: What is so much worse than the last hit can neither join one that is shown nor become one.
-_TOO_LATE = _NEARLY + SCALE * math.log(MOST_ENTRIES)
+#: Maximum number of entries of a turn in one hit, and of their words together.
+MAX_ENTRIES, MAX_WORDS = 3, 100
+#: An entry joins a better one of its turn if it is at least a seventh (1 / e²) as likely to answer.
+_MAX_SCORE_GAP = 2.0 * SCORE_SCALE
+#: A passage that is this much worse than the last hit can neither join a hit nor become one.
+_CUTOFF_GAP = _MAX_SCORE_GAP + SCORE_SCALE * math.log(MAX_ENTRIES)
 
 
 @dataclass(slots=True)
-class Exchange:
+class HitGroup:
     """The best passages of up to three entries of one turn."""
 
-    #: Indexes into what was read closely, the best first.
+    #: Indexes of the shortlist, the best first.
     indexes: list[int]
-    #: What each would show.
+    #: The text that each passage shows.
     texts: list[str]
-    #: The best one's score.
-    best: float
-    #: The likelihoods of all, added up, on the scale of a score.
+    #: Score of the best passage.
+    best_score: float
+    #: Sum of the likelihoods of all passages, on the scale of a score.
     score: float
     words: int
 
-    def joins(self, score: float, words: int) -> bool:
-        """True where another entry of the turn belongs here: nearly as good, and there is room."""
-        return len(self.indexes) < MOST_ENTRIES and self.words + words <= MOST_WORDS and self.best - score < _NEARLY
+    def accepts(self, score: float, words: int) -> bool:
+        """Return whether another entry of the turn belongs here: nearly as good, and there is room."""
+        has_room = len(self.indexes) < MAX_ENTRIES and self.words + words <= MAX_WORDS
+        return has_room and self.best_score - score < _MAX_SCORE_GAP
 
     def add(self, index: int, score: float, text: str, words: int) -> None:
-        """Take another entry in."""
+        """Add a passage of another entry."""
         self.indexes.append(index)
         self.texts.append(text)
         self.words += words
-        self.score = float(SCALE * np.logaddexp(self.score / SCALE, score / SCALE))
+        self.score = float(SCORE_SCALE * np.logaddexp(self.score / SCORE_SCALE, score / SCORE_SCALE))
 
 
-def exchanges(read: Read, score: Column, limit: int, shown: Callable[[int], str]) -> list[Exchange]:
-    """The best hits, at most ``limit``, best first; each entry stands in one, by its best passage.
+def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Callable[[int], str]) -> list[HitGroup]:
+    """Return the best groups, best first; each entry is in one of them, by its best passage.
 
     Args:
-        read: what was read closely.
-        score: a score for each of it; what must not be shown has an infinitely low one.
-        limit: hits at most.
-        shown: index → the text that would be shown.
+        shortlist: the ranked passages.
+        score: a score for each; minus infinity leaves a passage out.
+        limit: maximum number of groups.
+        shown_text: returns the text to show for an index of the shortlist.
     """
-    found: list[Exchange] = []
-    of_turn: dict[int, Exchange] = {}
-    seen: set[int] = set()
-    for index in (int(one) for one in np.argsort(-score, kind="stable")):
-        if np.isneginf(score[index]) or (len(found) >= limit and found[limit - 1].best - score[index] >= _TOO_LATE):
+    groups: list[HitGroup] = []
+    group_of_turn: dict[int, HitGroup] = {}
+    seen_blocks: set[int] = set()
+    for index in (int(place) for place in np.argsort(-score, kind="stable")):
+        if np.isneginf(score[index]):
             break
-        place = int(read.chosen[index])
-        said, turn = int(read.pool.said[place]), int(read.pool.turn[place])
-        if said in seen:
+        if len(groups) >= limit and groups[limit - 1].best_score - score[index] >= _CUTOFF_GAP:
+            break
+        place = int(shortlist.places[index])
+        block, turn = int(shortlist.candidates.block[place]), int(shortlist.candidates.turn[place])
+        if block in seen_blocks:
             continue
-        seen.add(said)
-        text = shown(index)
+        seen_blocks.add(block)
+        text = shown_text(index)
         words = len(text.split())
-        known = of_turn.get(turn)
-        if known is not None and known.joins(float(score[index]), words):
-            known.add(index, float(score[index]), text, words)
+        group = group_of_turn.get(turn)
+        if group is not None and group.accepts(float(score[index]), words):
+            group.add(index, float(score[index]), text, words)
         else:
-            of_turn[turn] = Exchange([index], [text], float(score[index]), float(score[index]), words)
-            found.append(of_turn[turn])
-    return sorted(found, key=lambda one: -one.score)[:limit]
+            group_of_turn[turn] = HitGroup(
+                indexes=[index],
+                texts=[text],
+                best_score=float(score[index]),
+                score=float(score[index]),
+                words=words,
+            )
+            groups.append(group_of_turn[turn])
+    return sorted(groups, key=lambda group: -group.score)[:limit]

@@ -1,4 +1,4 @@
-"""The learned weights of the signs: a small readable file, made by ``benchmarks/train_ranking.py``."""
+"""The learned linear model over the features of a passage; ``benchmarks/train_ranking.py`` writes its weights."""
 
 from __future__ import annotations
 
@@ -10,35 +10,40 @@ from importlib import resources
 
 import numpy as np
 
-from engram.search.episodes.pool import Column
-from engram.search.episodes.ranking import Ranked
-from engram.search.passages.features import GROUPS
+from engram.search.episodes.candidates import Column
+from engram.search.episodes.ranking import Ranking
+from engram.search.passages.features import FEATURE_GROUPS
 
-#: Scores are shown as a tenth of the sum, so that the best hits lie around 1.
-SCALE = 0.1
-_FILE = "passage_weights.json"
+#: A score is a tenth of the weighted sum, so that the best hits are around 1.
+SCORE_SCALE = 0.1
+WEIGHTS_FILE = "passage_weights.json"
 
 
 @dataclass(frozen=True, slots=True)
-class LearnedWeights:
-    """A weight a sign."""
+class RankingModel:
+    """One weight for each feature."""
 
-    by_sign: Mapping[str, float]
+    weights: Mapping[str, float]
 
-    def rank(self, signs: Mapping[str, Column], *, without: Collection[str] = ()) -> Ranked:
-        """One score a passage and what each step added; ``without`` leaves steps out by name."""
+    def rank(self, features: Mapping[str, Column], *, without: Collection[str] = ()) -> Ranking:
+        """Return one score for each passage, and what each feature group added.
+
+        Args:
+            features: the columns of ``extract_features``.
+            without: names of feature groups to leave out.
+        """
         parts: dict[str, Column] = {}
-        for sign, step in GROUPS.items():
-            if step not in without:
-                added = SCALE * self.by_sign.get(sign, 0.0) * signs[sign]
-                parts[step] = parts[step] + added if step in parts else added
-        size = len(next(iter(signs.values())))
-        return Ranked(sum(parts.values(), np.zeros(size)), parts)
+        for feature, group in FEATURE_GROUPS.items():
+            if group not in without:
+                added = SCORE_SCALE * self.weights.get(feature, 0.0) * features[feature]
+                parts[group] = parts[group] + added if group in parts else added
+        size = len(next(iter(features.values())))
+        return Ranking(sum(parts.values(), np.zeros(size)), parts)
 
 
 @cache
-def learned_weights(*, with_model: bool) -> LearnedWeights:
-    """The weights that ship: those for text and vectors together, or for text alone."""
-    file = resources.files(__package__).joinpath(_FILE)
-    found = json.loads(file.read_text(encoding="utf-8"))
-    return LearnedWeights(found["with_model" if with_model else "text_alone"])
+def load_ranking_model(*, with_vectors: bool) -> RankingModel:
+    """Load the shipped weights: those for text and vectors, or those for text alone."""
+    file = resources.files(__package__).joinpath(WEIGHTS_FILE)
+    weights = json.loads(file.read_text(encoding="utf-8"))
+    return RankingModel(weights["with_model" if with_vectors else "text_alone"])

@@ -1,4 +1,4 @@
-"""Search over notes: their chunks, ranked by the same signs as passages."""
+"""Search chunks of notes: ranked by the same features as passages."""
 
 from __future__ import annotations
 
@@ -7,72 +7,87 @@ import numpy as np
 from engram.models.fulltext import search_notes
 from engram.models.search_rows import NoteRowText, PassageRow, note_rows
 from engram.models.turns import EvidencePlace
-from engram.search.episodes.abstain import is_far, nearness
+from engram.search.episodes.abstain import is_unsupported, query_support
 from engram.search.hits import Hit
-from engram.search.passages.candidate_set import Read, build_pool, choose
+from engram.search.passages.candidate_set import Shortlist, build_candidate_set, select_shortlist
 from engram.search.passages.excerpt import excerpt
-from engram.search.passages.features import signs_of
-from engram.search.passages.model import learned_weights
-from engram.search.passages.source import Source
+from engram.search.passages.features import extract_features
+from engram.search.passages.model import load_ranking_model
+from engram.search.passages.retrieval import SearchIndex
 from engram.search.question.coverage import Coverage
-from engram.search.question.parsed import Asked
+from engram.search.question.parsed import ParsedQuery
 from engram.search.question.query import Query
-from engram.search.question.terms import informative
+from engram.search.question.terms import select_terms
 from engram.search.vectors.cache import Floats
 
-#: Chunks that text and vectors bring, each.
-CANDIDATES = 50
-#: A note is meant to be read: it shows more than a passage, in words.
-SHOWN_WORDS = 60
+#: Maximum number of candidates from the text index, and from the vectors.
+MAX_CANDIDATES = 50
+#: Maximum number of words that a hit shows: more than of a passage, since a note is written to be read.
+MAX_NOTE_WORDS = 60
 
 
-def note_hits(source: Source, query: Query, asked: Asked, vector: Floats | None) -> list[Hit]:
-    """The best chunks of notes, best first; none where none is near enough."""
-    store, index = source.store, source.index
-    known, total = source.counts.of(store, asked.terms)
-    bm25 = dict(search_notes(store, informative(asked.terms, known, total), CANDIDATES, project_id=query.project_id))
-    near = index.search(vector, CANDIDATES, query.project_id) if vector is not None and index is not None else {}
-    # Whose a note is may have changed since its vector was read: the rows decide.
-    rows = note_rows(store, sorted({*bm25, *near}), query.project_id)
-    cosines = {row_id: cosine for row_id, cosine in near.items() if row_id in rows}
+def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None) -> list[Hit]:
+    """Return the best chunks of notes, best first; none if the notes do not support the question."""
+    store, vectors = index.store, index.vectors
+    counts, total = index.term_counts.count(store, parsed.terms)
+    terms = select_terms(parsed.terms, counts, total)
+    bm25 = dict(search_notes(store, terms, MAX_CANDIDATES, project_id=query.project_id))
+    nearest: dict[int, float] = {}
+    if vector is not None and vectors is not None:
+        nearest = vectors.search(vector, MAX_CANDIDATES, query.project_id)
+    # The project of a note may have changed since its vector was loaded: the rows decide.
+    rows = note_rows(store, sorted({*bm25, *nearest}), query.project_id)
+    cosines = {row_id: cosine for row_id, cosine in nearest.items() if row_id in rows}
     if not rows:
         return []
-    read = _as_read(rows, bm25, cosines)
-    coverage = Coverage(asked.terms, known, total)
+    coverage = Coverage(parsed.terms, counts, total)
     texts = [row.text for row in rows.values()]
-    if is_far(nearness(asked, coverage.unknown, texts, [max(cosines.values(), default=1.0)], source.relevance_floor)):
+    best_cosine = max(cosines.values(), default=1.0)
+    support = query_support(parsed, coverage.unknown_terms, texts, [best_cosine], index.relevance_floor)
+    if is_unsupported(support):
         return []
-    ranked = learned_weights(with_model=bool(cosines)).rank(signs_of(read, asked, coverage))
+    shortlist = _as_shortlist(rows, bm25, cosines)
+    features = extract_features(shortlist, parsed, coverage)
+    ranking = load_ranking_model(with_vectors=bool(cosines)).rank(features)
     hits = []
-    for place in np.argsort(-ranked.score, kind="stable")[: query.limit]:
-        row = rows[read.row(int(read.chosen[place])).id]
-        shown = excerpt(row.text, coverage, SHOWN_WORDS)
+    for place in np.argsort(-ranking.score, kind="stable")[: query.limit]:
+        row = rows[shortlist.ranked_row(int(place)).id]
+        shown = excerpt(row.text, coverage, MAX_NOTE_WORDS)
         hits.append(
             Hit(
                 id=f"{row.source}#{row.start_line}",
                 kind="note",
                 text=f"{row.heading}\n{shown}".strip(),
-                score=float(ranked.score[place]),
-                parts=ranked.parts_of(int(place)),
+                score=float(ranking.score[place]),
+                parts=ranking.parts_of(int(place)),
                 project=row.project,
                 created_at_ms=row.changed_at_ns // 1_000_000,
-                evidence=(EvidencePlace("", "", row.path, row.start_line),),
-                cosine=cosines.get(row.id),
+                evidence=(EvidencePlace(session_id="", uuid="", path=row.path, line=row.start_line),),
                 row_id=row.id,
+                cosine=cosines.get(row.id),
             )
         )
     return hits
 
 
-def _as_read(rows: dict[int, NoteRowText], bm25: dict[int, float], cosines: dict[int, float]) -> Read:
-    """Chunks as passages: each stands alone, no session around it."""
-    spots = [(row_id, row_id, row_id, row_id) for row_id in sorted(rows)]
-    pool = build_pool(spots, bm25, cosines)
-    texts = {
+def _as_shortlist(rows: dict[int, NoteRowText], bm25: dict[int, float], cosines: dict[int, float]) -> Shortlist:
+    """Return chunks as passages, each of a session, a turn and an entry of its own."""
+    keys = [(row_id, row_id, row_id, row_id) for row_id in sorted(rows)]
+    candidates = build_candidate_set(keys, bm25, cosines)
+    passages = {
         row.id: PassageRow(
-            row.id, row.id, row.id, None, "note", row.id, f"{row.heading}\n{row.text}".strip(),
-            row.changed_at_ns // 1_000_000, 0, len(row.text), False,
+            id=row.id,
+            turn_id=row.id,
+            session_ref=row.id,
+            project_id=None,
+            role="note",
+            said_id=row.id,
+            text=f"{row.heading}\n{row.text}".strip(),
+            at_ms=row.changed_at_ns // 1_000_000,
+            start=0,
+            said_chars=len(row.text),
+            is_closing=False,
         )
         for row in rows.values()
-    }  # fmt: skip
-    return Read(pool, choose(pool, len(spots)), texts)
+    }
+    return Shortlist(candidates, select_shortlist(candidates, len(keys)), passages)

@@ -1,1 +1,1 @@
-"""What is asked of a search: the parsed question, its terms, dates and intent."""
+"""The question of a search: parsed once into its terms, names, date range and intent."""

@@ -1,4 +1,4 @@
-"""What a text or a question looks like: cheap signs, read by patterns. Pure."""
+"""What a question asks for, and the traits of a text that may answer it, by regular expressions. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIRECTIVE = re.compile(
     re.I,
 )
 _SPEAKER = re.compile(r"([A-Z][\w .'-]{0,30}): ")
-#: Words of change: what was so before is so no longer.
+#: Words that say that something has changed.
 _CHANGE = re.compile(
     r"\b(?:instead|no longer|switch(?:ed|ing)?|replac\w+|renam\w+|remov\w+|dropp?\w*|moved?|moving|actually|rather than"
     r"|from now on|chang\w+|revert\w*|roll(?:ed)? back|go(?:ing)? back|went back|simplif\w+|previously|used to"
@@ -50,56 +50,65 @@ _LAST = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class TextForm:
-    """Signs of a passage; each is 0 or 1 so that it can be weighed."""
+class TextTraits:
+    """Traits of a passage; each is 0 or 1, so that it can be weighed."""
 
     is_question: float
     has_time: float
     has_number: float
     has_code: float
+    #: The user gives an instruction.
     is_directive: float
+    #: Says that something has changed.
     is_change: float
-    #: Whoever a chat line names as its speaker, in lower case; "" for none.
+    #: The speaker that a line of a chat names, in lower case; "" for none.
     speaker: str
 
 
 @dataclass(frozen=True, slots=True)
-class AskedForm:
-    """What a question wants, by its words; each is 0 or 1."""
+class QueryIntent:
+    """What a question asks for, by its wording; each is 0 or 1."""
 
     wants_time: float
     wants_number: float
-    #: Asks for what holds now.
+    #: Asks for what is current.
     wants_latest: float
-    #: Asks for a rule, a wish or an order.
+    #: Asks for a rule, a wish or an instruction.
     wants_rule: float
-    #: Asks for what came after, before, or last at a time that it names.
+    #: Asks for what came after, before, or last at the time that it names.
     wants_after: float
     wants_before: float
     wants_last: float
 
 
-def speaker_of(text: str) -> str:
-    """Whoever a chat line names as its speaker, in lower case; "" for none."""
-    named = _SPEAKER.match(text)
-    return named[1].lower() if named else ""
+def parse_speaker(text: str) -> str:
+    """Return the speaker that a line of a chat names, in lower case; "" for none."""
+    match = _SPEAKER.match(text)
+    return match[1].lower() if match else ""
 
 
-def form_of(text: str, *, is_user: bool, asked: AskedForm) -> TextForm:
-    """The signs of a passage; those that the question gives no weight are not looked for and 0."""
-    return TextForm(
-        float(text.endswith("?")), float(asked.wants_time > 0 and bool(_TIME.search(text))),
-        float(asked.wants_number > 0 and bool(_NUMBER.search(text))),
-        float("`" in text or bool(_CODE.search(text))), float(is_user and bool(_DIRECTIVE.search(text))),
-        float(bool(_CHANGE.search(text.lower()))), speaker_of(text),
-    )  # fmt: skip
+def text_traits(text: str, *, is_user: bool, intent: QueryIntent) -> TextTraits:
+    """Return the traits of a passage. Those that matter only to some questions are 0 for the others."""
+    return TextTraits(
+        is_question=float(text.endswith("?")),
+        has_time=float(intent.wants_time > 0 and bool(_TIME.search(text))),
+        has_number=float(intent.wants_number > 0 and bool(_NUMBER.search(text))),
+        has_code=float("`" in text or bool(_CODE.search(text))),
+        is_directive=float(is_user and bool(_DIRECTIVE.search(text))),
+        is_change=float(bool(_CHANGE.search(text.lower()))),
+        speaker=parse_speaker(text),
+    )
 
 
-def asked_form_of(text: str) -> AskedForm:
-    """What a question wants."""
-    after = bool(_AFTER.search(text))
-    return AskedForm(
-        float(bool(_WHEN.search(text))), float(bool(_HOW_MANY.search(text))), float(bool(_NOW.search(text))),
-        float(bool(_RULE.search(text))), float(after), float(bool(_BEFORE.search(text)) and not after),
-        float(bool(_LAST.search(text))),
-    )  # fmt: skip
+def parse_intent(text: str) -> QueryIntent:
+    """Return what a question asks for."""
+    wants_after = bool(_AFTER.search(text))
+    return QueryIntent(
+        wants_time=float(bool(_WHEN.search(text))),
+        wants_number=float(bool(_HOW_MANY.search(text))),
+        wants_latest=float(bool(_NOW.search(text))),
+        wants_rule=float(bool(_RULE.search(text))),
+        wants_after=float(wants_after),
+        wants_before=float(bool(_BEFORE.search(text)) and not wants_after),
+        wants_last=float(bool(_LAST.search(text))),
+    )

@@ -1,41 +1,47 @@
-"""A question taken apart once, for all steps."""
+"""A question parsed once, for every stage of the search."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engram.search.question.dates import Span, span_of
-from engram.search.question.intent import AskedForm, asked_form_of
+from engram.search.question.dates import DateRange, parse_date_range
+from engram.search.question.intent import QueryIntent, parse_intent
 from engram.search.question.query import Query
 from engram.text.question_words import names_of, proper_names_of, terms_of, words_of
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the steps know of a question."""
+class ParsedQuery:
+    """What the ranking knows of a question."""
 
     text: str
-    #: Telling words, each once.
+    #: Words that are no stop words, each once.
     terms: tuple[str, ...]
     #: Paths, symbols, flags and quoted code, in lower case.
     names: tuple[str, ...]
-    #: The time the question names; None where it names none.
-    span: Span | None
+    #: The time that the question names; None if it names none.
+    date_range: DateRange | None
     now_ms: int
-    #: What it wants, by its words.
-    form: AskedForm
-    #: All its words, in lower case.
+    intent: QueryIntent
+    #: Every word, in lower case.
     words: frozenset[str] = frozenset()
     session_id: str = ""
     #: Words written like the name of a person, a product or a place, in lower case.
-    proper: tuple[str, ...] = ()
+    proper_names: tuple[str, ...] = ()
 
 
-def take_apart(query: Query, now_ms: int) -> Asked:
-    """Take a question apart. The words of files, command and error count as the question's own."""
-    more = " ".join([*query.files, query.command, query.error]).strip()
-    text = f"{query.text}\n{more}" if more else query.text
-    return Asked(
-        query.text, tuple(terms_of(text)), tuple(names_of(text)), span_of(query.text, now_ms), now_ms,
-        asked_form_of(query.text), frozenset(words_of(text)), query.session_id, tuple(proper_names_of(query.text)),
-    )  # fmt: skip
+def parse_query(query: Query, now_ms: int) -> ParsedQuery:
+    """Parse a question. The words of its files, command and error count as its own."""
+    context = " ".join([*query.files, query.command, query.error]).strip()
+    text = f"{query.text}\n{context}" if context else query.text
+    return ParsedQuery(
+        text=query.text,
+        terms=tuple(terms_of(text)),
+        names=tuple(names_of(text)),
+        date_range=parse_date_range(query.text, now_ms),
+        now_ms=now_ms,
+        intent=parse_intent(query.text),
+        words=frozenset(words_of(text)),
+        session_id=query.session_id,
+        proper_names=tuple(proper_names_of(query.text)),
+    )

@@ -1,6 +1,8 @@
-"""Give rows without a current vector one: think outside any transaction, then write in a short one."""
+"""Embed rows without a current vector: outside any transaction, then stored in a short one."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 
@@ -8,46 +10,56 @@ from engram.embedding.embedder import Embedder
 from engram.embedding.rows import unit_rows
 from engram.models.store import Store
 from engram.models.vectors import Missing, missing_vectors, put_vectors
-from engram.search.vectors.embedding_text import texts_of
 
-#: Memories that are embedded in one go.
-EPISODES_AT_ONCE = 16
+#: Memories that are embedded at a time.
+EPISODE_BATCH = 16
+#: Maximum number of words of a prompt that are embedded with a passage of its reply.
+MAX_PROMPT_WORDS = 60
+#: The role in front of a text that names its own speaker, as in a chat.
+_ROLE_BEFORE_SPEAKER = re.compile(r"(?:user|assistant): (?=[A-Z][\w .'-]{0,30}: )")
 
 
 def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
-    """Embed up to ``limit`` rows that wait; returns how many were embedded, 0 when none is left.
+    """Embed up to ``limit`` rows without a current vector; return how many, 0 when none is left.
 
-    Rows that were forgotten meanwhile are passed over. Raises EmbeddingError as the embedder does.
+    Rows that are deleted meanwhile are skipped. Raises EmbeddingError as the embedder does.
     """
-    waiting = missing_vectors(store, embedder.model_id, limit)
-    if not waiting:
+    missing = missing_vectors(store, embedder.model_id, limit)
+    if not missing:
         return 0
-    vectors = _rows_of(waiting, embedder)
+    vectors = _embed(missing, embedder)
     with store.transaction() as tx:
         put_vectors(tx, embedder.model_id, vectors)
-    return len(waiting)
+    return len(missing)
 
 
 def embed_episodes(store: Store, embedder: Embedder) -> int:
-    """Embed every memory that has no current vector, and nothing else; returns how many. Raises EmbeddingError."""
-    done = 0
-    while waiting := [
-        missing for missing in missing_vectors(store, embedder.model_id, EPISODES_AT_ONCE) if missing.owner == "e"
-    ]:
-        vectors = _rows_of(waiting, embedder)
+    """Embed every memory without a current vector, and nothing else; return how many. Raises EmbeddingError."""
+    total = 0
+    while missing := [row for row in missing_vectors(store, embedder.model_id, EPISODE_BATCH) if row.owner == "e"]:
+        vectors = _embed(missing, embedder)
         with store.transaction() as tx:
             put_vectors(tx, embedder.model_id, vectors)
-        done += len(waiting)
-    return done
+        total += len(missing)
+    return total
 
 
-def _rows_of(waiting: list[Missing], embedder: Embedder) -> list[tuple[str, int, int, bytes]]:
-    """``(owner, owner_id, piece, float16 bytes)``: the mean of a row's texts, brought to length 1."""
-    texts = [texts_of(missing) for missing in waiting]
-    rows = embedder.embed([text for some in texts for text in some])
-    found, start = [], 0
-    for missing, some in zip(waiting, texts, strict=True):
-        mean = unit_rows(rows[start : start + len(some)].mean(axis=0, keepdims=True))[0]
-        found.append((missing.owner, missing.owner_id, 0, mean.astype(np.float16).tobytes()))
-        start += len(some)
-    return found
+def embedding_texts(row: Missing) -> list[str]:
+    """Return the texts whose mean vector stands for a row: its own, and for a reply that with its prompt."""
+    own = _ROLE_BEFORE_SPEAKER.sub("", row.text, count=1) if row.owner == "p" else row.text
+    if not row.prompt:
+        return [own]
+    _, _, without_role = row.text.partition(": ")
+    return [own, f"{' '.join(row.prompt.split()[:MAX_PROMPT_WORDS])}\n{without_role}"]
+
+
+def _embed(missing: list[Missing], embedder: Embedder) -> list[tuple[str, int, int, bytes]]:
+    """Return ``(owner, owner_id, piece, float16 bytes)``: the mean of a row's texts, scaled to length 1."""
+    texts = [embedding_texts(row) for row in missing]
+    rows = embedder.embed([text for row_texts in texts for text in row_texts])
+    vectors, start = [], 0
+    for row, row_texts in zip(missing, texts, strict=True):
+        mean = unit_rows(rows[start : start + len(row_texts)].mean(axis=0, keepdims=True))[0]
+        vectors.append((row.owner, row.owner_id, 0, mean.astype(np.float16).tobytes()))
+        start += len(row_texts)
+    return vectors

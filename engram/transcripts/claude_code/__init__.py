@@ -1,1 +1,4 @@
-"""Claude Code's transcripts: where they lie, what their lines mean, and how they become turns."""
+"""Claude Code's sessions: where its transcripts are, what their lines mean, and how they become turns."""
+
+#: Name of the agent, as it is stored with every session.
+AGENT = "claude-code"

@@ -1,21 +1,17 @@
-"""What a tool call did, as facts: files, command, exit status, first error line, commit."""
+"""The facts of a tool call: files, command, exit status, most telling error line, commit."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from engram.transcripts.claude_code.entry import MAX_ID_CHARS, storable
-from engram.transcripts.record import Action
+from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action
+from engram.transcripts.text import MAX_ID_CHARS, storable
 
-#: Longest command that is kept, in characters.
-COMMAND_CHARS = 400
-#: Longest error line and commit subject that is kept, in characters.
-ERROR_CHARS = 200
-#: So many times as much is read, to be cut after it was redacted: half a secret is known to no pattern.
-_READ_TIMES = 10
-#: So many characters of a result are searched for facts.
-SEARCHED_CHARS = 20_000
+#: This many times the kept length is read, and cut only after redaction: half a secret matches no pattern.
+_READ_AHEAD = 10
+#: Characters of a result that are searched for facts.
+MAX_SEARCHED_CHARS = 20_000
 
 EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch"})
 SHELL_TOOLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
@@ -28,7 +24,7 @@ _ENVIRONMENT_FILE = re.compile(
     r"(?:^|[\\/])(?:\.env\b[^\\/]*|[^\\/]*\.env)$|(?:^|[\\/])credentials[^\\/]*$", re.IGNORECASE
 )
 _ENVIRONMENT_COMMAND = re.compile(r"\.env\b|\bprintenv\b|(?:^|[;&|]\s*)env\s*(?:$|[|;&])", re.MULTILINE)
-#: What a telling error line looks like, the most telling first.
+#: Patterns of error lines, the most telling first.
 _TELLING = (
     re.compile(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
     re.compile(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?", re.IGNORECASE),
@@ -40,7 +36,7 @@ _NOISE = re.compile(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w
 
 
 def start_action(block: dict[str, Any], uuid: str) -> Action | None:
-    """The action of a ``tool_use`` block; None where it has no usable id."""
+    """Return the action of a ``tool_use`` block; None if it has no usable id."""
     tool_use_id, tool = block.get("id"), block.get("name")
     if not isinstance(tool_use_id, str) or not 0 < len(tool_use_id) <= MAX_ID_CHARS:
         return None
@@ -56,13 +52,13 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
         tool=storable(tool),
         uuid=uuid,
         files=files,
-        command=storable(command[: COMMAND_CHARS * _READ_TIMES]) if isinstance(command, str) else "",
+        command=storable(command[: MAX_COMMAND_CHARS * _READ_AHEAD]) if isinstance(command, str) else "",
         is_edit=tool in EDIT_TOOLS,
     )
 
 
 def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refused: bool = False) -> Action:
-    """The action with what its ``tool_result`` block says; ``is_refused`` where the user refused the call."""
+    """Return the action with the facts of its ``tool_result`` block; ``is_refused`` if the user refused the call."""
     text = result_text(block)
     is_error = block.get("is_error") is True
     exit_code = _exit_code(action, text, is_error)
@@ -83,45 +79,45 @@ def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refuse
 
 
 def telling_line(text: str) -> str:
-    """The line of an error message that says most, without colours; longer than what is kept."""
+    """Return the most telling line of an error message, without colours; longer than what is kept."""
     text = _ANSI.sub("", text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
     lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
     for pattern in _TELLING:
         for line in lines:
             if pattern.search(line):
-                return line[: ERROR_CHARS * _READ_TIMES]
-    return lines[0][: ERROR_CHARS * _READ_TIMES] if lines else ""
+                return line[: MAX_ERROR_CHARS * _READ_AHEAD]
+    return lines[0][: MAX_ERROR_CHARS * _READ_AHEAD] if lines else ""
 
 
 def shows_environment(action: Action) -> bool:
-    """True where the call names an environment file or prints the environment, so that its result holds secrets."""
+    """True if the call names an environment file or prints the environment, so that its result holds secrets."""
     return any(_ENVIRONMENT_FILE.search(file) for file in action.files) or (
         bool(action.command) and _ENVIRONMENT_COMMAND.search(action.command) is not None
     )
 
 
 def result_text(block: dict[str, Any]) -> str:
-    """The text of a ``tool_result`` block; cut where facts are no longer looked for."""
+    """Return the text of a ``tool_result`` block, at most ``MAX_SEARCHED_CHARS``."""
     content = block.get("content")
     if isinstance(content, str):
-        return storable(content[:SEARCHED_CHARS])
+        return storable(content[:MAX_SEARCHED_CHARS])
     if not isinstance(content, list):
         return ""
     texts = [b.get("text") for b in content if isinstance(b, dict) and b.get("type") == "text"]
-    return storable("\n".join(text for text in texts if isinstance(text, str))[:SEARCHED_CHARS])
+    return storable("\n".join(text for text in texts if isinstance(text, str))[:MAX_SEARCHED_CHARS])
 
 
 def _exit_code(action: Action, text: str, is_error: bool) -> int | None:
     if action.tool not in SHELL_TOOLS:
         return None
-    found = _EXIT.match(text) if is_error else None
-    if found:
-        return int(found[1])
+    match = _EXIT.match(text) if is_error else None
+    if match:
+        return int(match[1])
     return None if is_error or text.startswith("Command running in background") else 0
 
 
 def _commit(action: Action, text: str) -> str:
     if "git" not in action.command or "commit" not in action.command:
         return ""
-    found = _COMMIT.search(text)
-    return f"{found[1]} {found[2].strip()}"[: ERROR_CHARS * _READ_TIMES] if found else ""
+    match = _COMMIT.search(text)
+    return f"{match[1]} {match[2].strip()}"[: MAX_ERROR_CHARS * _READ_AHEAD] if match else ""

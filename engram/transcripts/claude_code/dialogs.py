@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from engram.transcripts.claude_code.entry import Entry, storable
+from engram.transcripts.claude_code.entry import Entry
 from engram.transcripts.claude_code.prompt import typed_text
-from engram.transcripts.record import Action, Role, TextBlock
+from engram.transcripts.record import ARROW, Action, Role, TextBlock
+from engram.transcripts.text import storable, storable_text
 
 QUESTION_TOOL = "AskUserQuestion"
 PLAN_TOOL = "ExitPlanMode"
@@ -38,8 +39,6 @@ _RECOMMENDED = re.compile(r"\s*\(recommended\)\s*$", re.IGNORECASE)
 _MAX_QUESTIONS = 8
 #: Longest title of a plan, in characters.
 _TITLE_CHARS = 160
-#: Stands between a question and the label that was chosen.
-ARROW = "→"
 
 
 class Part(NamedTuple):
@@ -247,4 +246,4 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    return storable(value).strip() if isinstance(value, str) else ""
+    return storable_text(value).strip()

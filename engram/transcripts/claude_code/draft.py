@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
-
-
-@dataclass(frozen=True, slots=True)
-class TurnUpdate:
-    """A turn as it is now, and how much of it was stored before."""
-
-    turn: Turn
-    #: So many of ``turn.said`` were given to ``TurnBuilder`` already and are as stored.
-    said_before: int = 0
-    #: So many of ``turn.entries`` were stored before.
-    entries_before: int = 0
-    #: So many of ``turn.actions`` were stored before.
-    actions_before: int = 0
-    #: True where the turn was not stored before.
-    is_new: bool = True
-    #: False where a stored turn was only closed.
-    has_grown: bool = True
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 
 
 @dataclass(slots=True)
 class Draft:
-    """The changeable form of a turn."""
+    """The mutable form of a turn."""
 
     key: str
     session_id: str
@@ -55,27 +38,43 @@ class Draft:
 
     @classmethod
     def of(cls, turn: Turn) -> Draft:
-        """Go on with a stored turn."""
+        """Continue a stored turn."""
         return cls(
-            turn.key, turn.session_id, turn.opening, turn.agent, turn.cwd, turn.branch,
-            turn.started_at_ms, turn.ended_at_ms, turn.start_offset, turn.end_offset, turn.is_closed,
-            turn.is_interrupted, list(turn.said), list(turn.actions), list(turn.entries), dict(turn.extra),
-            len(turn.said), len(turn.entries), len(turn.actions), is_stored=True,
-            waiting={a.tool_use_id: i for i, a in enumerate(turn.actions) if not a.result_uuid},
-        )  # fmt: skip
+            key=turn.key,
+            session_id=turn.session_id,
+            opening=turn.opening,
+            agent=turn.agent,
+            cwd=turn.cwd,
+            branch=turn.branch,
+            started_at_ms=turn.started_at_ms,
+            ended_at_ms=turn.ended_at_ms,
+            start_offset=turn.start_offset,
+            end_offset=turn.end_offset,
+            is_closed=turn.is_closed,
+            is_interrupted=turn.is_interrupted,
+            said=list(turn.said),
+            actions=list(turn.actions),
+            entries=list(turn.entries),
+            extra=dict(turn.extra),
+            said_before=len(turn.said),
+            entries_before=len(turn.entries),
+            actions_before=len(turn.actions),
+            is_stored=True,
+            waiting={action.tool_use_id: i for i, action in enumerate(turn.actions) if not action.result_uuid},
+        )
 
     @property
     def has_reply(self) -> bool:
-        """True where the assistant has said something in it."""
-        return any(said.role is Role.ASSISTANT for said in self.said)
+        """True if it holds a text of the assistant."""
+        return any(block.role is Role.ASSISTANT for block in self.said)
 
     def proposed_by(self, action: Action) -> list[TextBlock]:
-        """What a call put before the user."""
+        """Return what a call put before the user."""
         link = f"{action.tool_use_id}#"
-        return [said for said in self.said if said.role is Role.PROPOSED and said.message_id.startswith(link)]
+        return [block for block in self.said if block.role is Role.PROPOSED and block.message_id.startswith(link)]
 
     def touch(self, offset: int, end: int, at_ms: int | None) -> None:
-        """Take a line's place and time in; the turn is open again."""
+        """Extend the turn to a line, by its range and time; the turn is open again."""
         self.end_offset = max(self.end_offset, end)
         self.start_offset = min(self.start_offset, offset)
         if at_ms is not None:
@@ -85,13 +84,13 @@ class Draft:
         self.is_changed = self.has_grown = True
 
     def close(self) -> None:
-        """No more lines belong to it, as far as is known."""
+        """Close the turn: no further line belongs to it, as far as is known."""
         if not self.is_closed:
             self.is_closed = True
             self.is_changed = True
 
     def add_action(self, action: Action) -> None:
-        """A tool call whose result is still to come."""
+        """Add a tool call that waits for its result."""
         self.waiting[action.tool_use_id] = len(self.actions)
         self.actions.append(action)
 
@@ -102,20 +101,37 @@ class Draft:
         indexes = set(other.waiting.values())
         for index in sorted(indexes):
             self.add_action(other.actions[index])
-        other.actions = [a for i, a in enumerate(other.actions) if i not in indexes]
+        other.actions = [action for i, action in enumerate(other.actions) if i not in indexes]
         other.waiting.clear()
         other.is_changed = other.has_grown = True
 
     def update(self) -> TurnUpdate:
-        """The record of the turn as it is now."""
-        messages = {s.message_id or s.uuid for s in self.said if s.role is Role.ASSISTANT}
+        """Return the record of the turn as it is now."""
+        messages = {block.message_id or block.uuid for block in self.said if block.role is Role.ASSISTANT}
         turn = Turn(
-            key=self.key, session_id=self.session_id, opening=self.opening, said=tuple(self.said),
-            actions=tuple(self.actions), entries=tuple(self.entries), cwd=self.cwd, branch=self.branch,
-            started_at_ms=self.started_at_ms, ended_at_ms=self.ended_at_ms, start_offset=self.start_offset,
-            end_offset=self.end_offset, is_closed=self.is_closed, message_count=len(messages),
-            is_interrupted=self.is_interrupted, agent=self.agent, extra=dict(self.extra),
-        )  # fmt: skip
+            key=self.key,
+            session_id=self.session_id,
+            opening=self.opening,
+            said=tuple(self.said),
+            actions=tuple(self.actions),
+            entries=tuple(self.entries),
+            cwd=self.cwd,
+            branch=self.branch,
+            started_at_ms=self.started_at_ms,
+            ended_at_ms=self.ended_at_ms,
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            is_closed=self.is_closed,
+            message_count=len(messages),
+            is_interrupted=self.is_interrupted,
+            agent=self.agent,
+            extra=dict(self.extra),
+        )
         return TurnUpdate(
-            turn, self.said_before, self.entries_before, self.actions_before, not self.is_stored, self.has_grown
+            turn,
+            said_before=self.said_before,
+            entries_before=self.entries_before,
+            actions_before=self.actions_before,
+            is_new=not self.is_stored,
+            has_grown=self.has_grown,
         )

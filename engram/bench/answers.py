@@ -1,0 +1,152 @@
+"""Memories for a benchmark from recorded answers of a language model, through the whole pipeline."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from engram.bench.datasets import read_code_questions
+from engram.bench.homes import NO_LIMIT, BenchHomes
+from engram.bench.memories import embed_all
+from engram.bench.prompts import as_one_project, inject_for, read_prompts
+from engram.consolidation.context import Context
+from engram.consolidation.reconcile import reconcile
+from engram.extraction.budget import Budget
+from engram.extraction.local import LocalExtractor
+from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.reconcile import Reconciler
+from engram.extraction.recorded import RecordedProvider, Unanswered
+from engram.extraction.service import extract_session
+from engram.models.episodes import all_episodes, evidence_of
+from engram.models.runs import add_run
+from engram.models.sessions import SessionRow, list_sessions
+from engram.models.store import Store, open_store
+from engram.search.service import Searcher
+from engram.settings import Settings
+
+#: A project's sessions are extracted in this many waves, by time. Requests show memories of earlier waves only, so
+#: that a changed answer changes no other request of its wave.
+WAVES = 2
+#: Minimum share of a run's requests that must be answered, in percent.
+MIN_ANSWERED = 95.0
+
+
+@dataclass(slots=True)
+class AnsweredMemories:
+    """Memories of several projects, made from recorded answers."""
+
+    homes: BenchHomes
+    corpus: Path
+    provider: RecordedProvider
+    #: Session id → why it could not be extracted completely.
+    waiting: dict[str, str] = field(default_factory=dict)
+    #: Sessions of later waves that wait for earlier ones.
+    held_back: int = 0
+
+    @contextmanager
+    def memory(self, project: str) -> Iterator[tuple[Store, Searcher]]:
+        """A memory filled with a project's turns and with what the answers make of them; made anew each time."""
+        name = f"{project}-turns"
+        with self.homes.memory(name, as_one_project(self.corpus / project)) as (store, searcher):
+            turns_db = store.path
+        fresh = replace(
+            self.homes.settings,
+            home=self.homes.folder / f"{project}-answers",
+            hourly_memories=NO_LIMIT,
+            exclude=(),
+            capture=True,
+            llm_calls_per_hour=NO_LIMIT,
+        )
+        shutil.rmtree(fresh.home, ignore_errors=True)
+        fresh.places.prepare()
+        shutil.copy(turns_db, fresh.places.memory_db)
+        store = open_store(fresh.places.memory_db, driver=fresh.sqlite_driver)
+        try:
+            self._extract(store, fresh)
+            embed_all(store, self.homes.embedder)
+            searcher = Searcher(store, fresh, embedder=self.homes.embedder)
+            searcher.refresh()
+            yield store, searcher
+        finally:
+            store.close()
+
+    def figures(self) -> dict[str, Any]:
+        """The number of requests, and how many of them are answered."""
+        asked = self.provider.asked
+        share = 100 * sum(asked.values()) / len(asked) if asked else 100.0
+        return {
+            "requests": len(asked),
+            "answered": sum(asked.values()),
+            "answered share": round(share, 1),
+            "sessions that wait for earlier ones": self.held_back,
+            "counts": share >= MIN_ANSWERED and not self.held_back,
+        }
+
+    def _extract(self, store: Store, settings: Settings) -> None:
+        extractor = ModelExtractor("recorded-1", self.provider, Budget(store, settings), LocalExtractor())
+        seen: list[str] = []
+        waves = _waves(sorted(list_sessions(store), key=lambda s: (s.first_at_ms, s.session_id)))
+        for number, wave in enumerate(waves):
+            for session in wave:
+                try:
+                    extract_session(
+                        store,
+                        session.session_id,
+                        extractor=extractor,
+                        embedder=None,
+                        settings=settings,
+                        near_sessions=frozenset(seen),
+                    )
+                except Unanswered as missing:
+                    self.waiting[session.session_id] = str(missing)
+            if any(session.session_id in self.waiting for session in wave):
+                self.held_back += sum(len(later) for later in waves[number + 1 :])
+                return
+            seen += [session.session_id for session in wave]
+        with store.transaction() as tx:
+            run_id = add_run(tx, "consolidate")
+        reconcile(Context(store, settings, run_id, reconciling=Reconciler(extractor.model)))
+
+
+def _waves(sessions: Sequence[SessionRow]) -> list[Sequence[SessionRow]]:
+    size = -(-len(sessions) // WAVES)
+    return [sessions[start : start + size] for start in range(0, len(sessions), size)] if sessions else []
+
+
+def run_answers(
+    homes: BenchHomes, corpus: Path, questions: Path, answers: Path, *, prompts: Path | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
+    """Measure memories from recorded answers: what would be injected, the memories, and the answered share."""
+    prompts_of_project = read_prompts(prompts) if prompts is not None else {}
+    lines: list[dict[str, Any]] = []
+    memories: list[dict[str, Any]] = []
+    answered = AnsweredMemories(homes, corpus, RecordedProvider(answers))
+    for project in read_code_questions(questions):
+        with answered.memory(project) as (store, searcher):
+            memories += kept_lines(store)
+            if project in prompts_of_project:
+                lines += inject_for(homes, store, searcher, prompts_of_project[project])
+        homes.progress(f"{project}: {answered.figures()}")
+    return lines, memories, answered.figures()
+
+
+def kept_lines(store: Store) -> list[dict[str, Any]]:
+    """Every memory as a line of an export, for scorers."""
+    return [
+        {
+            "id": episode.episode_id,
+            "kind": episode.kind,
+            "session": episode.session_id,
+            "summary": episode.summary,
+            "content": episode.content,
+            "evidence": [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid],
+            "importance": episode.importance,
+            "status": episode.status,
+            "superseded_by": episode.superseded_by,
+        }
+        for episode in all_episodes(store)
+    ]

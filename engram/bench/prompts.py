@@ -1,0 +1,96 @@
+"""What would be injected for a set of prompts, through the service that answers the hook."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.bench.homes import BenchHomes, extract_all, read_transcripts
+from engram.enums import Actor
+from engram.errors import BadRequest
+from engram.models.episodes import evidence_of, find_episode
+from engram.models.injections import injections_of_session
+from engram.models.joining import join_projects
+from engram.models.sessions import list_sessions
+from engram.models.store import Store
+from engram.recollection.service import RecollectionService
+from engram.search.service import Searcher
+from engram.settings import Settings
+
+
+def read_prompts(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Project → its prompts. Raises BadRequest."""
+    prompts: dict[str, list[dict[str, Any]]] = {}
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            prompt = json.loads(line)
+            prompts.setdefault(prompt["project"], []).append(prompt)
+    except (OSError, ValueError, KeyError) as error:
+        raise BadRequest(f"{path} is not a file of prompts: {error!r}") from error
+    return prompts
+
+
+def inject_all(
+    homes: BenchHomes, corpus: Path, prompts: Mapping[str, Sequence[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """One entry for each prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
+    lines: list[dict[str, Any]] = []
+    for project, of_project in prompts.items():
+        with homes.memory(f"{project}-prompts", as_one_project(corpus / project)) as (store, searcher):
+            extract_all(store, homes.settings, homes.embedder)
+            searcher.refresh()
+            lines += inject_for(homes, store, searcher, of_project)
+    return lines
+
+
+def inject_for(
+    homes: BenchHomes, store: Store, searcher: Searcher, prompts: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """One entry for each prompt of one project, over its existing memories."""
+    lines = []
+    service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
+    folder = _usual_folder(store)
+    for number, prompt in enumerate(prompts):
+        bites = list(_bites(store, service, prompt["prompt"], f"bench-{secrets.token_hex(4)}-{number}", folder))
+        lines.append({"id": prompt["id"], "bites": bites})
+    return lines
+
+
+def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
+    """Return a function that fills a memory with the sessions of several people in one repository, as one project."""
+    read = read_transcripts(folder)
+
+    def fill(store: Store, settings: Settings) -> None:
+        read(store, settings)
+        counted = Counter(session.project_id for session in list_sessions(store) if session.project_id is not None)
+        usual, *others = [found for found, _ in counted.most_common()] or [0]
+        if others:
+            join_projects(store, usual, others, actor=Actor.TIDYING)
+
+    return fill
+
+
+def _bites(
+    store: Store, service: RecollectionService, prompt: str, session_id: str, cwd: str
+) -> Iterator[dict[str, Any]]:
+    """The bites for one prompt, asked in a new session."""
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "prompt": prompt, "cwd": cwd}
+    answer = service.answer_hook(payload)
+    service.write_down()
+    shown = json.loads(answer)["hookSpecificOutput"]["additionalContext"] if answer else ""
+    for line in shown.splitlines():
+        for injected in injections_of_session(store, session_id):
+            episode = find_episode(store, injected.episode_id) if injected.episode_id in line else None
+            if episode is not None:
+                evidence = [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid]
+                yield {"id": episode.episode_id, "text": line, "evidence": evidence}
+
+
+def _usual_folder(store: Store) -> str:
+    """The folder of most sessions: the new session belongs to the same project."""
+    counted = Counter(session.cwd for session in list_sessions(store) if session.cwd)
+    return counted.most_common(1)[0][0] if counted else "/"

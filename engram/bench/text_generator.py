@@ -1,0 +1,93 @@
+"""Generate texts: words with the frequencies of real text, a part of them a topic's own; or sentences of transcripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.text.question_words import STOP_WORDS
+
+#: Number of words in all, and of each topic; their frequency falls with their rank (Zipf).
+VOCABULARY = 40_000
+TOPIC_WORDS = 300
+TOPICS = 200
+#: Share of the words of a text that belong to its topic.
+TOPIC_SHARE = 0.25
+#: Size of the table that words are drawn from; each fills as many places as its frequency demands.
+_PLACES = 1 << 20
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_ONSETS = "b br c ch cl d dr f fl g gr h j k l m n p pl pr qu r s sc sh sl sp st str t th tr v w z".split()
+_VOWELS = "a e i o u ai ea io ou".split()
+_CODAS = " l m n r s t x ck nd nt rd rk rm st".split(" ")
+
+
+class TextGenerator:
+    """Generates texts; the same seed gives the same ones."""
+
+    def __init__(
+        self, seed: int = 7, *, topics: int = TOPICS, known: Sequence[str] = (), sentences: Sequence[str] = ()
+    ) -> None:
+        """Create a generator.
+
+        Args:
+            seed: the same seed gives the same texts.
+            topics: number of topics.
+            known: words to use first, the commonest first; the rest are invented.
+            sentences: compose texts of these instead of words.
+        """
+        self.topics = topics
+        self._random = np.random.default_rng(seed)
+        self._sentences = [words for sentence in sentences if (words := sentence.split())]
+        known_terms = [word for word in dict.fromkeys(known) if word not in STOP_WORDS]
+        self._words = sorted(STOP_WORDS) + known_terms + _invented_words(VOCABULARY, self._random)
+        self._common = _zipf_table(VOCABULARY)
+        rare = np.arange(len(STOP_WORDS), VOCABULARY)
+        self._own = [self._random.choice(rare, TOPIC_WORDS, replace=False) for _ in range(topics)]
+        self._own_table = _zipf_table(TOPIC_WORDS)
+
+    def text(self, words: int, topic: int = 0) -> str:
+        """Return a text about a topic (transcripts' sentences have none; a topic is a stretch of them)."""
+        if self._sentences:
+            return self._real_text(words, topic)
+        drawn = self._common[self._random.integers(0, _PLACES, words)]
+        is_own = self._random.random(words) < TOPIC_SHARE
+        own = self._own[topic % self.topics][self._own_table[self._random.integers(0, _PLACES, words)]]
+        return " ".join([self._words[place] for place in np.where(is_own, own, drawn).tolist()])
+
+    def _real_text(self, words: int, topic: int) -> str:
+        """Return neighbouring sentences of the transcripts, cut to ``words`` words."""
+        share = len(self._sentences) / self.topics
+        text: list[str] = []
+        while len(text) < words:
+            place = int((topic % self.topics + self._random.random()) * share)
+            text += self._sentences[place]
+        return " ".join(text[:words])
+
+
+def sentences_of(texts: Sequence[str], *, min_words: int = 4, max_words: int = 40) -> list[str]:
+    """Return the sentences of texts that have this number of words."""
+    sentences = [sentence.strip() for text in texts for sentence in _SENTENCE.split(text)]
+    return [sentence for sentence in sentences if min_words <= len(sentence.split()) <= max_words]
+
+
+def _zipf_table(size: int) -> NDArray[np.int64]:
+    """Return ranks, each as often as a word of that rank occurs in text."""
+    shares = 1.0 / (np.arange(size) + 2.7)
+    edges = np.round(np.cumsum(shares) / shares.sum() * _PLACES).astype(np.int64)
+    return np.searchsorted(edges, np.arange(_PLACES), side="right").clip(max=size - 1)
+
+
+def _invented_words(count: int, random: np.random.Generator) -> list[str]:
+    """Return distinct pronounceable words, the short ones first, as in real text."""
+    invented: dict[str, None] = {}
+    while len(invented) < count:
+        for row in random.integers(0, 1 << 30, (count, 6)).tolist():
+            syllables = 1 + (row[5] % 3 > 0)
+            parts = [_ONSETS[row[n] % len(_ONSETS)] + _VOWELS[row[n + 2] % len(_VOWELS)] for n in range(syllables)]
+            word = "".join(parts) + _CODAS[row[4] % len(_CODAS)]
+            if len(word) > 2 and word not in STOP_WORDS:
+                invented.setdefault(word)
+    return sorted(list(invented)[:count], key=len)

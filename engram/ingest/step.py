@@ -1,0 +1,163 @@
+"""One portion of one source: read, decide what may be kept, write it with the cursor in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from engram.errors import TranscriptError
+from engram.failpoint import reach
+from engram.ingest.clean import Cleaner, Redact
+from engram.ingest.forgotten import without_erased
+from engram.ingest.paused import without_paused
+from engram.ingest.result import IngestResult
+from engram.ingest.scope import needs_project, pauses_for, project_for, why_not_project
+from engram.ingest.stored import TurnsInStore
+from engram.ingest.whole import compare_with_stored, keep_own_entries
+from engram.ingest.write import Portion, write_portion
+from engram.models.contexts import sessions_of_entries
+from engram.models.pauses import Span
+from engram.models.sessions import SessionRow, find_session, known_values, salt
+from engram.models.store import Store
+from engram.models.tombstones import erased_entries
+from engram.models.transcripts import Progress, ensure_transcript, load_progress, move_cursor, note_unchanged
+from engram.models.unsettled import drop_unsettled_turns
+from engram.settings import Settings
+from engram.transcripts.project import Project, is_excluded
+from engram.transcripts.record import Turn, TurnUpdate
+from engram.transcripts.registry import agent_of
+from engram.transcripts.source import Reading, Source
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Step:
+    """Reads and stores one portion of a source."""
+
+    store: Store
+    source: Source
+    settings: Settings
+    redact: Redact
+    max_bytes: int
+
+    def run(self, result: IngestResult) -> tuple[IngestResult, bool]:
+        """Read and store one portion; returns the sum so far, and whether there may be more.
+
+        Raises:
+            Conflict: another reader was faster; nothing was written.
+            TranscriptError: the source cannot be read.
+        """
+        before = load_progress(self.store, self.source.place)
+        cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.source.session_id))
+        stored = TurnsInStore(self.store, cleaner)
+        reading = agent_of(self.source).read(
+            self.source, before.cursor, stored, settings=self.settings, max_bytes=self.max_bytes
+        )
+        reach("ingest.read")
+        if reading.is_restart:
+            self._restart(before, reading)
+            return result, True
+        if reading.cursor == before.cursor:
+            self._note_unchanged(before, reading)
+            return result, False
+        session = self._session()
+        project = None
+        if reading.cwd and needs_project(session):
+            project = project_for(self.store, reading.cwd, self.settings)
+            reason = why_not_project(self.store, reading.cwd, project, self.settings)
+            has_dropped = self._drop_what_must_not_be_kept(session, project, reason)
+            if reason:
+                return replace(result, skipped=reason), False
+            if has_dropped:
+                return result, True  # the cursor was read before that
+        pauses = pauses_for(self.store, session, project)
+        portion = replace(self._portion(before, reading, stored, pauses), project=project)
+        written = write_portion(self.store, portion, self.settings)
+        bytes_read = max(0, reading.bytes_read - before.bytes_read)
+        result = result.plus(written, bytes_read=bytes_read, bad_lines=len(reading.unreadable))
+        return result, reading.has_more
+
+    def _session(self) -> SessionRow | None:
+        """Return the stored session. Raises TranscriptError if another agent has one of the same id."""
+        session = find_session(self.store, self.source.session_id)
+        if session is not None and session.agent != self.source.agent:
+            raise TranscriptError(f"session {session.session_id} is known as one of {session.agent}")
+        return session
+
+    def _restart(self, before: Progress, reading: Reading) -> None:
+        """Read a source that was cut or rewritten from its beginning, as a new generation."""
+        after = Progress(place=before.place, cursor=reading.cursor, generation=before.generation + 1)
+        with self.store.transaction() as tx:
+            transcript_id = ensure_transcript(tx, self.source.path, before.session_ref, self.source.part)
+            move_cursor(tx, before, after, transcript_id)
+        logger.info("action=reread path=%s generation=%d", self.source.path, after.generation)
+
+    def _note_unchanged(self, before: Progress, reading: Reading) -> None:
+        after = replace(before, stamp=reading.stamp, size=reading.size)
+        if before.transcript_id and after != before:
+            note_unchanged(self.store, after)
+
+    def _drop_what_must_not_be_kept(self, session: SessionRow | None, project: Project, reason: str) -> bool:
+        """Delete prompts that waited in the queue, and were read, before the folder was known; True if there were any."""
+        if session is None:
+            return False
+        spans = None if reason == "excluded" else pauses_for(self.store, session, project)
+        dropped = drop_unsettled_turns(self.store, session, spans)
+        if dropped:
+            logger.info("action=drop_unsettled session=%s turns=%d", session.session_id, dropped)
+        return dropped > 0
+
+    def _portion(self, before: Progress, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> Portion:
+        """Return what is to be written: nothing that was excluded, paused or forgotten, and every text redacted."""
+        updates = self._cleaned(reading, stored, pauses)
+        after = replace(
+            before,
+            cursor=reading.cursor,
+            # Only a read that finds nothing more notes the stamp: if it is killed before that, the next sweep goes on.
+            stamp="" if reading.has_more else reading.stamp,
+            size=reading.size,
+            bytes_read=reading.bytes_read,
+            lines_read=reading.lines_read,
+        )
+        return Portion(
+            source=self.source,
+            before=before,
+            after=after,
+            updates=updates,
+            withdrawn=reading.withdrawn,
+            unreadable=reading.unreadable,
+            known_values=stored.cleaner.new_known,
+            cwd=reading.cwd,
+            compacted_at_ms=reading.compacted_at_ms,
+            copied=self._copied(reading, stored),
+        )
+
+    def _cleaned(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[TurnUpdate, ...]:
+        updates = keep_own_entries(stored, reading.updates)
+        updates = without_paused(updates, reading.entries, pauses)
+        updates = without_erased(updates, self._erased(reading, updates))
+        kept = (update for update in updates if not is_excluded_turn(update.turn, self.settings))
+        return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
+
+    def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
+        """Return the entries of this read whose words were forgotten; a text without an entry goes by its turn's key."""
+        keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
+        return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
+
+    def _copied(self, reading: Reading, stored: TurnsInStore) -> tuple[tuple[str, int], ...]:
+        """Return the sessions that hold entries of this source already, each with the time of the last such entry."""
+        known = stored.known_entries([entry.uuid for entry in reading.entries if entry.uuid])
+        owners = sessions_of_entries(self.store, list(known))
+        until: dict[str, int] = {}
+        for entry in reading.entries:
+            owner = owners.get(entry.uuid, "")
+            if owner and owner != self.source.session_id:
+                until[owner] = max(until.get(owner, 0), entry.at_ms or 0)
+        return tuple(until.items())
+
+
+def is_excluded_turn(turn: Turn, settings: Settings) -> bool:
+    """True for a turn in a folder that the user excludes, in a session that began elsewhere."""
+    return bool(turn.cwd) and is_excluded(turn.cwd, settings.exclude)

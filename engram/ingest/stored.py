@@ -1,0 +1,43 @@
+"""The stored turns, as a reader may ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engram.ingest.clean import Cleaner
+from engram.models.store import Store
+from engram.models.transcripts import known_uuids
+from engram.models.turns import is_forgotten, load_turn
+from engram.transcripts.record import Turn
+
+
+@dataclass(slots=True)
+class TurnsInStore:
+    """``StoredTurns`` over memory.db, for one portion of a source. Asking for the same entries again costs nothing."""
+
+    store: Store
+    cleaner: Cleaner
+    _asked: set[str] = field(default_factory=set)
+    _known: set[str] = field(default_factory=set)
+
+    def load(self, key: str) -> Turn | None:
+        """Return a stored turn; None if there is none, or if it was forgotten."""
+        stored = load_turn(self.store, key)
+        return None if stored is None else stored.turn
+
+    def is_known(self, key: str) -> bool:
+        """True if the turn of this key is stored or was forgotten."""
+        return load_turn(self.store, key) is not None or is_forgotten(self.store, key)
+
+    def known_entries(self, uuids: Sequence[str]) -> set[str]:
+        """Return those of the entries that belong to a stored turn, or were forgotten."""
+        new = [uuid for uuid in uuids if uuid not in self._asked]
+        if new:
+            self._asked.update(new)
+            self._known |= known_uuids(self.store, new)
+        return self._known.intersection(uuids)
+
+    def note_environment(self, text: str) -> None:
+        """Take the values of environment lines in ``text`` as secrets from now on; the text is not kept."""
+        self.cleaner.note_environment(text)

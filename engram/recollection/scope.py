@@ -1,0 +1,40 @@
+"""Which project a session belongs to, and whether it may be shown anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engram.ingest.folder import scope_of_folder
+from engram.models import pauses, projects, sessions
+from engram.models.store import Store
+from engram.settings import Settings
+from engram.transcripts.project import is_excluded
+
+
+@dataclass(frozen=True, slots=True)
+class SessionScope:
+    """Answers both questions from memory.db and the settings."""
+
+    store: Store
+    settings: Settings
+
+    def project_id(self, session_id: str, cwd: str) -> int | None:
+        """Return the row id of the session's project; None for a root folder or a folder never seen."""
+        session = sessions.find_session(self.store, session_id)
+        if session is not None and (session.project_id is not None or session.is_global):
+            return session.project_id
+        project = scope_of_folder(self.store, self.settings, cwd).project
+        return None if project is None else project.id
+
+    def may_show(self, session_id: str, cwd: str) -> bool:
+        """Return False for a session whose folder is excluded or whose project is paused."""
+        session = sessions.find_session(self.store, session_id)
+        folders = {cwd, session.cwd if session else ""} - {""}
+        if any(is_excluded(folder, self.settings.exclude) for folder in folders):
+            return False
+        paused = pauses.paused_scopes(self.store)
+        if not paused:
+            return True
+        project_id = self.project_id(session_id, cwd)
+        project = None if project_id is None else projects.project_by_id(self.store, project_id)
+        return "" not in paused and (project is None or project.identity not in paused)

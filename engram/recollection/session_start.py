@@ -1,0 +1,110 @@
+"""Answers the start of a session with a briefing, or brings a missed briefing with the next prompt."""
+
+from __future__ import annotations
+
+from engram.models import contexts, sessions
+from engram.models.store import Store
+from engram.recollection.briefing import build_briefing
+from engram.recollection.ledger import Ledger
+from engram.recollection.pending import PendingBites
+from engram.recollection.prompts import AskedPrompt
+from engram.recollection.render import hook_output
+from engram.recollection.scope import SessionScope
+from engram.recollection.starts import Starts
+from engram.recollection.topics import Topics
+from engram.settings import Settings
+
+#: Sources of a start at which Claude Code replays the context, injected text included.
+REPLAYING_SOURCES = ("resume", "fork")
+#: Sources of a start at which Claude's context is empty again.
+EMPTYING_SOURCES = ("clear", "compact")
+
+
+class SessionStarts:
+    """Joins the starts of sessions to storage. Any thread may call any method."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        ledger: Ledger,
+        pending: PendingBites,
+        topics: Topics,
+        scope: SessionScope,
+    ) -> None:
+        """Know of no start."""
+        self._store = store
+        self._settings = settings
+        self._ledger = ledger
+        self._pending = pending
+        self._topics = topics
+        self._scope = scope
+        self._starts = Starts()
+
+    def answer(self, session_id: str, cwd: str, source: str) -> bytes:
+        """Return what the hook of a start prints; b"" if the session needs no briefing."""
+        if source in REPLAYING_SOURCES:
+            self._starts.note_replay(session_id)
+            return b""
+        if not self._starts.claim(session_id, source, self._store.now_ms()):
+            return b""
+        is_emptied = source in EMPTYING_SOURCES
+        if is_emptied:
+            self._forget_context(session_id)
+            self._ledger.note_context_start(session_id)
+        elif self._ledger.was_briefed(session_id):
+            return b""
+        self._starts.note_briefed(session_id)
+        text = self._briefing(session_id, cwd)
+        if text or is_emptied:
+            self._ledger.note_briefing(session_id, text, is_new_context=is_emptied)
+        return hook_output("SessionStart", text)
+
+    def note_missed(self, session_id: str, source: str) -> None:
+        """Note that the hook ended before its briefing came: the next prompt brings it."""
+        if source in REPLAYING_SOURCES:
+            return
+        if source in EMPTYING_SOURCES:
+            # The transcript says when the context was emptied: the payload has no time, and may be old.
+            self._forget_context(session_id)
+            self._ledger.note_briefing(session_id, "", is_new_context=True)
+        self._starts.note_missed(session_id)
+
+    def missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
+        """Return the briefing that the session missed; "" if it missed none, or if another prompt has brought it."""
+        if not self._starts.take_missed(session_id, prompt.key):
+            return ""
+        text = self._briefing(session_id, prompt.cwd)
+        if text:
+            self._ledger.note_briefing(session_id, text, is_new_context=False)
+        return text
+
+    def give_back(self, session_id: str, prompt_key: str) -> None:
+        """Note that the answer to a prompt came too late: a briefing that it carried is owed again."""
+        if self._starts.give_back(session_id, prompt_key):
+            self._ledger.take_back_briefing(session_id)
+
+    def is_unread_replay(self, session_id: str) -> bool:
+        """Return True for a fork whose transcript is not read yet: what its context holds is not known."""
+        if not self._starts.is_replay(session_id):
+            return False
+        is_read = sessions.find_session(self._store, session_id) or contexts.copied_history(self._store, session_id)
+        if is_read or not self._settings.capture:
+            self._starts.end_replay(session_id)
+            return False
+        return True
+
+    def _forget_context(self, session_id: str) -> None:
+        """Withdraw what waits and forget the topic: the session's context is empty again."""
+        self._pending.withdraw(session_id)
+        self._topics.forget(session_id)
+
+    def _briefing(self, session_id: str, cwd: str) -> str:
+        if not self._scope.may_show(session_id, cwd):
+            return ""
+        return build_briefing(
+            self._store,
+            self._settings,
+            project_id=self._scope.project_id(session_id, cwd),
+            without=self._ledger.in_context(session_id),
+        )

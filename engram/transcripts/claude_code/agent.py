@@ -1,0 +1,127 @@
+"""Claude Code as an agent: finds its transcripts and reads what is new in one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.settings import Settings
+from engram.transcripts.claude_code import AGENT
+from engram.transcripts.claude_code.discover import (
+    SUFFIX,
+    find_transcripts,
+    identify,
+    projects_folder,
+    transcripts_below,
+)
+from engram.transcripts.claude_code.entry import Entry, parse_line
+from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
+from engram.transcripts.claude_code.turn_builder import Built, TurnBuilder
+from engram.transcripts.source import Cursor, Reading, Source, StoredTurns, Unreadable
+from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
+
+
+class ClaudeCode:
+    """Reads the transcripts of Claude Code: one JSONL file a session, to which lines are appended."""
+
+    name = AGENT
+    title = "Claude Code"
+    suffixes = (SUFFIX,)
+
+    def folders(self, settings: Settings) -> tuple[Path, ...]:
+        """Return the folder of all projects."""
+        return (projects_folder(settings.claude_folder),)
+
+    def discover(self, settings: Settings) -> Iterator[Source]:
+        """Yield every transcript in the Claude configuration folder. No file is opened."""
+        return find_transcripts(settings.claude_folder, with_subagents=settings.subagents)
+
+    def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
+        """Yield the transcript at a path, or the transcripts in a folder."""
+        projects = projects_folder(settings.claude_folder)
+        if path.is_dir():
+            yield from transcripts_below(path, projects, with_subagents=settings.subagents)
+            return
+        source = identify(Path(os.path.abspath(path)), projects, with_subagents=settings.subagents)
+        if source is not None:
+            yield source
+
+    def read(
+        self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
+    ) -> Reading:
+        """Read the whole lines behind the cursor. Raises TranscriptError."""
+        position, state = load_cursor(cursor)
+        chunk = read_chunk(source.path, position, chunk_bytes=max_bytes, max_line_bytes=settings.line_limit_bytes)
+        if chunk.is_rewritten:
+            return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
+        if chunk.position.offset == position.offset:
+            return Reading(
+                cursor=cursor,
+                stamp=str(chunk.size),
+                size=chunk.size,
+                bytes_read=position.offset,
+                lines_read=position.lines,
+            )
+        entries, unreadable = _parse(chunk)
+        built = _build(source, state, entries, stored)
+        compactions = (entry.at_ms for entry in entries if entry.is_compaction and entry.at_ms)
+        return Reading(
+            cursor=dump_cursor(chunk.position, built.state),
+            updates=built.updates,
+            withdrawn=built.withdrawn,
+            entries=entries,
+            unreadable=unreadable,
+            cwd=next((entry.cwd for entry in entries if entry.cwd), ""),
+            compacted_at_ms=max(compactions, default=None),
+            stamp=str(chunk.size),
+            size=chunk.size,
+            bytes_read=chunk.position.offset,
+            lines_read=chunk.position.lines,
+            has_more=chunk.has_more,
+        )
+
+    def is_moved(self, source: Source, cursor: Cursor) -> bool:
+        """True if the file begins with the line that the cursor's file began with (``/cd`` moves transcripts)."""
+        position, _ = load_cursor(cursor)
+        return bool(position.fingerprint) and position.fingerprint == fingerprint(source.path)
+
+
+def _parse(chunk: Chunk) -> tuple[list[Entry], tuple[Unreadable, ...]]:
+    """Return the entries of the lines, and the lines that could not be read."""
+    unreadable = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
+    entries = []
+    for line in chunk.lines:
+        parsed = parse_line(line)
+        if isinstance(parsed, Unreadable):
+            unreadable.append(parsed)
+        elif parsed is not None:
+            entries.append(parsed)
+    return entries, tuple(unreadable)
+
+
+def _build(source: Source, state: ReaderState, entries: list[Entry], stored: StoredTurns) -> Built:
+    """Build the turns of the entries, on top of those that are stored."""
+    known = stored.known_entries([entry.uuid for entry in entries if entry.uuid])
+    stored_turns = ((key, stored.load(key)) for key in state.turns_to_resume)
+
+    def owner(uuid: str) -> str | None:
+        is_known = uuid in known or (_is_queued_key(uuid) and stored.is_known(uuid))
+        return uuid if is_known else None
+
+    builder = TurnBuilder(
+        source.session_id,
+        state=state,
+        resume={key: turn for key, turn in stored_turns if turn is not None},
+        owner=owner,
+        is_subagent=source.is_subagent,
+        note_environment=stored.note_environment,
+    )
+    for entry in entries:
+        builder.add(entry)
+    return builder.finish()
+
+
+def _is_queued_key(key: str) -> bool:
+    """True for the key of a turn whose prompt exists only in a queue-operation line."""
+    return key.startswith("q:")

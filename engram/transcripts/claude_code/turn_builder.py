@@ -1,0 +1,211 @@
+"""Build turns from entries in file order. Reading may stop at any line and continue later with the same result.
+
+The rules:
+
+* A prompt opens a turn. The turn takes every entry up to the next prompt.
+* Every user, assistant and system entry with a uuid belongs to exactly one turn, in whichever file it was read
+  first. An entry that belongs to a turn already (a fork, a resumed copy, a rewritten file) is skipped. What follows
+  a copied prompt is a continuation turn.
+* Entries before a file's first prompt belong to the turn of that prompt. If the assistant speaks before any prompt,
+  they are a continuation turn.
+* A prompt that exists only in a queue-operation line is a turn of its own. It has no entries while it waits in the
+  queue, and is open for what follows the line that hands it to the model (``remove``, or the line of the command it
+  is). It is withdrawn when a prompt line shows the same words later, since that line is the prompt then.
+
+Turns that are undecided at the end of a read (the preamble, waiting prompts) are stored like others and named in the
+state. The next read gets them back and may withdraw them. So the stored result does not depend on where a read stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from engram.transcripts.claude_code.draft import Draft
+from engram.transcripts.claude_code.entry import Entry, Kind
+from engram.transcripts.claude_code.open_turns import OpenTurns
+from engram.transcripts.claude_code.prompt import command_of, is_interruption, prompt_of, queued_text, text_of
+from engram.transcripts.claude_code.queue import Queue, Waiting
+from engram.transcripts.claude_code.replies import add_reply, add_results, text_block
+from engram.transcripts.claude_code.state import ReaderState
+from engram.transcripts.record import Opening, Role, Turn, TurnUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The result of one read."""
+
+    #: Turns that are new or have changed, in the order of the file.
+    updates: tuple[TurnUpdate, ...]
+    #: Keys of stored turns that turned out to be none: remove them before the updates are written.
+    withdrawn: tuple[str, ...]
+    #: Where the next read continues.
+    state: ReaderState
+
+
+class TurnBuilder:
+    """Builds the turns of one transcript, entry by entry."""
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        state: ReaderState | None = None,
+        resume: Mapping[str, Turn] | None = None,
+        owner: Callable[[str], str | None] = lambda uuid: None,
+        is_subagent: bool = False,
+        note_environment: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Begin at the first line, or continue from a state.
+
+        Args:
+            state: ``Built.state`` of the last read of this file; None at its beginning.
+            resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten and is
+                not made again); for a rewritten file the last turn of the old content.
+            owner: returns the key of the stored turn that an entry's uuid belongs to, None if it belongs to none.
+            note_environment: receives the result of every tool call that showed an environment file.
+            is_subagent: the file is a subagent's own: its lines count, though none of them is a user's prompt.
+        """
+        state = state or ReaderState()
+        self._is_subagent = is_subagent
+        self._note_environment = note_environment
+        self._owner = owner
+        self._turns = OpenTurns(session_id, state, resume or {})
+        self._queue = Queue.load(state.queue)
+        self._previous = state.previous
+
+    # -- input and output
+
+    def add(self, entry: Entry) -> None:
+        """Add the next entry of the file."""
+        self._turns.note_place(entry)
+        if entry.kind is Kind.QUEUE:
+            if not self._is_subagent:
+                self._add_operation(entry)
+            return
+        prompt = prompt_of(entry) if not self._is_subagent else None
+        if prompt is None and entry.kind is Kind.ATTACHMENT:
+            return
+        is_handed_over = self._settle_queue(entry, prompt)
+        owner = self._find_owner(entry.uuid)
+        if owner is not None:
+            self._skip(prompt is not None, owner)
+        elif prompt is not None and not is_handed_over:
+            self._open_prompt(entry, prompt)
+        else:
+            self._add_to_turn(entry)
+
+    def finish(self, *, close: bool = False) -> Built:
+        """Return the turns so far and the state to continue from.
+
+        Args:
+            close: close the open turn too (Stop, a flush, or silence); a later entry opens it again.
+        """
+        if close and self._turns.current is not None:
+            self._turns.current.close()
+        state = self._turns.state(self._queue.dump(), self._previous)
+        return Built(self._turns.updates(), self._turns.withdrawn(), state)
+
+    # -- prompts
+
+    def _open_prompt(self, entry: Entry, prompt: str) -> None:
+        is_interjected = entry.kind is Kind.ATTACHMENT
+        key = entry.uuid or self._turns.hashed_key("n", entry.at_ms, f"{entry.offset}\n{prompt}")
+        draft = self._turns.open(key, Opening.PROMPT, entry, takes_calls=is_interjected)
+        draft.said.append(text_block(entry, Role.USER, prompt))
+        self._turns.record(draft, entry)
+
+    # -- the queue
+
+    def _add_operation(self, entry: Entry) -> None:
+        operation, content = entry.data.get("operation"), entry.data.get("content")
+        if operation == "enqueue":
+            text = queued_text(content)
+            if text is not None:
+                self._enqueue(entry, text)
+        elif operation == "remove":
+            waiting = self._queue.hand_over()
+            draft = self._turns.find(waiting.key) if waiting else None
+            if waiting is not None and draft is not None:
+                self._hand_over(draft, waiting, entry, takes_calls=True)
+        elif operation == "popAll":
+            self._queue.pop_all(queued_text(content) if content else None)
+
+    def _enqueue(self, entry: Entry, text: str) -> None:
+        key = self._turns.hashed_key("q", entry.at_ms, text)
+        if self._turns.find(key) is not None or self._find_owner(key) is not None:
+            return
+        draft = self._turns.make(key, Opening.QUEUED, entry)
+        draft.said.append(text_block(entry, Role.USER, text))
+        draft.close()
+        self._queue.add(key, text, entry.at_ms)
+
+    def _settle_queue(self, entry: Entry, prompt: str | None) -> bool:
+        """Take out of the queue what this line shows; True if it shows a prompt that was handed over already."""
+        if entry.kind is Kind.USER and prompt is None and (self._queue.waiting or self._turns.current):
+            raw = text_of(entry.message.get("content"))
+            self._note_interruption(raw)
+            self._hand_over_command(entry, command_of(raw))
+            return False
+        shown = prompt or ""
+        if not shown:
+            return False
+        for waiting in self._queue.settle(shown, entry.at_ms):
+            draft = self._turns.find(waiting.key)
+            if draft is not None:
+                self._turns.withdraw(draft)
+        current = self._turns.current
+        if current is None or current.opening is not Opening.QUEUED or current.has_reply:
+            return False
+        return current.extra.get("handed") == Waiting.digest_of(shown)
+
+    def _hand_over_command(self, entry: Entry, command: str) -> None:
+        """Open the queued turn of a command that runs now: the command's own line is no prompt."""
+        for waiting in self._queue.settle(command, entry.at_ms) if command else ():
+            draft = self._turns.find(waiting.key)
+            if draft is not None:
+                self._hand_over(draft, waiting, entry, takes_calls=False)
+
+    def _hand_over(self, draft: Draft, waiting: Waiting, entry: Entry, *, takes_calls: bool) -> None:
+        """Make a queued prompt the current turn: it reaches the model with this line."""
+        draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
+        # It may have been queued before the line of the prompt that Claude was working on; its turn begins here.
+        draft.start_offset = entry.offset
+        draft.extra["handed"] = waiting.digest
+        self._turns.make_current(draft, takes_calls=takes_calls)
+
+    # -- all other entries
+
+    def _add_to_turn(self, entry: Entry) -> None:
+        if self._turns.current is None and entry.kind is not Kind.ASSISTANT:
+            self._turns.add_to_preamble(entry)
+            return
+        draft = self._turns.current
+        if draft is None:
+            draft = self._turns.open_continuation(entry)
+        self._turns.record(draft, entry)
+        if entry.is_aside and not self._is_subagent:
+            return
+        with_dialogs = not self._is_subagent
+        if entry.kind is Kind.ASSISTANT:
+            add_reply(draft, entry, with_dialogs=with_dialogs)
+        elif entry.kind is Kind.USER:
+            add_results(draft, entry, with_dialogs=with_dialogs, note_environment=self._note_environment)
+
+    def _note_interruption(self, text: str) -> None:
+        if self._turns.current is not None and is_interruption(text) and not self._turns.current.is_interrupted:
+            self._turns.current.is_interrupted = True
+            self._turns.current.is_changed = self._turns.current.has_grown = True
+
+    # -- which turn an entry belongs to
+
+    def _find_owner(self, uuid: str) -> str | None:
+        if not uuid:
+            return None
+        return self._turns.seen.get(uuid) or self._owner(uuid)
+
+    def _skip(self, is_prompt: bool, owner: str) -> None:
+        """Leave an entry to the turn it belongs to. A copied prompt also ends the current turn."""
+        current = self._turns.current
+        if is_prompt and (current is None or current.key != owner):
+            self._turns.leave(owner)

@@ -1,0 +1,55 @@
+"""The agents whose sessions are read. Adding an agent is one package and one line here; see docs/agents.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.settings import Settings
+from engram.transcripts.agent import Agent
+from engram.transcripts.claude_code.agent import ClaudeCode
+from engram.transcripts.source import Source
+
+_agents: dict[str, Agent] = {}
+
+
+def register(agent: Agent) -> None:
+    """Read this agent's sessions too. Raises ValueError if another agent has the same name."""
+    if agent.name in _agents:
+        raise ValueError(f"there is already an agent {agent.name!r}")
+    _agents[agent.name] = agent
+
+
+def unregister(name: str) -> None:
+    """Stop reading an agent's sessions in this process; what is stored stays."""
+    _agents.pop(name, None)
+
+
+def all_agents() -> tuple[Agent, ...]:
+    """Return every registered agent, in the order of registration."""
+    return tuple(_agents.values())
+
+
+def agent_of(source: Source) -> Agent:
+    """Return the agent that wrote a source."""
+    return _agents[source.agent]
+
+
+def title_of(name: str) -> str:
+    """Return an agent's name for people; an unknown agent's name as it is."""
+    agent = _agents.get(name)
+    return name if agent is None else agent.title
+
+
+def discover(settings: Settings) -> Iterator[Source]:
+    """Yield the sources of all agents."""
+    for agent in _agents.values():
+        yield from agent.discover(settings)
+
+
+def sources_at(path: Path, settings: Settings) -> list[Source]:
+    """Return the sources in a file or folder, of whichever agent."""
+    return [source for agent in _agents.values() for source in agent.sources_at(path, settings)]
+
+
+register(ClaudeCode())

@@ -1,0 +1,132 @@
+"""The values that an agent's reader and ingest exchange: sources, cursors, and what one read found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from engram.transcripts.record import Turn, TurnUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an agent keeps one session: a file, or a part of one."""
+
+    #: Name of the agent.
+    agent: str
+    path: Path
+    #: Unique among all agents, and safe as a part of a file name (``engram.paths.is_session_id``).
+    session_id: str
+    #: Differs whenever the content has changed. Compared with the stamp of the last read, never interpreted.
+    stamp: str
+    #: Bytes, to show how much is unread; None if the agent cannot tell.
+    size: int | None = None
+    #: Last change in nanoseconds since 1970.
+    changed_at_ns: int = 0
+    #: The session's key within a file that holds several, such as a row id; "" if the file is one session.
+    part: str = ""
+    #: Session that started this one as a subagent; "" for a session of its own.
+    parent_id: str = ""
+
+    @property
+    def place(self) -> Place:
+        """The path and part that identify the source."""
+        return Place(self.path, self.part)
+
+    @property
+    def is_subagent(self) -> bool:
+        """True for the session of a subagent."""
+        return bool(self.parent_id)
+
+
+class Place(NamedTuple):
+    """What identifies a source: the file, and the part of it."""
+
+    path: Path
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a source was read. Only the agent that made it understands it; both texts are "" before the first read."""
+
+    #: The position: a byte offset, a row id, a digest, and what else the reader needs to go on. Holds no words.
+    position: str = ""
+    #: What the reader needs and may hold words, such as a branch name. Deleted when the project is forgotten.
+    words: str = ""
+
+
+class SourceEntry(Protocol):
+    """An entry that was read, by id and time."""
+
+    @property
+    def uuid(self) -> str:
+        """Id, unique among all agents; "" if it has none."""
+
+    @property
+    def at_ms(self) -> int | None:
+        """Time in milliseconds since 1970; None if unknown."""
+
+
+class EntryTime(NamedTuple):
+    """A ``SourceEntry`` for readers that have no record of their own."""
+
+    uuid: str
+    at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A part of a source that could not be understood, by its position; its text is not kept."""
+
+    offset: int
+    #: Size in the unit of ``offset``; a line is counted without its newline.
+    length: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one read found."""
+
+    #: Where the next read continues.
+    cursor: Cursor
+    #: Turns that are new or have changed, in the order of the source.
+    updates: tuple[TurnUpdate, ...] = ()
+    #: Keys of stored turns that turned out to be none: removed before the updates are written.
+    withdrawn: tuple[str, ...] = ()
+    #: The entries read, in order.
+    entries: Sequence[SourceEntry] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    #: First working directory that an entry names; "" if none does.
+    cwd: str = ""
+    #: Latest time at which the session's context was compacted; None if it was not.
+    compacted_at_ms: int | None = None
+    #: ``Source.stamp`` and ``Source.size`` at the time of this read.
+    stamp: str = ""
+    size: int = 0
+    #: Bytes and lines of the source read so far; 0 if the source has none.
+    bytes_read: int = 0
+    lines_read: int = 0
+    #: True if the source was cut or rewritten: nothing was read, and ``cursor`` begins it again.
+    is_restart: bool = False
+    #: True if there may be more to read now.
+    has_more: bool = False
+
+
+class StoredTurns(Protocol):
+    """What a reader may ask ingest about the turns that are stored."""
+
+    def load(self, key: str) -> Turn | None:
+        """Return a stored turn; None if there is none, or if it was forgotten."""
+
+    def is_known(self, key: str) -> bool:
+        """True if the turn of this key is stored or was forgotten."""
+
+    def known_entries(self, uuids: Sequence[str]) -> Collection[str]:
+        """Return those of the entries that belong to a stored turn, or were forgotten."""
+
+    def note_environment(self, text: str) -> None:
+        """Take the values of environment lines in ``text`` as secrets from now on; the text is not kept."""

@@ -1,0 +1,33 @@
+"""Texts and ids out of an agent's files in a form that SQLite can store."""
+
+from __future__ import annotations
+
+import re
+
+#: Longest uuid, session id or tool id that is accepted, in characters.
+MAX_ID_CHARS = 128
+
+#: Characters that SQLite cannot store in a text: lone surrogates, and NUL, which would end the text.
+_UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
+
+
+def storable(text: str) -> str:
+    """Return the text with lone surrogates and NUL replaced by U+FFFD."""
+    if "\0" not in text:
+        try:
+            text.isascii() or text.encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return text
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def storable_text(value: object) -> str:
+    """Return a text of a parsed file, storable; "" for any other value."""
+    return storable(value) if isinstance(value, str) else ""
+
+
+def storable_id(value: object) -> str:
+    """Return an id of a parsed file, storable; "" for any other value, and for one that is too long."""
+    return storable(value) if isinstance(value, str) and len(value) <= MAX_ID_CHARS else ""

@@ -1,0 +1,226 @@
+"""Forgetting is final: no byte of the text stays in the memory folder, and nothing brings it back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.enums import Actor
+from engram.errors import NotFound
+from engram.ingest.service import ingest_path
+from engram.memories.forget import forget_episode
+from engram.memories.forget_plan import plan_forget
+from engram.models import episode_changes, episode_history, episodes, injections, runs, tombstones, vectors
+from engram.models.episodes import Episode, Evidence
+from engram.models.injections import Injection
+from engram.models.store import Store, open_store
+from engram.models.turns import turns_of_session
+from engram.notes.daily import log_session
+from engram.notes.index import index_notes
+from engram.paths import Home, default_home
+from engram.redaction import redact
+from engram.settings import Settings
+
+SESSION = "5f0e4e0e-5d62-4ae0-9e42-000000000001"
+#: Words that stand nowhere else, so that their bytes can be looked for.
+WORDS = ("zanzibarian", "quokkafied", "Xylocarpa")
+
+
+def entry(kind: str, number: int, text: str) -> str:
+    content: object = text if kind == "user" else [{"type": "text", "text": text}]
+    return json.dumps(
+        {"type": kind, "uuid": f"00000000-0000-4000-8000-{number:012d}", "sessionId": SESSION, "cwd": "/home/dev/boat",
+         "timestamp": f"2026-11-05T09:{number:02d}:00.000Z", "message": {"role": kind, "id": f"m{number}", "content": content}}
+    )  # fmt: skip
+
+
+@pytest.fixture
+def home() -> Home:
+    return Home(default_home()).prepare()
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    path = tmp_path / "claude" / "projects" / "-home-dev-boat" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = [
+        entry("user", 1, "Which colour has the hull?"),
+        entry("assistant", 2, "The hull is blue, as before."),
+        entry("user", 3, "Paint it zanzibarian, in the quokkafied tone please"),
+        entry("assistant", 4, "Done: the hull is zanzibarian, and Xylocarpa oil protects it."),
+        entry("user", 5, "And the mast?"),
+        entry("assistant", 6, "The mast stays brown."),
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(params=["cysqlite", "sqlite3"])
+def store(request: pytest.FixtureRequest, home: Home, transcript: Path) -> Iterator[Store]:
+    opened = open_store(home.memory_db, driver=request.param)
+    ingest_path(opened, transcript, settings=Settings(), redact=redact, close=True)
+    yield opened
+    opened.close()
+
+
+def remember(store: Store, summary: str, turn_number: int) -> Episode:
+    """Keep a memory that rests on a turn, as an extractor would."""
+    stored = turns_of_session(store, 1)[turn_number]
+    evidence = [Evidence(one.uuid, SESSION, stored.id) for one in stored.turn.said]
+    made = Episode(
+        episodes.new_episode_id(), "decision", summary, stored.turn.reply, session_id=SESSION,
+        project_id=stored.project_id, project="boat", entities=("hull",), facts=(summary,), slot=summary[:8],
+    )  # fmt: skip
+    with store.transaction() as tx:
+        return episode_changes.add_episode(tx, made, evidence, actor=Actor.MODEL)
+
+
+@pytest.fixture
+def target(store: Store) -> Episode:
+    return remember(store, "The hull is zanzibarian in a quokkafied tone", 1)
+
+
+def everything(home: Home) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(home.root.rglob("*")) if path.is_file())
+
+
+def spread(store: Store, home: Home, target: Episode) -> None:
+    """Put the memory into every place that keeps something of it."""
+    log_session(store, home, SESSION)
+    home.memory_note.write_text(
+        f"# Memory\n\n## boat\n- The hull is zanzibarian ({target.episode_id})\n- The mast is brown\n"
+    )
+    index_notes(store, Settings(), redact)
+    (home.recollections / f"{SESSION}.pending").write_text(f"{target.episode_id}: zanzibarian")
+    line = json.dumps({"id": target.episode_id, "summary": target.summary})
+    (home.root / "export.jsonl").write_text(line + '\n{"id": "ep_000000000000", "summary": "other"}\n')
+    run = runs.begin_run(store)
+    with store.transaction() as tx:
+        runs.update_run(
+            tx, run, position="", state="done",
+            report={"lines": [f"graduate {target.episode_id}", "other"], "files_before": {"MEMORY.md": home.memory_note.read_text()}},
+        )  # fmt: skip
+    with store.transaction() as tx:
+        vectors.put_vectors(tx, "m", [("e", target.id, 0, b"zanzibar")])
+        changed = episode_changes.change_episode(
+            tx, target, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
+        )
+        injections.add_injections(tx, [Injection(SESSION, "p", "prompt", target.episode_id, 0.5, 9, "shown")])
+        episode_changes.change_episode(tx, changed, "edit", "back", summary=target.summary, actor=Actor.USER)
+    store.checkpoint("TRUNCATE")
+    home.backups.mkdir(mode=0o700)
+    shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")
+
+
+def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, target: Episode) -> None:
+    spread(store, home, target)
+    assert all(word.encode() in everything(home) for word in WORDS)
+
+    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+    index_notes(store, Settings(), redact)
+    store.checkpoint("TRUNCATE")
+
+    assert [f"{path}: {word}" for path in home.root.rglob("*") if path.is_file() for word in WORDS
+            if word.lower().encode() in path.read_bytes().lower()] == []  # fmt: skip
+    assert report.turns == 1
+    assert report.backups == 1
+    assert set(report.files) >= {"MEMORY.md", "export.jsonl", f"{SESSION}.pending"}
+    assert store.find_damage() == ""
+
+
+def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) -> None:
+    other = remember(store, "The mast stays brown", 2)
+    spread(store, home, target)
+
+    forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+
+    assert episodes.find_episode(store, other.episode_id) is not None
+    assert [one.turn.prompt for one in turns_of_session(store, 1)] == ["Which colour has the hull?", "And the mast?"]
+    assert "The mast is brown" in home.memory_note.read_text()
+    assert "ep_000000000000" in (home.root / "export.jsonl").read_text()
+    daily = next(home.daily_notes.glob("*.md")).read_text()
+    assert "And the mast?" in daily
+    (run,) = runs.list_runs(store)
+    assert run.report["lines"] == ["other"]
+    assert "The mast is brown" in run.report["files_before"]["MEMORY.md"]
+    backup = sqlite3.connect(home.backups / "memory-2026-11-05.db")
+    assert backup.execute("SELECT episode_id FROM episode").fetchall() == [(other.episode_id,)]
+    backup.close()
+
+
+def test_another_reading_does_not_bring_the_turn_back(
+    store: Store, home: Home, target: Episode, transcript: Path
+) -> None:
+    forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+
+    copy = transcript.with_name("5f0e4e0e-5d62-4ae0-9e42-000000000002.jsonl")
+    copy.write_bytes(transcript.read_bytes())
+    for path in (transcript, copy):
+        ingest_path(store, path, settings=Settings(), redact=redact, close=True)
+
+    texts = [str(row[0]) for row in store.rows("SELECT text FROM said")]
+    assert len(texts) == 4
+    assert not any("zanzibarian" in text for text in texts)
+
+
+def test_the_extractor_cannot_keep_it_again(store: Store, home: Home, target: Episode) -> None:
+    forget_episode(store, home, target.episode_id, also_source=False, actor=Actor.USER)
+
+    assert target.slot is not None
+    assert tombstones.is_slot_gone(store, target.slot)
+    assert tombstones.is_episode_forgotten(store, target.episode_id)
+    assert len(turns_of_session(store, 1)) == 3
+
+
+def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: Home, target: Episode) -> None:
+    beside = remember(store, "Xylocarpa oil protects the hull", 1)
+
+    plan = plan_forget(store, target.episode_id, also_source=True)
+    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+
+    assert [one.episode_id for one in plan.memories] == [target.episode_id, beside.episode_id]
+    assert list(report.episode_ids) == [target.episode_id, beside.episode_id]
+    assert len(plan.turn_ids) == 1
+    assert "2 memories" in report.describe()
+
+
+def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: Episode) -> None:
+    other = remember(store, "The mast stays brown", 2)
+    with store.transaction() as tx:
+        episode_changes.change_episode(
+            tx,
+            other,
+            "merge",
+            f"with {target.episode_id}",
+            summary=f"{other.summary} | zanzibarian",
+            actor=Actor.TIDYING,
+        )
+        merged = episodes.find_episode(store, other.episode_id)
+        assert merged is not None
+        episode_changes.change_episode(tx, merged, "undo", "split", summary=other.summary, actor=Actor.USER)
+
+    forget_episode(store, home, target.episode_id, also_source=False, actor=Actor.USER)
+
+    told = [dataclasses.asdict(one) for one in episode_history.history_of(store, other.episode_id)]
+    assert target.episode_id not in json.dumps(told)
+
+
+def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, target: Episode) -> None:
+    home.backups.mkdir(mode=0o700)
+    (home.backups / "broken.db").write_bytes(b"zanzibarian, but no database at all" * 100)
+
+    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+
+    assert report.dropped_backups == 1
+    assert not (home.backups / "broken.db").exists()
+
+
+def test_what_is_not_there_cannot_be_forgotten(store: Store, home: Home) -> None:
+    with pytest.raises(NotFound):
+        forget_episode(store, home, "ep_000000000000", also_source=True, actor=Actor.USER)

@@ -1,0 +1,139 @@
+"""What a forgotten memory said goes also where others repeat it: merged, in copies, in reasons, in cut lines of notes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engram.consolidation.context import Context
+from engram.consolidation.graduation import note_line
+from engram.consolidation.steps import merge_near_duplicates
+from engram.enums import Actor, Scope, Status
+from engram.memories.correct import correct_memory
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
+from engram.models import episode_changes, episodes
+from engram.models.backup import make_backup
+from engram.models.contradictions import note_contradiction, open_contradictions
+from engram.models.episodes import Episode, Evidence, find_episode
+from engram.models.store import Store, open_store
+from engram.redaction import redact
+from engram.settings import Settings
+
+Keep = Callable[..., Episode]
+WORD = "quokkafied"
+KEPT, GONE = "The hull is painted with lead-free paint", f"The hull shines in a {WORD} zanzibarian gloss"
+
+
+def files_with(folder: Path, word: str) -> list[str]:
+    """The files below a folder that hold a word."""
+    return [str(path) for path in sorted(folder.rglob("*")) if path.is_file() and word in path.read_text("latin-1")]
+
+
+def engram(settings: Settings, *words: str) -> str:
+    command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(settings.home), *words]
+    environment = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def merged(store: Store, settings: Settings, keep: Keep) -> tuple[Episode, Episode]:
+    """Two memories of which the older took up the words of the newer."""
+    older = keep(KEPT, entities=("hull",), evidence=[Evidence("11111111-1111-4111-8111-111111111111", "s1")])
+    newer = keep(GONE, entities=(f"{WORD}.py",), evidence=[Evidence("22222222-2222-4222-8222-222222222222", "s2")])
+    merge_near_duplicates(Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)])))
+    host = find_episode(store, older.episode_id)
+    assert host is not None
+    assert WORD in host.summary
+    return older, newer
+
+
+def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
+    store: Store, settings: Settings, merged: tuple[Episode, Episode]
+) -> None:
+    older, newer = merged
+    backup = make_backup(store, settings.places.backups)
+    assert backup is not None
+    engram(settings, "export", "--output", str(settings.home / "export.jsonl"))
+    bite = settings.places.recollections / "s9.pending"
+    bite.write_text(json.dumps({"additionalContext": f"- [{older.episode_id}] {KEPT} | The hull shines in a {WORD}…"}))
+
+    forget_episode(store, settings.places, newer.episode_id, actor=Actor.USER)
+
+    assert files_with(settings.home, WORD) == []
+    host = find_episode(store, older.episode_id)
+    assert host is not None
+    assert (host.summary, host.entities) == (KEPT, ("hull",))
+    (line,) = (settings.home / "export.jsonl").read_text().splitlines()
+    assert (json.loads(line)["id"], json.loads(line)["summary"]) == (older.episode_id, KEPT)
+    (copy,) = settings.places.backups.glob("*.db")
+    with open_store(copy) as opened:
+        assert [one.summary for one in episodes.all_episodes(opened)] == [KEPT]
+
+
+def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings: Settings, keep: Keep) -> None:
+    gone = save_memory(store, GONE, redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
+    correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact, actor=Actor.AGENT)
+    other, mine, theirs = keep("The mast is brown"), keep("The sail is white"), keep("The sail is grey")
+    with store.transaction() as tx:
+        episode_changes.change_episode(
+            tx, other, "archive", f"taken back: {GONE}", status=Status.ARCHIVED, actor=Actor.TIDYING
+        )
+    with store.transaction() as tx:
+        note_contradiction(tx, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
+    make_backup(store, settings.places.backups)
+
+    forget_episode(store, settings.places, gone.episode_id, actor=Actor.USER)
+
+    assert files_with(settings.home, WORD) == []
+    assert [one.newer_id for one in open_contradictions(store)] == [theirs.episode_id]
+
+
+def test_a_line_of_a_note_that_holds_the_beginning_of_a_forgotten_memory_goes(
+    store: Store, settings: Settings, keep: Keep
+) -> None:
+    gone = keep(f"{GONE} and lasts {'for very many years under the sun ' * 10}")
+    line = note_line(gone).removesuffix(f" <!-- {gone.episode_id} -->")
+    assert line.endswith("…")
+    settings.places.memory_note.write_text(f"# Memory\n\n{line}\n- a line of my own\n")
+
+    forget_episode(store, settings.places, gone.episode_id, actor=Actor.USER)
+
+    assert settings.places.memory_note.read_text() == "# Memory\n\n- a line of my own\n"
+
+
+def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
+    second = correct_memory(store, first.episode_id, GONE, "it was painted", redact, actor=Actor.AGENT).made
+    engram(settings, "export", "--output", str(tmp_path / "outside.jsonl"))
+    forget_episode(store, settings.places, second.episode_id, actor=Actor.USER)
+    restored = find_episode(store, first.episode_id)
+    assert restored is not None
+    with store.transaction() as tx:
+        episode_changes.delete_episode(tx, restored, is_purge=True, actor=Actor.USER)
+
+    engram(settings, "import", str(tmp_path / "outside.jsonl"))
+
+    (left,) = episodes.all_episodes(store)
+    assert (left.summary, left.status, left.superseded_by) == ("The hull is red", "active", "")
+
+
+def test_forgetting_the_corrections_one_by_one_brings_back_what_each_replaced(store: Store, settings: Settings) -> None:
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
+    second = correct_memory(store, first.episode_id, "The hull is green", "painted", redact, actor=Actor.AGENT).made
+    third = correct_memory(store, second.episode_id, "The hull is blue", "painted", redact, actor=Actor.AGENT).made
+
+    forget_episode(store, settings.places, third.episode_id, actor=Actor.USER)
+    states = {one.episode_id: one.status for one in episodes.all_episodes(store)}
+    forget_episode(store, settings.places, second.episode_id, actor=Actor.USER)
+
+    assert states == {first.episode_id: "superseded", second.episode_id: "active"}
+    assert {one.episode_id: one.status for one in episodes.all_episodes(store)} == {first.episode_id: "active"}

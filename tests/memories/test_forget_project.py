@@ -1,0 +1,385 @@
+"""A forgotten project is gone everywhere, nothing brings it back, and what belongs to other projects stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from planting import plant
+from transcript_lines import line
+
+from engram.enums import Actor, Scope, Source
+from engram.ingest.service import ingest_path
+from engram.memories.forget_project import forget_project
+from engram.models import episode_changes, episode_evidence, episodes, injections, runs, vectors
+from engram.models.episodes import Episode, Evidence
+from engram.models.injections import Injection
+from engram.models.project_folders import merge_projects
+from engram.models.projects import ProjectRow, ensure_project, find_project_of_identity
+from engram.models.recovery import recover_by_hand, restore_backup
+from engram.models.store import Store, open_store
+from engram.models.turns import load_turn_row
+from engram.notes.daily import log_session
+from engram.notes.index import index_notes
+from engram.notes.saved import save_note
+from engram.paths import Home, default_home
+from engram.redaction import redact
+from engram.settings import Settings
+
+BOAT, SHED = "/home/dev/boat", "/home/dev/shed"
+BOAT_SESSION, SHED_SESSION = "5f0e4e0e-5d62-4ae0-9e42-00000000000b", "5f0e4e0e-5d62-4ae0-9e42-00000000005d"
+#: Words that only the project boat says.
+CANARIES = ("zanzibarian", "quokkafied", "Xylocarpa", "thrumbelina", "gobbelkraut")
+#: Words that only the project shed says.
+OTHERS = ("Wunderbalken", "the shed gets a roof of slate before winter")
+
+
+@pytest.fixture
+def home() -> Home:
+    return Home(default_home()).prepare()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(claude_folder=tmp_path / "claude")
+
+
+@pytest.fixture
+def speak(settings: Settings) -> Callable[..., Path]:
+    """Write lines of a session without reading them."""
+
+    def speak(cwd: str, session: str, *said: tuple[str, str], day: int = 5) -> Path:
+        path = settings.projects_folder / cwd.replace("/", "-") / f"{session}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            for role, text in said:
+                file.write(line(role, text, session=session, cwd=cwd, at=f"2026-03-{day:02}T09:00:00.000Z"))
+        return path
+
+    return speak
+
+
+@pytest.fixture
+def read(settings: Settings) -> Callable[[Store], None]:
+    """Read every transcript, as a sweep does."""
+
+    def read(store: Store) -> None:
+        for path in sorted(settings.projects_folder.glob("*/*.jsonl")):
+            ingest_path(store, path, settings=settings, redact=redact, close=True)
+
+    return read
+
+
+@pytest.fixture(params=["cysqlite", "sqlite3"])
+def store(
+    request: pytest.FixtureRequest, home: Home, speak: Callable[..., Path], read: Callable[[Store], None]
+) -> Iterator[Store]:
+    speak(
+        BOAT,
+        BOAT_SESSION,
+        ("user", "Paint the hull zanzibarian, in the quokkafied tone please"),
+        ("assistant", "Done: the hull is zanzibarian, and Xylocarpa oil protects it."),
+        ("user", "And the mast?"),
+        ("assistant", "The mast stays thrumbelina brown."),
+    )
+    speak(SHED, SHED_SESSION, ("user", f"Wunderbalken: {OTHERS[1]}"), ("assistant", "The Wunderbalken carries it."))
+    opened = open_store(home.memory_db, driver=request.param)
+    read(opened)
+    yield opened
+    opened.close()
+
+
+def project(store: Store, folder: str = BOAT) -> ProjectRow:
+    found = find_project_of_identity(store, folder)
+    assert found is not None
+    return found
+
+
+def remember(store: Store, folder: str, session: str, summary: str, **changes: object) -> Episode:
+    """Keep a memory that rests on the first turn of a session, as an extractor would."""
+    turn_id = store.value(
+        "SELECT t.id FROM turn t JOIN session s ON s.id = t.session_ref WHERE s.session_id = ? ORDER BY t.id",
+        (session,),
+    )
+    stored = load_turn_row(store, turn_id)
+    assert stored is not None
+    facts: dict[str, object] = {"slot": summary[:9], "entities": ("Xylocarpa",), "facts": (stored.turn.prompt,)}
+    made = Episode(
+        episodes.new_episode_id(), "decision", summary, stored.turn.reply, session_id=session,
+        project_id=project(store, folder).id, project=project(store, folder).name, **(facts | changes),  # type: ignore[arg-type]
+    )  # fmt: skip
+    with store.transaction() as tx:
+        return episode_changes.add_episode(
+            tx, made, [Evidence(one.uuid, session, stored.id) for one in stored.turn.said], actor=Actor.MODEL
+        )
+
+
+@pytest.fixture
+def memory(store: Store) -> Episode:
+    return remember(store, BOAT, BOAT_SESSION, "The hull is zanzibarian in a quokkafied tone")
+
+
+@pytest.fixture
+def everywhere(store: Store, home: Home, settings: Settings, memory: Episode) -> Episode:
+    """Words of both projects in every place that keeps some; returns the memory of the project shed."""
+    other = remember(store, SHED, SHED_SESSION, f"Decided: {OTHERS[1]}", entities=("slate",))
+    for session in (BOAT_SESSION, SHED_SESSION):
+        log_session(store, home, session)
+    save_note(home, "The gobbelkraut hangs in the galley.\n# Where\nleft", redact, 0, project="boat")
+    save_note(home, f"Note of the shed: {OTHERS[1]}, and {memory.summary}", redact, 0, project="shed")
+    home.memory_note.write_text(
+        "# Memory\n\nmy own line\n\n## 2026-03, boat\n"
+        f"- 2026-03-05, in boat only: The hull is zanzibarian <!-- {memory.episode_id} -->\n- thrumbelina, by hand\n\n"
+        f"## 2026-03, shed\n- 2026-03-05, in shed only: {other.summary} <!-- {other.episode_id} -->\n"
+    )
+    index_notes(store, settings, redact)
+    (home.recollections / f"{BOAT_SESSION}.pending").write_text("thrumbelina")
+    exported = [{"id": one.episode_id, "summary": one.summary} for one in (memory, other)]
+    (home.root / "export.jsonl").write_text("".join(json.dumps(one) + "\n" for one in exported))
+    run = runs.begin_run(store)
+    report = {
+        "lines": [f"graduate {memory.episode_id} zanzibarian", f"graduate {other.episode_id}"],
+        "files_before": {"MEMORY.md": home.memory_note.read_text()},
+    }
+    with store.transaction() as tx:
+        runs.update_run(tx, run, position="", state="done", report=report)
+    with store.transaction() as tx:
+        vectors.put_vectors(tx, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
+        changed = episode_changes.change_episode(
+            tx, memory, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
+        )
+        episode_changes.change_episode(tx, changed, "edit", "back", summary=memory.summary, actor=Actor.USER)
+        injections.add_injections(
+            tx,
+            [Injection(one, "p", "prompt", other.episode_id, 0.5, 9, "shown") for one in (BOAT_SESSION, SHED_SESSION)],
+        )
+        tx.run("UPDATE session SET rolling_summary = 'zanzibarian so far', branch = 'gobbelkraut' WHERE id = 1")
+    store.checkpoint("TRUNCATE")
+    home.backups.mkdir(mode=0o700)
+    shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")
+    shutil.copyfile(home.memory_db, home.root / "memory.replaced.db")
+    return other
+
+
+def canaries_in(home: Home) -> list[str]:
+    return [
+        f"{path.relative_to(home.root)}: {word}"
+        for path in sorted(home.root.rglob("*"))
+        if path.is_file()
+        for word in CANARIES
+        if word.lower().encode() in path.read_bytes().lower()
+    ]
+
+
+def words_in(store: Store) -> str:
+    texts = [str(row[0]) for row in store.rows("SELECT text FROM said UNION ALL SELECT text FROM note_chunk")]
+    return "\n".join([*texts, *(f"{one.summary}\n{one.content}" for one in episodes.all_episodes(store))])
+
+
+def test_no_word_of_it_stays_in_the_memory_folder_also_after_another_reading(
+    store: Store, home: Home, settings: Settings, everywhere: Episode, read: Callable[[Store], None]
+) -> None:
+    shed_note = "and The hull is zanzibarian in a quokkafied tone"
+    saved = next(home.saved_notes.iterdir())
+    saved.write_text(saved.read_text().replace(shed_note, ""))
+    store.checkpoint("TRUNCATE")
+    assert {one.split(": ")[1] for one in canaries_in(home)} == set(CANARIES)
+
+    report = forget_project(store, home, project(store), actor=Actor.USER)
+    read(store)
+    index_notes(store, settings, redact)
+    for session in (BOAT_SESSION, SHED_SESSION):
+        log_session(store, home, session)
+    store.checkpoint("TRUNCATE")
+
+    assert canaries_in(home) == []
+    assert (report.turns, report.memories, report.sessions) == (2, 1, 1)
+    assert (report.backups, report.dropped_backups) == (2, 0)
+    assert store.find_damage() == ""
+
+
+def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home: Home, everywhere: Episode) -> None:
+    turns = "SELECT * FROM turn WHERE project_id = ?"
+    said = "SELECT s.* FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ?"
+    shed = project(store, SHED)
+    before = [store.rows(sql, (shed.id,)) for sql in (turns, said)]
+    log = next(home.daily_notes.iterdir()).read_text()
+
+    forget_project(store, home, project(store), actor=Actor.USER)
+
+    assert [store.rows(sql, (shed.id,)) for sql in (turns, said)] == before
+    assert episodes.find_episode(store, everywhere.episode_id) == everywhere
+    assert store.value("SELECT count(*) FROM vector WHERE owner = 'e'") == 1
+    assert [row[0] for row in store.rows("SELECT session_id FROM injection")] == [SHED_SESSION]
+    memory_note = home.memory_note.read_text()
+    assert memory_note == f"# Memory\n\nmy own line\n\n{memory_note[memory_note.index('## 2026-03, shed') :]}"
+    assert everywhere.summary in memory_note
+    # The shed's own note repeats what the boat's memory said: it is the shed's.
+    assert "zanzibarian in a quokkafied tone" in next(home.saved_notes.iterdir()).read_text()
+    assert log[log.index("## shed") :].strip() in next(home.daily_notes.iterdir()).read_text()
+    assert everywhere.episode_id in (home.root / "export.jsonl").read_text()
+    (run,) = runs.list_runs(store)
+    assert run.report["lines"] == [f"graduate {everywhere.episode_id}"]
+    assert run.report["files_before"]["MEMORY.md"] == memory_note
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_an_older_backup_does_not_bring_it_back(
+    store: Store, home: Home, everywhere: Episode, tmp_path: Path, read: Callable[[Store], None], is_merged: bool
+) -> None:
+    global_memory = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope=Scope.GLOBAL, slot="global")
+    hand = remember(store, BOAT, BOAT_SESSION, "saved: gobbelkraut", source=Source.MANUAL, slot=None)
+    store.checkpoint("TRUNCATE")
+    outside = tmp_path / "outside.db"
+    shutil.copyfile(home.memory_db, outside)
+    with store.transaction() as tx:
+        tx.run("DELETE FROM evidence WHERE episode_ref = ?", (hand.id,))
+        episode_changes.delete_episode(tx, hand, is_purge=True, actor=Actor.USER)  # it is in the backup alone
+        pier = ensure_project(tx, "/home/dev/pier", "pier")
+    if is_merged:
+        merge_projects(store, pier, project(store), "by hand", actor=Actor.USER)
+    forget_project(store, home, pier if is_merged else project(store), actor=Actor.USER)
+    driver = store.driver
+    store.close()
+
+    restore_backup(home.memory_db, outside, driver=driver)
+
+    (home.root / "memory.replaced.db").unlink(missing_ok=True)
+    with open_store(home.memory_db, driver=driver) as restored:
+        read(restored)
+        assert [word for word in CANARIES if word in words_in(restored)] == []
+        assert all(word in words_in(restored) for word in OTHERS)
+        kept = episodes.find_episode(restored, global_memory.episode_id)
+        assert kept is not None
+        assert (kept.summary, kept.content, kept.project_id) == ("Always write tests first", "", None)
+        saved_shed = next(home.saved_notes.iterdir())
+        saved_shed.unlink()
+        plant(restored, "DELETE FROM note_chunk")
+        restored.checkpoint("TRUNCATE")
+    assert canaries_in(home) == []
+
+
+def test_a_memory_that_is_made_anew_of_the_transcripts_does_not_read_it_either(
+    store: Store, home: Home, tmp_path: Path, everywhere: Episode, read: Callable[[Store], None]
+) -> None:
+    forget_project(store, home, project(store), actor=Actor.USER)
+
+    with open_store(tmp_path / "new.db", driver=store.driver) as made:
+        recover_by_hand(made, [home.memory_db], actor=Actor.USER)
+        read(made)
+
+        assert [word for word in CANARIES if word in words_in(made)] == []
+        assert all(word in words_in(made) for word in OTHERS)
+
+
+def test_what_was_said_before_but_not_read_yet_is_never_read_and_what_is_said_later_is(
+    store: Store, home: Home, speak: Callable[..., Path], read: Callable[[Store], None]
+) -> None:
+    late_session, new_session = "5f0e4e0e-5d62-4ae0-9e42-00000000000c", "5f0e4e0e-5d62-4ae0-9e42-00000000000d"
+    speak(BOAT, BOAT_SESSION, ("user", "unread thrumbelina"), ("assistant", "unread gobbelkraut"))
+    speak(BOAT, late_session, ("user", "a session of which nothing was read: quokkafied"))
+
+    forget_project(store, home, project(store), actor=Actor.USER)
+    read(store)
+    assert [word for word in CANARIES if word in words_in(store)] == []
+
+    for session in (BOAT_SESSION, new_session):
+        path = speak(BOAT, session)
+        with path.open("a") as file:
+            file.write(
+                line("user", f"new words in {session}", session=session, cwd=BOAT, at="2099-01-01T09:00:00.000Z")
+            )
+    read(store)
+    said = [str(row[0]) for row in store.rows("SELECT text FROM said WHERE text LIKE 'new words%' ORDER BY 1")]
+    assert said == [f"new words in {BOAT_SESSION}", f"new words in {new_session}"]
+    assert {row[0] for row in store.rows("SELECT p.name FROM turn t JOIN project p ON p.id = t.project_id")} == {
+        "boat",
+        "shed",
+    }
+
+
+def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store, home: Home, memory: Episode) -> None:
+    kept = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope=Scope.GLOBAL, slot="global")
+    supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope=Scope.GLOBAL, slot="docs")
+    boat_turn = store.value("SELECT id FROM turn WHERE project_id = ?", (project(store).id,))
+    with store.transaction() as tx:
+        episode_evidence.add_evidence(
+            tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", actor=Actor.MODEL
+        )
+
+    report = forget_project(store, home, project(store), actor=Actor.USER)
+
+    assert [one.episode_id for one in report.kept_global] == [kept.episode_id]
+    now = episodes.find_episode(store, kept.episode_id)
+    assert now is not None
+    assert (now.summary, now.content, now.facts, now.entities, now.session_id) == (kept.summary, "", (), (), "")
+    assert episodes.evidence_of(store, now.id) == []
+    elsewhere = episodes.find_episode(store, supported.episode_id)
+    assert elsewhere is not None
+    assert elsewhere.content == supported.content
+    assert {one.session_id for one in episodes.evidence_of(store, supported.id)} == {SHED_SESSION}
+
+
+def test_a_project_that_joins_a_forgotten_one_later_keeps_its_past(
+    store: Store, home: Home, everywhere: Episode, tmp_path: Path
+) -> None:
+    forget_project(store, home, project(store), actor=Actor.USER)
+    merge_projects(store, project(store), project(store, SHED), "by hand", actor=Actor.USER)
+    store.checkpoint("TRUNCATE")
+    outside = tmp_path / "outside.db"
+    shutil.copyfile(home.memory_db, outside)
+    driver = store.driver
+    store.close()
+
+    restore_backup(home.memory_db, outside, driver=driver)
+
+    with open_store(home.memory_db, driver=driver) as restored:
+        assert all(word in words_in(restored) for word in OTHERS)
+
+
+def forget_in_a_process(store: Store, home: Home, crash: str) -> int:
+    """Run ``engram projects forget boat`` in a process of its own; returns its exit code."""
+    arguments = [
+        "--home",
+        str(home.root),
+        "--set",
+        f"sqlite_driver={store.driver}",
+        "projects",
+        "forget",
+        "boat",
+        "--yes",
+    ]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ENGRAM_")} | {"ENGRAM_CRASH": crash}
+    code = f"from engram.cli.main import main; main({arguments!r})"
+    return subprocess.run([sys.executable, "-c", code], env=environment, check=False, timeout=120).returncode
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["forget_project.marked", "forget_project.copies", "forget_project.files", "forget_project.batch:1",
+     "forget_project.batch:2"],
+)  # fmt: skip
+def test_forgetting_that_was_killed_can_be_asked_for_again(
+    store: Store, home: Home, settings: Settings, everywhere: Episode, read: Callable[[Store], None], point: str
+) -> None:
+    saved = next(home.saved_notes.iterdir())
+    saved.write_text(saved.read_text().replace("and The hull is zanzibarian in a quokkafied tone", ""))
+
+    assert forget_in_a_process(store, home, point) == -signal.SIGKILL
+    read(store)
+    for session in (BOAT_SESSION, SHED_SESSION):
+        log_session(store, home, session)
+    index_notes(store, settings, redact)
+    assert forget_in_a_process(store, home, "") == 0
+
+    store.checkpoint("TRUNCATE")
+    assert canaries_in(home) == []
+    assert episodes.find_episode(store, everywhere.episode_id) == everywhere
+    assert store.find_damage() == ""

@@ -1,0 +1,467 @@
+"""Forgetting one memory takes that memory and the words that it alone rests on; they never come back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2
+import numpy as np
+import pytest
+from planting import plant
+from transcript_lines import say
+
+from engram.consolidation.context import Context
+from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
+from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor, Source, Status
+from engram.extraction.budget import Budget
+from engram.extraction.local import LocalExtractor
+from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.extraction.protocol import Extractor
+from engram.extraction.service import extract_session
+from engram.ingest.service import ingest_path
+from engram.memories.forget import forget_episode
+from engram.memories.forget_plan import plan_forget
+from engram.models import episode_changes, episodes, forgetting, runs
+from engram.models.episodes import Episode, Evidence
+from engram.models.recovery import recover_by_hand
+from engram.models.store import Store, open_store
+from engram.models.turns import turns_of_session
+from engram.notes.daily import log_session
+from engram.notes.index import index_notes
+from engram.redaction import redact
+from engram.search.vectors.backfill import embed_missing
+from engram.settings import Settings
+
+SESSION = "5f0e4e0e-5d62-4ae0-9e42-00000000000f"
+#: Words that stand nowhere else, so that their bytes can be looked for.
+PROMPT, ANSWER, OTHER, COMMAND = "zanzibarian", "quokkafied", "Xylocarpa", "axolotlize"
+Keep = Callable[..., Episode]
+
+
+@pytest.fixture(params=["cysqlite", "sqlite3"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", sqlite_driver=request.param,
+                    llm_base_url="http://127.0.0.1:9/v1", llm_model="m")  # fmt: skip
+    made.places.prepare()
+    return made
+
+
+@pytest.fixture
+def transcript(settings: Settings) -> Path:
+    return settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+
+
+@pytest.fixture
+def said(store: Store, settings: Settings, transcript: Path) -> dict[str, str]:
+    """Name → uuid of the entries of a session of three turns that was read."""
+    found = {
+        "first": say(transcript, "user", "Which colour has the hull?"),
+        "blue": say(transcript, "assistant", "The hull is blue, as before."),
+        "prompt": say(transcript, "user", f"From now on always paint it {PROMPT} please"),
+        "answer": say(transcript, "assistant", f"Decision: the hull is painted in the {ANSWER} tone, since it lasts."),
+        "call": say(
+            transcript, "assistant",
+            [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": f"make {COMMAND}"}}],
+        ),
+        "result": say(
+            transcript, "user",
+            [{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": f"Error: {COMMAND} failed"}],
+        ),
+        "other": say(transcript, "assistant", f"The root cause was the {OTHER} oil, so I fixed the pump in `oil.py`."),
+        "last": say(transcript, "user", "And the mast?"),
+        "brown": say(transcript, "assistant", "The mast stays brown."),
+    }  # fmt: skip
+    read(store, settings, transcript)
+    return found
+
+
+def read(store: Store, settings: Settings, transcript: Path) -> None:
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
+
+
+@pytest.fixture
+def remember(store: Store) -> Keep:
+    """Keeps a memory as an extractor would; ``uuids`` are the entries it rests on, the telling one first."""
+
+    def remember(summary: str, *uuids: str, **changes: object) -> Episode:
+        (turn_id,) = {
+            stored.id for stored in turns_of_session(store, 1) for entry in stored.turn.entries if entry.uuid in uuids
+        }
+        fields = {"session_id": SESSION, "slot": episodes.slot_of("turn", "decision", summary), **changes}
+        made = Episode(episodes.new_episode_id(), "decision", summary, f"{summary}, word for word", **fields)  # type: ignore[arg-type]
+        with store.transaction() as tx:
+            return episode_changes.add_episode(
+                tx, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids], actor=Actor.MODEL
+            )
+
+    return remember
+
+
+def words_in(folder: Path, *words: str) -> list[str]:
+    return [
+        f"{path.relative_to(folder)}: {word}"
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        for word in words
+        if word.lower().encode() in path.read_bytes().lower()
+    ]
+
+
+def texts(store: Store) -> list[str]:
+    return [str(row[0]) for row in store.rows("SELECT text FROM said ORDER BY id")]
+
+
+def forget(store: Store, settings: Settings, episode: Episode, **options: bool) -> object:
+    return forget_episode(store, settings.places, episode.episode_id, **options, actor=Actor.USER)
+
+
+def test_one_memory_goes_with_the_words_that_it_alone_rests_on(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    target = remember("The hull is painted", said["answer"], said["prompt"], said["call"])
+    beside = remember("Oil breaks the pump", said["other"])
+    log_session(store, settings.places, SESSION)
+    index_notes(store, settings, redact)
+    settings.places.backups.mkdir(mode=0o700)
+    store.checkpoint("TRUNCATE")
+    for path in (settings.places.backups / "memory-2026-11-05.db", settings.home / "memory.replaced.db"):
+        shutil.copyfile(settings.places.memory_db, path)
+    assert len(words_in(settings.home, PROMPT, ANSWER, COMMAND)) > 6
+
+    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
+    index_notes(store, settings, redact)
+    store.checkpoint("TRUNCATE")
+
+    assert words_in(settings.home, PROMPT, ANSWER, COMMAND) == []
+    assert report.episode_ids == (target.episode_id,)
+    assert report.summary == "The hull is painted"
+    assert (report.turns, report.entries, report.needed) == (0, 3, ())
+    assert "The hull is painted" in report.describe()
+    assert episodes.find_episode(store, beside.episode_id) == beside
+    assert len(turns_of_session(store, 1)) == 3
+    assert [text for text in texts(store) if OTHER in text]
+    assert store.find_damage() == ""
+
+
+def test_what_another_memory_needs_stays_and_is_named(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    target = remember("The hull is painted", said["answer"], said["prompt"])
+    beside = remember("Paint with that colour", said["prompt"])
+
+    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
+
+    assert [(one.entry, [e.episode_id for e in one.needed_by]) for one in report.needed] == [
+        (said["prompt"], [beside.episode_id])
+    ]
+    assert said["prompt"] in report.describe()
+    assert beside.episode_id in report.describe()
+    assert any(PROMPT in text for text in texts(store))
+    assert not any(ANSWER in text for text in texts(store))
+    assert episodes.find_episode(store, beside.episode_id) == beside
+
+
+def test_the_same_words_go_once_nothing_needs_them(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    target = remember("The hull is painted", said["answer"], said["prompt"])
+    beside = remember("Paint with that colour", said["prompt"])
+
+    forget(store, settings, target)
+    forget(store, settings, beside)
+
+    assert words_in(settings.home, PROMPT, ANSWER) == []
+
+
+def test_a_memory_out_of_force_needs_nothing_but_keeps_its_summary(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    target = remember("The hull is painted", said["answer"])
+    archived = remember("Something else of old", said["answer"], status=Status.ARCHIVED, facts=(f"{ANSWER} tone",))
+    earlier = remember("The hull is painted now", said["answer"], status=Status.ARCHIVED)
+
+    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
+
+    assert set(report.episode_ids) == {target.episode_id, earlier.episode_id}
+    left = episodes.find_episode(store, archived.episode_id)
+    assert left is not None
+    assert (left.summary, left.content, left.facts) == (archived.summary, "", ())
+    assert words_in(settings.home, ANSWER) == []
+
+
+def test_with_the_source_whole_turns_go_and_what_rests_on_them(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    target = remember("The hull is painted", said["answer"])
+    beside = remember("Oil breaks the pump", said["other"])
+
+    report = forget_episode(store, settings.places, target.episode_id, also_source=True, actor=Actor.USER)
+
+    assert set(report.episode_ids) == {target.episode_id, beside.episode_id}
+    assert report.turns == 1
+    assert words_in(settings.home, PROMPT, ANSWER, OTHER, COMMAND) == []
+
+
+def test_a_plan_changes_nothing(store: Store, said: dict[str, str], remember: Keep) -> None:
+    target = remember("The hull is painted", said["answer"], said["prompt"])
+    before = runs.content_digest(store), texts(store)
+
+    plan = plan_forget(store, target.episode_id)
+
+    assert plan.erased == (said["answer"], said["prompt"])
+    assert (runs.content_digest(store), texts(store)) == before
+
+
+# -- nothing brings it back
+
+
+def model_answer(request: httpx2.Request) -> httpx2.Response:
+    """A language model that proposes a memory of everything it is sent."""
+    body = json.loads(request.read())
+    lines = [line for line in body["messages"][-1]["content"].splitlines() if line.startswith("[e")]
+    memories = [
+        {"kind": "fact", "summary": line.split(": ", 1)[1], "content": "", "entities": [], "importance": "normal",
+         "scope": "project", "evidence": [line[1 : line.index("]")]]}
+        for line in lines
+    ]  # fmt: skip
+    answer = json.dumps({"memories": memories, "rolling_summary": "\n".join(lines)})
+    usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer}}
+    return httpx2.Response(
+        200,
+        json={"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage},
+    )
+
+
+def extractors(store: Store, settings: Settings) -> list[Extractor]:
+    asking = OpenAIExtractor(
+        settings, Budget(store, settings), LocalExtractor(), api_key="x",
+        transport=httpx2.MockTransport(model_answer),
+    )  # fmt: skip
+    return [LocalExtractor(), asking]
+
+
+def extract(store: Store, settings: Settings, extractor: Extractor) -> None:
+    plant(store, "UPDATE turn SET revision = revision + 1")
+    extract_session(store, SESSION, extractor=extractor, embedder=HashedEmbedder(), settings=settings)
+
+
+def evidence(store: Store) -> set[str]:
+    """Every entry that an automatic memory rests on."""
+    return {
+        one.uuid
+        for episode in episodes.all_episodes(store)
+        if episode.source == Source.AUTO
+        for one in episodes.evidence_of(store, episode.id)
+    }
+
+
+def test_an_entry_of_a_forgotten_memory_is_never_evidence_again_for_any_extractor(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    target = remember("The hull is painted", said["answer"], said["prompt"])
+    beside = remember("Paint with that colour", said["prompt"])
+    fresh = {extractor.name for extractor in extractors(store, settings)}
+    assert fresh == {"local-1", "openai-1"}
+    forget(store, settings, target)
+
+    for extractor in extractors(store, settings):
+        extract(store, settings, extractor)
+
+    made = [one for one in episodes.all_episodes(store) if one.episode_id != beside.episode_id]
+    assert made
+    assert not any(PROMPT in f"{one.summary} {one.content}" for one in made)
+    barred = {said["prompt"], said["answer"]}
+    assert not [one for one in made if {e.uuid for e in episodes.evidence_of(store, one.id)} & barred]
+    assert episodes.find_episode(store, beside.episode_id) == beside
+
+
+def test_without_a_forget_both_extractors_would_rest_on_them(
+    store: Store, settings: Settings, said: dict[str, str]
+) -> None:
+    for extractor in extractors(store, settings):
+        extract(store, settings, extractor)
+
+    assert evidence(store) >= {said["prompt"], said["answer"]}
+
+
+def test_an_extraction_that_is_under_way_writes_nothing_of_it(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    target = remember("The hull is painted", said["answer"], said["prompt"])
+
+    class ForgetsMeanwhile(LocalExtractor):
+        has_forgotten = False
+
+        def propose(self, *arguments: object) -> list[object]:  # type: ignore[override]
+            proposed = super().propose(*arguments)  # type: ignore[arg-type]
+            if not self.has_forgotten:
+                self.has_forgotten = True
+                assert any(said["prompt"] in candidate.evidence for candidate in proposed)
+                with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as other:
+                    forget(other, settings, target)
+            return proposed  # type: ignore[return-value]
+
+    extract_session(store, SESSION, extractor=ForgetsMeanwhile(), embedder=HashedEmbedder(), settings=settings)
+
+    assert not evidence(store) & {said["prompt"], said["answer"]}
+    store.checkpoint("TRUNCATE")
+    assert words_in(settings.home, PROMPT, ANSWER) == []
+
+
+def test_a_turn_that_goes_on_keeps_its_order_and_brings_no_word_back(
+    store: Store, settings: Settings, transcript: Path, remember: Keep
+) -> None:
+    lead = say(transcript, "user", f"Paint the hull {PROMPT}")
+    say(transcript, "assistant", "It is done.")
+    ingest_path(store, transcript, settings=settings, redact=redact)
+    forget(store, settings, remember("The hull is painted", lead))
+
+    say(transcript, "assistant", "The second coat follows.")
+    ingest_path(store, transcript, settings=settings, redact=redact)
+    say(transcript, "assistant", "The third coat follows.")
+    read(store, settings, transcript)
+
+    assert texts(store) == ["It is done.", "The second coat follows.", "The third coat follows."]
+    assert words_in(settings.home, PROMPT) == []
+
+
+def test_a_reading_that_is_under_way_brings_no_word_back(
+    store: Store, settings: Settings, transcript: Path, remember: Keep
+) -> None:
+    lead = say(transcript, "user", f"Paint the hull {PROMPT}")
+    answer = say(transcript, "assistant", f"It is {ANSWER} now.")
+    ingest_path(store, transcript, settings=settings, redact=redact)
+    target = remember("The hull is painted", answer, lead)
+    say(transcript, "assistant", "The second coat follows.")
+    has_forgotten = False
+
+    def forget_meanwhile(text: str, known: object) -> str:
+        nonlocal has_forgotten
+        if not has_forgotten:
+            has_forgotten = True
+            with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as other:
+                forget(other, settings, target)
+        return redact(text, known)  # type: ignore[arg-type]
+
+    ingest_path(store, transcript, settings=settings, redact=forget_meanwhile, close=True)
+
+    assert has_forgotten
+    assert texts(store) == ["The second coat follows."]
+    store.checkpoint("TRUNCATE")
+    assert words_in(settings.home, PROMPT, ANSWER) == []
+
+
+def test_reading_everything_again_into_a_new_memory_stores_no_erased_word(
+    store: Store, settings: Settings, said: dict[str, str], transcript: Path, remember: Keep, tmp_path: Path
+) -> None:
+    forget(store, settings, remember("The hull is painted", said["answer"], said["prompt"], said["call"]))
+    new_home = tmp_path / "new"
+
+    with open_store(new_home / "memory.db", driver=settings.sqlite_driver) as fresh:
+        recover_by_hand(fresh, [settings.places.memory_db], actor=Actor.USER)
+        read(fresh, settings, transcript)
+        for extractor in extractors(fresh, settings):
+            extract(fresh, settings, extractor)
+        fresh.checkpoint("TRUNCATE")
+
+        assert any(OTHER in text for text in texts(fresh))
+        assert not evidence(fresh) & {said["answer"], said["prompt"], said["call"]}
+    assert words_in(new_home, PROMPT, ANSWER, COMMAND) == []
+
+
+@pytest.mark.parametrize("also_source", [False, True])
+def test_tombstones_clean_any_open_memory(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep, tmp_path: Path, *, also_source: bool
+) -> None:
+    target = remember("The hull is painted", said["answer"], said["prompt"], said["call"])
+    beside = remember("Oil breaks the pump", said["other"])
+    store.checkpoint("TRUNCATE")
+    outside = tmp_path / "outside" / "memory.db"
+    outside.parent.mkdir()
+    shutil.copyfile(settings.places.memory_db, outside)
+    forget(store, settings, target, also_source=also_source)
+
+    with open_store(outside, driver=settings.sqlite_driver) as copy:
+        rows = store.rows("SELECT kind, key, at_ms FROM tombstone")
+        with copy.transaction() as tx:
+            tx.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", rows)
+        with copy.transaction() as tx:
+            assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) > 0
+        forgetting.wipe_free_space(copy)
+
+        left = [one.episode_id for one in episodes.all_episodes(copy)]
+        assert left == ([] if also_source else [beside.episode_id])
+        with copy.transaction() as tx:
+            assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) == 0 or not also_source
+        assert copy.find_damage() == ""
+    assert words_in(outside.parent, PROMPT, ANSWER, COMMAND) == []
+
+
+def test_vectors_and_passages_of_erased_words_go_and_those_beside_stay(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    target = remember("The hull is painted", said["answer"], said["prompt"])
+    while embed_missing(store, HashedEmbedder()):
+        pass
+    before = store.value("SELECT count(*) FROM passage"), store.value("SELECT count(*) FROM vector")
+
+    forget(store, settings, target)
+
+    passages, vectors = store.value("SELECT count(*) FROM passage"), store.value("SELECT count(*) FROM vector")
+    assert (passages, vectors) == (before[0] - 2, before[1] - 3)
+    assert store.rows("SELECT rowid FROM passage_fts WHERE passage_fts MATCH ?", (ANSWER,)) == []
+    assert np.all([row[0] for row in store.rows("SELECT length(data) FROM vector")])
+
+
+# -- merged memories
+
+
+def test_a_memory_that_took_up_another_goes_with_it(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    older = remember("The hull is painted", said["prompt"])
+    newer = remember(f"The hull shines {ANSWER}", said["answer"])
+    context = Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)]))
+    merge_near_duplicates(context)
+
+    report = forget_episode(store, settings.places, older.episode_id, actor=Actor.USER)
+
+    assert set(report.episode_ids) == {older.episode_id, newer.episode_id}
+    assert words_in(settings.home, ANSWER, PROMPT) == []
+
+
+def test_of_a_memory_that_took_up_the_forgotten_one_the_rest_stays(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    older = remember("The hull is painted", said["prompt"])
+    newer = remember(f"The hull shines {ANSWER}", said["answer"])
+    context = Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)]))
+    merge_near_duplicates(context)
+
+    report = forget_episode(store, settings.places, newer.episode_id, actor=Actor.USER)
+
+    left = episodes.find_episode(store, older.episode_id)
+    assert left is not None
+    assert (left.summary, left.status) == ("The hull is painted", "active")
+    assert [one.uuid for one in episodes.evidence_of(store, left.id)] == [said["prompt"]]
+    assert report.episode_ids == (newer.episode_id,)
+    assert words_in(settings.home, ANSWER) == []
+    assert any(PROMPT in text for text in texts(store))
+
+
+def test_two_that_said_the_same_go_together(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    kept = remember(f"The {ANSWER} hull", said["answer"])
+    same = remember(f"The {ANSWER} hull", said["prompt"], slot="5" * 32)
+    archive_exact_duplicates(Context(store, settings))
+
+    report = forget_episode(store, settings.places, same.episode_id, actor=Actor.USER)
+
+    assert set(report.episode_ids) == {kept.episode_id, same.episode_id}
+    assert words_in(settings.home, ANSWER) == []

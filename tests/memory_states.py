@@ -1,0 +1,20 @@
+"""Whether memories of a test are current, and what replaced them."""
+
+from __future__ import annotations
+
+from engram.models import episodes
+from engram.models.episodes import Episode
+from engram.models.store import Store
+
+
+def current_row(store: Store, episode: Episode) -> Episode:
+    """Return a memory as it is stored now; fails the test if it is gone."""
+    row = episodes.find_episode(store, episode.episode_id)
+    assert row is not None
+    return row
+
+
+def states_of(store: Store, *memories: Episode) -> list[tuple[str, str]]:
+    """Return the status of each memory and the id of the memory that replaced it."""
+    rows = [current_row(store, memory) for memory in memories]
+    return [(row.status, row.superseded_by) for row in rows]

@@ -1,0 +1,53 @@
+"""The time that a question names."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from engram.search.question.dates import parse_date_range
+
+NOW = int(datetime(2026, 2, 20, 12).timestamp() * 1000)
+
+
+def at(*parts: int) -> int:
+    return int(datetime(*parts).timestamp() * 1000)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("What did we do on 2026-01-23?", at(2026, 1, 23, 9), at(2026, 1, 25, 9)),
+        ("On January 23, what came next?", at(2026, 1, 23, 9), at(2026, 1, 26, 9)),
+        ("the evening of 23 January", at(2026, 1, 23, 22), at(2026, 1, 21, 9)),
+        ("on 3 May, 2023 I left", at(2023, 5, 3, 9), at(2026, 5, 3, 9)),
+        ("in mid-January", at(2026, 1, 14), at(2026, 1, 28)),
+        ("the last day of January", at(2026, 1, 31, 9), at(2026, 1, 20)),
+        ("last week of January", at(2026, 1, 27), at(2026, 1, 10)),
+        ("what did I say yesterday", at(2026, 2, 19, 9), at(2026, 2, 17)),
+        ("the thing from last week", at(2026, 2, 11), at(2026, 1, 30)),
+        ("two days ago", at(2026, 2, 18, 12), at(2026, 2, 10)),
+        ("this month", at(2026, 2, 5), at(2026, 1, 5)),
+    ],
+)
+def test_a_time_holds_its_days_and_not_others(text: str, inside: int, outside: int) -> None:
+    date_range = parse_date_range(text, NOW)
+
+    assert date_range is not None
+    assert date_range.distance_days(inside) == 0
+    assert date_range.distance_days(outside) > 0.9
+
+
+@pytest.mark.parametrize("text", ["", "may we use tabs?", "the 5 may fail", "march on", "version 2.1"])
+def test_what_names_no_time_has_none(text: str) -> None:
+    assert parse_date_range(text, NOW) is None
+
+
+def test_a_date_without_a_year_is_looked_for_in_earlier_years_too() -> None:
+    date_range = parse_date_range("on December 24", NOW)
+
+    assert date_range is not None
+    assert date_range.distance_days(at(2025, 12, 24, 10)) < 1
+    assert any(start <= at(2025, 12, 24, 10) <= stop for start, stop in date_range.occurrences(NOW))
+    assert all(start <= NOW for start, _ in date_range.occurrences(NOW))

@@ -1,0 +1,62 @@
+"""CONTRIBUTING.md and the glossary name files, commands and names that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from engram.cli.main import COMMANDS
+
+REPO = Path(__file__).resolve().parent.parent
+PAGES = ("CONTRIBUTING.md", "docs/glossary.md")
+#: A path in backquotes; NAME stands for something that the reader chooses.
+PATH = re.compile(r"`([\w./-]+/[\w./-]*|[\w-]+\.(?:md|py|toml))`")
+
+
+def paths_of(page: str) -> list[str]:
+    text = (REPO / page).read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(([^)#:]+)\)", text)
+    return sorted({*PATH.findall(text), *linked})
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_exists(page: str) -> None:
+    places = (REPO, (REPO / page).parent, REPO / "mcp_server" / "engram_mcp")
+    named = [path for path in paths_of(page) if "NAME" not in path and path not in ("config.toml", "MEMORY.md")]
+
+    assert [path for path in named if not any((place / path).exists() for place in places)] == []
+
+
+def test_the_recipes_name_enough_files_to_be_of_use() -> None:
+    assert len([path for path in paths_of("CONTRIBUTING.md") if path.endswith(".py")]) >= 25
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_exists(page: str) -> None:
+    text = (REPO / page).read_text(encoding="utf-8")
+
+    assert set(re.findall(r"`engram ([a-z]+)", text)) <= set(COMMANDS)
+
+
+def test_every_name_in_code_font_of_a_recipe_stands_in_its_file() -> None:
+    """A step that begins with a file speaks of names in that file."""
+    text = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    missing = []
+    for path, rest in re.findall(r"^\d\. `(engram/[\w/]+\.py)`(.*?)(?=^\d\. |^#|^$)", text, re.M | re.S):
+        source = (REPO / path).read_text(encoding="utf-8") if "NAME" not in path else None
+        for name in re.findall(r"`([A-Z]\w+)`", rest):
+            if source is not None and name not in source and name != "ENGRAM_":
+                missing.append((path, name))
+
+    assert missing == []
+
+
+def test_the_example_test_exists() -> None:
+    text = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    examples = re.findall(r"(tests/[\w/]+\.py)::(\w+)", text)
+
+    assert examples
+    for path, name in examples:
+        assert f"def {name}(" in (REPO / path).read_text(encoding="utf-8")
