@@ -33,11 +33,16 @@ MakeRepository = Callable[..., Path]
 def git(folder: Path, *arguments: str) -> None:
     """Run git as somebody without settings."""
     environment = {
-        "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b.example", "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b.example", "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+        "PATH": os.environ["PATH"],
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b.example",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b.example",
+        "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
         "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
-    }  # fmt: skip
+    }
     subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, env=environment)
 
 

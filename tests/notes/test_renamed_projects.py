@@ -43,8 +43,10 @@ def sees(store: Store, home: Home, project: ProjectRow) -> list[str]:
     """What a project is shown of the walrus: by search, and by reading the two notes."""
     settings = Settings(home=home.root)
     shown = ["search"] * len(search_notes(store, ["walrus"], 10, project_id=project.id))
-    return [*shown, *(one for one in SOURCES if "walrus" in read_lines(
-        store, settings, redact, one, project_id=project.id))]  # fmt: skip
+    return [
+        *shown,
+        *(one for one in SOURCES if "walrus" in read_lines(store, settings, redact, one, project_id=project.id)),
+    ]
 
 
 SEES_ALL = ["search", "search", *SOURCES]
