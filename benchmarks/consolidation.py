@@ -160,24 +160,22 @@ def undo_everything(year: Year) -> None:
         undo_run(year.store, year.runtime.settings, run_id, actor=Actor.USER)
 
 
-def fill(corpus: Path, home: Path, model: str, models: Path | None, hours: int) -> Year:
+def fill(corpus: Path, home: Path, model: str, hours: int) -> Year:
     """Read, extract and embed everything, as of a day after the last word."""
     settings = Settings(home=home, embedding_model=model, consolidate_seconds=hours * 3600)
     settings.places.prepare()
-    if models is not None:
-        settings.places.models.symlink_to(models)
     clock = FixedClock(at_ms=int(time.time() * 1000))
     store = open_store(settings.places.memory_db, clock=clock)
     for folder in sorted(one for one in corpus.iterdir() if (one / "projects").is_dir()):
         ingest_all(store, settings=dataclasses.replace(settings, claude_folder=folder), redact=redact)
-    runtime = make_runtime(settings, store, compile_if_missing=models is None)
+    runtime = make_runtime(settings, store)
     drain(runtime, with_waiting=True)
     return Year(runtime, clock)
 
 
 def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     started = time.perf_counter()
-    year = fill(corpus, home, arguments.model, arguments.models, arguments.hours)
+    year = fill(corpus, home, arguments.model, arguments.hours)
     filled = time.perf_counter()
     before, counted = runs.content_digest(year.store), Counter(e.status for e in episodes.all_episodes(year.store))
     live(year, arguments.days, arguments.hours, arguments.check)
@@ -214,7 +212,6 @@ def main() -> int:
     parser.add_argument("--hours", type=int, default=24, help="between two runs (default: 24)")
     parser.add_argument("--check", type=int, default=30, help="runs between two full checks (default: 30)")
     parser.add_argument("--model", default="hashed", help="hashed (default) or bundled")
-    parser.add_argument("--models", type=Path, help="folder with the compiled model (default: compile)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -32,9 +32,9 @@ from plots import Chart, Line, draw
 from engram.bench.measure import latency
 from engram.bench.synthetic import PROJECTS, SyntheticMemory
 from engram.bench.text_generator import TextGenerator, sentences_of
-from engram.embedding.compile import ensure_compiled
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
+from engram.embedding.source import BUNDLED_FOLDER
 from engram.models.leases import release_lease, take_lease
 from engram.models.projects import find_project
 from engram.models.store import Store, open_store
@@ -73,9 +73,9 @@ def real_sentences(folder: Path) -> list[str]:
     return sentences_of(texts)
 
 
-def words_of_model(models: Path) -> list[str]:
+def words_of_model() -> list[str]:
     """Whole words that the bundled model knows, the commonest first."""
-    file = next(models.glob("*/tokenizer.json"))
+    file = BUNDLED_FOLDER / "tokenizer.json"
     vocabulary: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))["model"]["vocab"]
     return [word for word in sorted(vocabulary, key=lambda one: vocabulary[one]) if _WORD.fullmatch(word)]
 
@@ -123,11 +123,9 @@ def until_idle(home: Home) -> float:
     return time.monotonic() - start
 
 
-def time_of_model(home: Home, models: Path) -> float:
+def time_of_model(home: Home) -> float:
     """Seconds from the start of a worker over an empty memory to its first answer: Python, imports and the model."""
     empty = Home(home.root.parent / "empty").prepare()
-    if not empty.models.exists():
-        empty.models.symlink_to(models.absolute())
     with working(empty) as (_, seconds):
         return seconds
 
@@ -259,11 +257,9 @@ def measure_all(
     """The figures of every size, written after each; sizes below what a kept memory holds are passed over."""
     table: list[dict[str, Any]] = []
     home = Home(folder / "home").prepare()
-    if not home.models.exists():
-        home.models.symlink_to(given.models.absolute())
     with open_store(home.memory_db) as store:
         made.resume(store)
-    alone = time_of_model(home, given.models)
+    alone = time_of_model(home)
     for turns in sorted(given.turns):
         if turns < made.turn_count:
             continue
@@ -333,17 +329,15 @@ def main() -> None:
     parser.add_argument(
         "--keep", type=Path, help="keep the memory in this folder, and go on from what is there (temporary)"
     )
-    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument(
         "--beside", type=Path, nargs="*", default=[], help="figures of earlier runs to show and draw too"
     )
     parser.add_argument("--plot", type=Path, help="write an SVG drawing here")
     given = parser.parse_args()
-    ensure_compiled("bundled", given.models)
-    model = load_embedder("bundled", given.models, compile_if_missing=False)
+    model = load_embedder("bundled", Path(), compile_if_missing=False)
     sentences = real_sentences(given.corpus) if given.corpus else ()
-    texts = TextGenerator(known=words_of_model(given.models), sentences=sentences)
+    texts = TextGenerator(known=words_of_model(), sentences=sentences)
     made = SyntheticMemory(texts=texts, max_memories=given.memories)
     folder = given.keep.absolute() if given.keep else Path(tempfile.mkdtemp(prefix="engram-growth-"))
     try:

@@ -1,6 +1,6 @@
 """How long UserPromptSubmit takes, from start to end of its process, while transcripts are being imported.
 
-    python benchmarks/hooks_under_import.py --corpus DIR [--prompts 200] [--models DIR] [--json]
+    python benchmarks/hooks_under_import.py --corpus DIR [--prompts 200] [--json]
 
 Worker and watcher run with the real model over a home with 10,000 memories; the watcher reads DIR (100 MB and more)
 and the worker extracts and embeds it, while the hook is run with one prompt after the other. Goal: p99 at most
@@ -21,10 +21,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from memory import PROJECT, REPO, fill, is_imported, running
+from memory import PROJECT, fill, is_imported, running
 from whole import join
 
-from engram.embedding.compile import ensure_compiled
 from engram.models.store import open_store
 from engram.paths import Home
 from engram_hooks.block import link_interpreter, settings_block
@@ -68,18 +67,17 @@ def summary(found: list[tuple[float, bool]]) -> dict[str, float]:
     }
 
 
-def measure(corpus: Path, models: Path, prompts: int) -> dict[str, Any]:
+def measure(corpus: Path, prompts: int) -> dict[str, Any]:
     """All figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name) / "home").prepare()
-        home.models.symlink_to(models.absolute())
         link_interpreter(home)
         claude = join(corpus, Path(name) / "claude")
         hook = settings_block(interpreter=sys.executable)["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
         environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(claude)}
         command = ["/bin/sh", "-c", hook]
         with open_store(home.memory_db) as store:
-            fill(store, models, 10_000)
+            fill(store, 10_000)
             with running("work", home, claude):
                 ask(command, environment, 0)
                 with running("watch", home, claude):
@@ -105,11 +103,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
     parser.add_argument("--prompts", type=int, default=200, help="prompts during the import at most (200)")
-    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
-    ensure_compiled("bundled", given.models)
-    found = measure(given.corpus, given.models, given.prompts)
+    found = measure(given.corpus, given.prompts)
     if given.json:
         print(json.dumps(found))
         return

@@ -1,6 +1,6 @@
 """Resident memory of worker and watcher, with 10,000 episodes and while and after transcripts are imported.
 
-    python benchmarks/memory.py --corpus DIR [--episodes 10000] [--models DIR] [--json]
+    python benchmarks/memory.py --corpus DIR [--episodes 10000] [--json]
 
 Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room
 as others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50
@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from whole import join
 
-from engram.embedding.compile import ensure_compiled
 from engram.embedding.load import load_embedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.models import counts
@@ -47,9 +46,9 @@ START_SECONDS, IMPORT_SECONDS = 120.0, 3600.0
 PROJECT = "/work/made-up"
 
 
-def fill(store: Store, models: Path, count: int) -> None:
+def fill(store: Store, count: int) -> None:
     """Keep ``count`` memories of one project, with vectors drawn by chance."""
-    model = load_embedder("bundled", models, compile_if_missing=False)
+    model = load_embedder("bundled", Path(), compile_if_missing=False)
     found = identify_project(PROJECT, known_roots=[], root_folders=())
     with store.transaction() as tx:
         project = ensure_project(tx, found.identity, found.name, found.root)
@@ -115,14 +114,13 @@ def is_imported(store: Store, claude: Path) -> bool:
     return read >= 0.99 * size and not is_due and not counts.count_without_vector(store)
 
 
-def measure(corpus: Path, models: Path, episodes: int) -> dict[str, Any]:
+def measure(corpus: Path, episodes: int) -> dict[str, Any]:
     """All figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name) / "home").prepare()
-        home.models.symlink_to(models.absolute())
         claude = join(corpus, Path(name) / "claude")
         with open_store(home.memory_db) as store:
-            fill(store, models, episodes)
+            fill(store, episodes)
             with running("work", home, claude) as worker:
                 for number in range(20):
                     ask_worker(home, {"op": "recall", "query": f"where does part {number} keep its budget"})
@@ -157,11 +155,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
     parser.add_argument("--episodes", type=int, default=10_000, help="memories before the import (10000)")
-    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
-    ensure_compiled("bundled", given.models)
-    found = measure(given.corpus, given.models, given.episodes)
+    found = measure(given.corpus, given.episodes)
     if given.json:
         print(json.dumps(found))
         return

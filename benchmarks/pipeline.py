@@ -1,8 +1,7 @@
 """From an appended prompt to its recollection file: ``python benchmarks/pipeline.py [--episodes 10000] [--json]``.
 
-Watcher and worker run as processes of their own. Read the ratio: all of it against embedding and search alone, in
-the same run. ``--models FOLDER`` takes the bundled model, compiled in FOLDER; without it the hashed embedder
-serves.
+Watcher and worker run as processes of their own. Read the ratio: all of it against embedding and search alone, in the
+same run. ``--bundled`` takes the bundled model; without it the hashed embedder serves.
 """
 
 from __future__ import annotations
@@ -140,10 +139,9 @@ def time_all(home: Home, folder: Path, numbers: list[int]) -> list[float]:
     return taken
 
 
-def measure(episodes: int, samples: int, models: Path | None) -> dict[str, Any]:
+def measure(episodes: int, samples: int, model: str) -> dict[str, Any]:
     """All figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
-        model = "bundled" if models else "hashed"
         os.environ |= {
             "ENGRAM_HOME": f"{name}/home",
             "CLAUDE_CONFIG_DIR": f"{name}/claude",
@@ -152,8 +150,6 @@ def measure(episodes: int, samples: int, models: Path | None) -> dict[str, Any]:
         }
         settings = load().settings
         home = settings.places.prepare()
-        if models:
-            home.models.symlink_to(models.absolute())
         folder = settings.projects_folder / "-work-pipeline"
         folder.mkdir(parents=True)
         embedder = load_embedder(model, home.models, compile_if_missing=False)
@@ -222,13 +218,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=10_000, help="memories in the database (10000)")
     parser.add_argument("--samples", type=int, default=40, help="prompts (40)")
-    parser.add_argument("--models", type=Path, help="folder of compiled models; the hashed embedder without it")
+    parser.add_argument("--bundled", action="store_true", help="the bundled model instead of the hashed embedder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--part", choices=("watcher", "worker"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.part:
         return run_part(asked.part)
-    found = measure(asked.episodes, asked.samples, asked.models)
+    found = measure(asked.episodes, asked.samples, "bundled" if asked.bundled else "hashed")
     if asked.json:
         print(json.dumps(found))
     else:
