@@ -203,7 +203,7 @@ class Watcher:
             os.write(self._pipe[1], b"!")
 
     def stop(self) -> None:
-        """End the loop after the transcript at hand; may be called from a signal handler."""
+        """End the loop after the current transcript; may be called from a signal handler."""
         self._is_stopping = True
         self._wake()
 

@@ -194,11 +194,18 @@ def test_a_wake_makes_missing_vectors_due(home: Home) -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        {"op": "nosuch"}, {}, {"op": "recall"}, {"op": "recall", "query": 5}, {"op": "recall", "query": "x", "limit": 0},
-        {"op": "recall", "query": "x", "limit": True}, {"op": "search", "query": "x", "project_id": "p"},
-        {"op": "embed", "texts": "x"}, {"op": "embed", "texts": [1]}, {"op": "embed", "texts": ["x"] * 1000},
+        {"op": "nosuch"},
+        {},
+        {"op": "recall"},
+        {"op": "recall", "query": 5},
+        {"op": "recall", "query": "x", "limit": 0},
+        {"op": "recall", "query": "x", "limit": True},
+        {"op": "search", "query": "x", "project_id": "p"},
+        {"op": "embed", "texts": "x"},
+        {"op": "embed", "texts": [1]},
+        {"op": "embed", "texts": ["x"] * 1000},
     ],
-)  # fmt: skip
+)
 def test_a_request_that_cannot_be_used_gets_a_clear_error(home: Home, request_: dict[str, Any]) -> None:
     answer = ask_worker(home, request_)
 
