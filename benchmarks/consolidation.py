@@ -25,6 +25,7 @@ from typing import Any
 
 from engram.clock import FixedClock
 from engram.consolidation.service import Report, consolidate, undo_run
+from engram.enums import Actor
 from engram.ingest.service import ingest_all
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.store import Store, open_store
@@ -153,7 +154,7 @@ def live(year: Year, days: int, hours: int, every: int) -> None:
 
 def undo_everything(year: Year) -> None:
     for run_id in reversed(year.run_ids):
-        undo_run(year.store, year.runtime.settings, run_id)
+        undo_run(year.store, year.runtime.settings, run_id, actor=Actor.USER)
 
 
 def fill(corpus: Path, home: Path, model: str, models: Path | None, hours: int) -> Year:

@@ -26,6 +26,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import open_store
@@ -46,7 +47,9 @@ def serve(root: str, ready: Event, stop: Event) -> None:
     settings = Settings(home=Path(root), embedding_model="hashed")
     with open_store(settings.places.memory_db) as store:
         with store.transaction() as tx:
-            add_episode(tx, Episode(new_episode_id(), "fact", FACT, FACT, scope="global", quality=0.75), [])
+            add_episode(
+                tx, Episode(new_episode_id(), "fact", FACT, FACT, scope="global", quality=0.75), [], actor=Actor.MODEL
+            )
         embedder = HashedEmbedder()
         searcher = Searcher(store, settings, embedder=embedder)
         recollection = RecollectionService(store, searcher, settings, embedder=embedder)

@@ -25,6 +25,7 @@ from pathlib import Path
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from engram.enums import Actor
 from engram.models import episode_changes, episodes, sessions
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -48,7 +49,7 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
                 episodes.new_episode_id(), "decision", " ".join(words[:12]), " ".join(words), project_id=project.id,
                 entities=(f"file{number % 200}.py",),
             )  # fmt: skip
-            episode_changes.add_episode(tx, made, [])
+            episode_changes.add_episode(tx, made, [], actor=Actor.MODEL)
 
 
 def rss_mb(pid: int) -> float:

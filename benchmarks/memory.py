@@ -26,7 +26,7 @@ from whole import join
 
 from engram.embedding.compile import ensure_compiled
 from engram.embedding.load import load_embedder
-from engram.enums import Status
+from engram.enums import Actor, Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
@@ -58,7 +58,7 @@ def fill(store: Store, models: Path, count: int) -> None:
                 new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
                 status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
             )  # fmt: skip
-            add_episode(tx, episode, [])
+            add_episode(tx, episode, [], actor=Actor.MODEL)
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
         rows = chance.standard_normal((len(waiting), model.dimension)).astype(np.float32)

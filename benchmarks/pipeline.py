@@ -22,7 +22,7 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.embedding.load import load_embedder
-from engram.enums import Status
+from engram.enums import Actor, Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.sessions import ensure_project
@@ -71,7 +71,7 @@ def fill(store: Store, embedder: Any, count: int) -> None:
                 new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
                 status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
             )  # fmt: skip
-            add_episode(tx, episode, [])
+            add_episode(tx, episode, [], actor=Actor.MODEL)
     while embed_missing(store, embedder, 256):
         pass
     store.checkpoint("TRUNCATE")

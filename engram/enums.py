@@ -150,3 +150,20 @@ class Source(StoredEnum):
     @classmethod
     def safest(cls) -> Source:
         return cls.AUTO
+
+
+class Actor(StoredEnum):
+    """Who changed a memory."""
+
+    #: A person, with a command.
+    USER = "user"
+    #: A coding agent, with a tool.
+    AGENT = "agent"
+    #: An extractor or a language model, from what was said.
+    MODEL = "model"
+    #: Engram itself, by fixed rules: consolidation, reading of transcripts, recovery.
+    TIDYING = "tidying"
+
+    @classmethod
+    def safest(cls) -> Actor:
+        return cls.TIDYING

@@ -11,7 +11,7 @@ import pytest
 
 from engram.clock import Clock, FixedClock
 from engram.embedding.embedder import Embedder
-from engram.enums import Kind, Scope
+from engram.enums import Actor, Kind, Scope
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store, open_store
@@ -104,7 +104,10 @@ def keep(store: Store) -> Callable[..., Episode]:
         episode = dataclasses.replace(episode, **changes)  # type: ignore[arg-type]
         with store.transaction() as tx:
             return episode_changes.add_episode(
-                tx, episode, evidence or [Evidence(f"uuid of {episode.episode_id}", episode.session_id or "s1")]
+                tx,
+                episode,
+                evidence or [Evidence(f"uuid of {episode.episode_id}", episode.session_id or "s1")],
+                actor=Actor.MODEL,
             )
 
     return keep

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from engram import enums
-from engram.enums import Importance, Kind, Scope, Source, Status, StoredEnum, Voice
+from engram.enums import Actor, Importance, Kind, Scope, Source, Status, StoredEnum, Voice
 from engram.errors import BadRequest
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import ENUM_FIELDS, Episode, all_episodes, find_episode, new_episode_id
@@ -65,7 +65,7 @@ def test_a_damaged_row_costs_no_other_row(tmp_path: Path, driver: str) -> None:
     first = Episode(new_episode_id(), Kind.DEAD_END, "first", "x", voice=Voice.CHOSEN, status=Status.PROVISIONAL)
     second = Episode(new_episode_id(), Kind.FIX, "second", "y", scope=Scope.GLOBAL, importance=Importance.HIGH)
     with store.transaction() as tx:
-        first, second = (add_episode(tx, episode, []) for episode in (first, second))
+        first, second = (add_episode(tx, episode, [], actor=Actor.MODEL) for episode in (first, second))
     columns = ", ".join(ENUM_FIELDS)
     stored = store.row(f"SELECT {columns} FROM episode WHERE id = ?", (first.id,))
     with store.transaction() as tx:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.bench.homes import BenchHomes, extract_all, read_transcripts
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.episodes import evidence_of, find_episode
 from engram.models.injections import injections_of_session
@@ -68,7 +69,7 @@ def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
         counted = Counter(session.project_id for session in list_sessions(store) if session.project_id is not None)
         usual, *others = [found for found, _ in counted.most_common()] or [0]
         if others:
-            join_projects(store, usual, others)
+            join_projects(store, usual, others, actor=Actor.TIDYING)
 
     return fill
 

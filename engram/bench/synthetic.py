@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engram.bench.text_generator import TextGenerator
 from engram.embedding.embedder import Embedder
-from engram.enums import Kind
+from engram.enums import Actor, Kind
 from engram.models.counts import count_totals
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -107,7 +107,7 @@ class SyntheticMemory:
             for turn, turn_id in zip(new_turns, ids, strict=True):
                 if self._max_memories is None or self._memory_count < self._max_memories:
                     evidence = Evidence(turn.said[-1].uuid, session.session_id, turn_id)
-                    add_episode(tx, self._episode(turn, topic, session), [evidence])
+                    add_episode(tx, self._episode(turn, topic, session), [evidence], actor=Actor.MODEL)
                     self._memory_count += 1
         self._turn_count += turns
 

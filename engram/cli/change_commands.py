@@ -9,7 +9,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.enums import Importance, Scope, Voice
+from engram.enums import Actor, Importance, Scope
 from engram.memories.correct import correct_memory
 from engram.memories.save import edit_memory, lower_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
@@ -51,6 +51,7 @@ def edit(
             content=content,
             importance=None if importance is None else Importance(importance),
             scope=None if scope is None else Scope(scope),
+            actor=Actor.USER,
         )
         _report(store, changed, as_json, f"Changed {episode_id}.")
     workspace.wake_worker()
@@ -79,7 +80,7 @@ def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json:
     """
     content = sys.stdin.read() if text == "-" else text
     with workspace.store() as store:
-        done = correct_memory(store, episode_id, content, why, workspace.redactor(), voice=Voice.USER)
+        done = correct_memory(store, episode_id, content, why, workspace.redactor(), actor=Actor.USER)
         _report(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
     workspace.wake_worker()
 
@@ -95,7 +96,7 @@ def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None
     Example: engram pin ep_0123456789ab
     """
     with workspace.store() as store:
-        changed = pin_memory(store, episode_id, is_pinned=not off)
+        changed = pin_memory(store, episode_id, is_pinned=not off, actor=Actor.USER)
         _report(store, changed, as_json, f"{'Unpinned' if off else 'Pinned'} {episode_id}.")
 
 
@@ -109,7 +110,7 @@ def bad(workspace: Workspace, episode_id: str, as_json: bool) -> None:
     Example: engram bad ep_0123456789ab
     """
     with workspace.store() as store:
-        changed = lower_memory(store, episode_id)
+        changed = lower_memory(store, episode_id, actor=Actor.USER)
         _report(store, changed, as_json, f"{episode_id} is no longer injected.")
     workspace.wake_worker()
 

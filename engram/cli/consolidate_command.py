@@ -11,6 +11,7 @@ from engram.cli.output import iso, print_json, print_table, safe
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.consolidation.service import undo_run
+from engram.enums import Actor
 from engram.models.runs import list_runs
 from engram.models.store import Store
 
@@ -46,7 +47,11 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
             _list(store, as_json)
             return
         if undo_id is not None:
-            facts = {"run": undo_id, "undone": True, "lines": undo_run(store, workspace.settings, undo_id)}
+            facts = {
+                "run": undo_id,
+                "undone": True,
+                "lines": undo_run(store, workspace.settings, undo_id, actor=Actor.USER),
+            }
         else:
             facts = _consolidate(workspace, store, dry_run)
     workspace.wake_worker()

@@ -9,6 +9,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.enums import Actor
 from engram.memories.correct import keep_both, keep_one
 from engram.models import episodes
 from engram.models.contradictions import Contradiction, open_contradictions
@@ -52,7 +53,7 @@ def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
     Example: engram contradictions keep ep_0123456789ab
     """
     with workspace.store() as store:
-        lines = keep_one(store, episode_id)
+        lines = keep_one(store, episode_id, actor=Actor.USER)
     _report(workspace, lines, as_json)
 
 
@@ -66,7 +67,7 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
     Example: engram contradictions both 3
     """
     with workspace.store() as store:
-        lines = keep_both(store, which)
+        lines = keep_both(store, which, actor=Actor.USER)
     _report(workspace, lines, as_json)
 
 

@@ -79,8 +79,11 @@ def _print_reasons(report: MemoryReport) -> None:
     )
     click.echo()
     print_table(
-        ["at", "what", "why", "changed"],
-        [(iso(change.at_ms), change.action, change.reason, ", ".join(change.before)) for change in report.history],
+        ["at", "what", "who", "why", "changed"],
+        [
+            (iso(change.at_ms), change.action, change.actor, change.reason, ", ".join(change.before))
+            for change in report.history
+        ],
         empty="No history.",
     )
     click.echo()

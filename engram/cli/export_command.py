@@ -14,6 +14,7 @@ from engram.atomic import write_atomic
 from engram.cli.options import json_option, project_option
 from engram.cli.output import print_json, say, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models import episode_changes, episodes, sessions
 from engram.models.store import Store
@@ -92,7 +93,7 @@ def import_memories(workspace: Workspace, file: BinaryIO, as_json: bool) -> None
                 counted["bad"] += 1
                 say(f"line {number}: {error}", err=True)
         with store.transaction() as tx:
-            episode_changes.restore_orphans(tx)
+            episode_changes.restore_orphans(tx, actor=Actor.USER)
     workspace.wake_worker()
     if as_json:
         print_json(counted)
@@ -159,5 +160,5 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
                 cwd="",
                 at_ms=episode.created_at_ms,
             )
-        episode_changes.add_episode(tx, episode, evidence, action="import")
+        episode_changes.add_episode(tx, episode, evidence, action="import", actor=Actor.USER)
     return "added"

@@ -7,6 +7,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import one_line, print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.memories.forget import ForgetReport, forget_episode
 from engram.memories.forget_plan import ForgetPlan, plan_forget
@@ -40,7 +41,7 @@ def forget(workspace: Workspace, episode_id: str, also_source: bool | None, yes:
             if as_json:
                 raise BadRequest("--json can't ask: add --yes")
             also_source = _confirm(store, episode_id, also_source)
-        report = forget_episode(store, workspace.places, episode_id, also_source=bool(also_source))
+        report = forget_episode(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)
     workspace.wake_worker()
     if as_json:
         print_json(_facts(report))

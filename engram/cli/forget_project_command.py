@@ -10,6 +10,7 @@ from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.options import json_option
 from engram.cli.output import one_line
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.enums import Actor
 from engram.ingest.folder import named_project
 from engram.memories.forget_project import ForgottenProject, forget_project
 from engram.models.project_erasing import contents_of_project
@@ -42,7 +43,7 @@ def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
             f"memories and the notes of {place.name} ({place.root}) for good, also in backups. "
             "It can't be undone. Continue?",
         )
-        report = forget_project(store, workspace.places, place)
+        report = forget_project(store, workspace.places, place, actor=Actor.USER)
     workspace.wake_worker()
     tell(as_json, _forgotten_as_json(report), _forgotten_sentence(report))
 

@@ -13,6 +13,7 @@ from engram.cli.forget_project_command import forget
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, safe
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.ingest.folder import named_project
 from engram.ingest.moves import Move, find_moves
@@ -150,7 +151,7 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
             f"This moves {counts.sessions} sessions and {counts.memories} memories of {other.name} ({other.root}) to "
             f"{place.name} ({place.root}). There is no undo. Continue?",
         )
-        moved = merge_projects(store, place, other, "by hand")
+        moved = merge_projects(store, place, other, "by hand", actor=Actor.USER)
     workspace.wake_worker()
     sentence = f"Moved {moved} sessions. {other.root} belongs to {place.name} now."
     tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)

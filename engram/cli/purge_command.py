@@ -7,6 +7,7 @@ import click
 from engram.cli.options import json_option, project_option
 from engram.cli.output import iso, one_line, print_json, print_table
 from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.memories.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge
 from engram.memories.purge import purge as run_purge
@@ -61,7 +62,7 @@ def purge(
     """
     with workspace.store() as store:
         plan = _plan(workspace, store, episode_ids, archived_days, superseded_days, project)
-        report = run_purge(store, plan) if yes else None
+        report = run_purge(store, plan, actor=Actor.USER) if yes else None
     if report is not None and report.episode_ids:
         workspace.wake_worker()
     if as_json:

@@ -10,7 +10,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import print_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace
-from engram.enums import Importance, Kind, Scope, Voice
+from engram.enums import Actor, Importance, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.memories.save import SAVED_KINDS, save_memory
@@ -66,7 +66,7 @@ def save(
             project_id=project_id,
             supersedes=supersedes,
             is_pinned=pin,
-            voice=Voice.USER,
+            actor=Actor.USER,
             summary=summary,
             kind=Kind(kind),
         )

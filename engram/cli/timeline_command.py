@@ -10,7 +10,7 @@ from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.clock import parse_time_ms
 from engram.errors import BadRequest
 from engram.memories.save import require_episode
-from engram.models import episodes
+from engram.models import episode_lists, episodes
 from engram.models.store import Store
 from engram.reports.memory import evidence_places
 from engram.search.hits import place_to_json
@@ -29,7 +29,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
-        memories = episodes.latest_episodes(
+        memories = episode_lists.latest_episodes(
             store, project_id=None if place is None else place.id, limit=limit, before_ms=_time_of(store, around)
         )
         rows = [

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from engram.consolidation.context import Context
-from engram.enums import Kind, Status
+from engram.enums import Actor, Kind, Status
 from engram.models import episodes, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.sessions import find_session
@@ -85,7 +85,7 @@ def confirm_session(context: Context, session_id: str) -> None:
         reason = why_confirmed(episode, evidence, turns)
         if reason and context.change(
             episode, "confirm", reason, status=Status.ACTIVE, confirmations=episode.confirmations + 1,
-            confidence=max(episode.confidence, 0.75),
+            confidence=max(episode.confidence, 0.75), actor=Actor.TIDYING,
         ):  # fmt: skip
             context.tell(f"confirm {episode.episode_id} ({reason})")
 

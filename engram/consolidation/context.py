@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engram.atomic import read_whole, write_atomic
-from engram.enums import Importance, Source
+from engram.enums import Actor, Importance, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -120,14 +120,14 @@ class Context:
         is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
         return now if is_same else None
 
-    def change(self, episode: Episode, action: str, reason: str, **changes: Any) -> bool:
+    def change(self, episode: Episode, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
         """Change one memory in a transaction of its own, if nobody else did meanwhile; tells nothing."""
         if self.is_dry:
             return True
         with self.store.transaction() as tx:
             now = self.current(tx, episode)
             if now is not None:
-                episode_changes.change_episode(tx, now[0], action, reason, run_id=self.run_id, **changes)
+                episode_changes.change_episode(tx, now[0], action, reason, actor=actor, run_id=self.run_id, **changes)
         return now is not None
 
     # -- notes

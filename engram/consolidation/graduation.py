@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engram.clock import day_of
 from engram.consolidation.ageing import graduates
 from engram.consolidation.context import Context
-from engram.enums import Scope
+from engram.enums import Actor, Scope
 from engram.models import episodes
 from engram.models.episodes import Episode
 from engram.notes.day_files import notes_lock
@@ -51,7 +51,7 @@ def _graduate(context: Context, chosen: Sequence[Episode], now: int) -> None:
     kept, moved = within_limits(others)
     _write(context, text, kept, moved)
     for episode in chosen:
-        context.change(episode, "graduate", f"into {NOTE}", graduated_at_ms=now)
+        context.change(episode, "graduate", f"into {NOTE}", graduated_at_ms=now, actor=Actor.TIDYING)
 
 
 def note_line(episode: Episode) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from engram.consolidation.context import Context
-from engram.enums import Scope, Status, Voice
+from engram.enums import Actor, Scope, Status, Voice
 from engram.errors import ExtractionError
-from engram.models import episode_changes, runs
+from engram.models import episode_changes, episode_evidence
 from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episodes import Episode
 from engram.text.summary_words import words_of
@@ -98,6 +98,7 @@ def _apply(context: Context, relation: Related) -> None:
             status=Status.SUPERSEDED,
             superseded_by=newer.episode_id,
             valid_to_ms=newer.holds_from_ms,
+            actor=Actor.MODEL,
         )
         context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
 
@@ -110,7 +111,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
         if (now := context.current(tx, older, newer)) is None:
             return
         older, newer = now
-        runs.add_merged_evidence(tx, newer, older, context.run_id)
+        episode_evidence.merge_evidence(tx, newer, older, run_id=context.run_id, actor=Actor.MODEL)
         if older.session_id != newer.session_id:
             episode_changes.change_episode(
                 tx,
@@ -120,6 +121,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
                 run_id=context.run_id,
                 confirmations=newer.confirmations + older.confirmations + 1,
                 status=Status.ACTIVE,
+                actor=Actor.MODEL,
             )
         episode_changes.change_episode(
             tx,
@@ -129,6 +131,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
             run_id=context.run_id,
             status=Status.ARCHIVED,
             superseded_by=newer.episode_id,
+            actor=Actor.MODEL,
         )
         context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from engram.consolidation.context import Context
-from engram.enums import Importance, Source
+from engram.enums import Actor, Importance, Source
 from engram.errors import ExtractionError
 from engram.models import episode_history
 from engram.models.episodes import Episode
@@ -82,7 +82,7 @@ def _reword(context: Context, episode: Episode, wording: Wording | None, model: 
         told = {"summary": wording.summary, "kind": wording.kind, "entities": wording.entities}
         changes |= {name: value for name, value in told.items() if value != getattr(episode, name)}
         reason = f"in the words of {model}"
-    if context.change(episode, REWRITTEN, reason, **changes):
+    if context.change(episode, REWRITTEN, reason, **changes, actor=Actor.MODEL):
         context.tell(f"{'reword' if wording else 'leave the words of'} {episode.episode_id} ({reason})")
 
 
@@ -114,4 +114,4 @@ def _is_local(episode: Episode) -> bool:
 def _is_decided(context: Context, episode: Episode) -> bool:
     """True where the words are a person's, or those of several memories."""
     history = episode_history.history_of(context.store, episode.episode_id)
-    return any(change.reason == "by hand" or change.action == "merge" for change in history)
+    return any(change.is_by_hand or change.action == "merge" for change in history)

@@ -15,14 +15,14 @@ from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated
-from engram.enums import Status
+from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.memories.purge import check_unpurged
-from engram.models import contradictions, episode_changes, episode_history, episodes, runs, watermarks
+from engram.models import contradictions, episode_history, runs, watermarks
 from engram.models.episode_history import Change
+from engram.models.episode_undo import begin_ageing_anew, is_in_the_way, undo_change
 from engram.models.leases import last_run_ms, release_lease, take_lease
 from engram.models.store import Store
-from engram.models.transaction import Tx
 from engram.notes.day_files import notes_lock, read_text, write_text
 from engram.settings import Settings
 
@@ -30,8 +30,6 @@ from engram.settings import Settings
 LEASE = "consolidate"
 #: Changes that are not made again once they were taken back.
 _NOT_AGAIN = ("archive", "supersede", "graduate", REWRITTEN)
-#: Actions that a new memory begins with where a run made it; an undo archives it.
-_ADDED = ("save", "correct")
 #: Most lines of a report that are kept.
 _REPORT_LINES = 500
 
@@ -154,7 +152,7 @@ def _report(context: Context) -> dict[str, object]:
     }
 
 
-def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
+def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> list[str]:
     """Take back everything that a consolidation, an extraction, a save or a decision changed; returns a line a change.
 
     The last change is taken back first.
@@ -176,14 +174,13 @@ def undo_run(store: Store, settings: Settings, run_id: int) -> list[str]:
     told = []
     with store.transaction() as tx:
         for change in reversed(changes):
-            _undo_change(tx, change)
+            undo_change(tx, change, actor=actor)
             told.append(f"undo {change.action} of {change.episode_id}")
-        runs.drop_history_of_run(tx, run_id)
+        episode_history.drop_history_of_run(tx, run_id)
         contradictions.reopen_contradictions(tx, run_id)
         watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
-            # Whoever takes its ageing back has looked at it: its time begins anew.
-            runs.touch_episode(tx, episode_id)
+            begin_ageing_anew(tx, episode_id)
         runs.update_run(tx, run, position="", report=run.report, state="undone")
     graduated = [change.episode_id for change in changes if change.action == "graduate"]
     written = run.report.get("files_after", {})
@@ -212,33 +209,9 @@ def _restore_note(settings: Settings, name: str, text: str, written: str | None,
 
 def _check_untouched(store: Store, changes: list[Change]) -> None:
     for change in changes:
-        later = [
-            c
-            for c in episode_history.history_of(store, change.episode_id)
-            if c.id > change.id and c.run_id != change.run_id and not _is_restored_by_deletion(c)
-        ]
+        history = episode_history.history_of(store, change.episode_id)
+        later = [step for step in history if is_in_the_way(change, step)]
         if later:
             raise BadRequest(
                 f"{change.episode_id} was changed after that run ({later[-1].action}); undo the later run first"
             )
-
-
-def _is_restored_by_deletion(change: Change) -> bool:
-    """True where a memory came back since its successor was deleted: that is what an undo would do as well."""
-    return change.action == episode_changes.RESTORE and change.run_id is None
-
-
-def _undo_change(tx: Tx, change: Change) -> None:
-    episode = episodes.find_episode(tx, change.episode_id)
-    if episode is None:
-        return
-    if change.action == "pack":
-        runs.unpack_content(tx, change.episode_id)
-    elif change.action == "evidence":
-        runs.drop_evidence_beyond(tx, episode.id, int(change.before["count"]))
-    elif change.action in _ADDED:
-        reason = f"run {change.run_id}"
-        episode_changes.change_episode(tx, episode, "undo", reason, run_id=change.run_id, status=Status.ARCHIVED)
-    elif change.before:
-        fields = episode_history.fields_of_snapshot(change.before)
-        episode_changes.change_episode(tx, episode, "undo", f"run {change.run_id}", run_id=change.run_id, **fields)

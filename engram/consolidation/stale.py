@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from engram.clock import day_of
 from engram.consolidation.context import Context
-from engram.enums import Kind
+from engram.enums import Actor, Kind
 from engram.ingest.scope import why_not
 from engram.models import episodes, watermarks
 from engram.models.episodes import Episode
@@ -83,7 +83,7 @@ def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episo
         for name in files:
             reason = why_stale(Path(project.root), name, [c for c in changes.get(name, ()) if c.at_ms > since])
             if reason:
-                if context.change(episode, "stale", reason, stale_reason=reason):
+                if context.change(episode, "stale", reason, stale_reason=reason, actor=Actor.TIDYING):
                     context.tell(f"stale {episode.episode_id} ({reason})")
                 break
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from engram.consolidation.ageing import aged
 from engram.consolidation.context import Context
 from engram.consolidation.supersede import says_otherwise
-from engram.enums import Importance, Kind, Source, Status
+from engram.enums import Actor, Importance, Kind, Source, Status
 from engram.failpoint import reach
 from engram.memories.merging import merged_content, merged_summary, plain
-from engram.models import episode_changes, episodes, runs
+from engram.models import episode_changes, episode_evidence, episode_lists, episodes, runs
 from engram.models.episodes import Episode
 from engram.notes.daily import log_session
 
@@ -40,16 +40,16 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
         if (now := context.current(tx, kept, merged)) is None:
             return kept
         kept, merged = now
-        runs.add_merged_evidence(tx, kept, merged, context.run_id)
+        episode_evidence.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=Actor.TIDYING)
         episode_changes.change_episode(
             tx, merged, "archive", f"says the same as {kept.episode_id}", run_id=context.run_id,
-            status=Status.ARCHIVED, superseded_by=kept.episode_id,
+            status=Status.ARCHIVED, superseded_by=kept.episode_id, actor=Actor.TIDYING,
         )  # fmt: skip
         if merged.session_id != kept.session_id:
             kept = episode_changes.change_episode(
                 tx, kept, "confirm", f"came back as {merged.episode_id}", run_id=context.run_id,
                 confirmations=kept.confirmations + 1,
-                status=Status.ACTIVE if kept.status == Status.PROVISIONAL else kept.status,
+                status=Status.ACTIVE if kept.status == Status.PROVISIONAL else kept.status, actor=Actor.TIDYING,
             )  # fmt: skip
         context.tell(line)
         reach("consolidate.changed")
@@ -92,14 +92,14 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
         if (now := context.current(tx, older, newer)) is None:
             return False
         older, newer = now
-        runs.add_merged_evidence(tx, older, newer, context.run_id)
+        episode_evidence.merge_evidence(tx, older, newer, run_id=context.run_id, actor=Actor.TIDYING)
         episode_changes.change_episode(
             tx, older, "merge", f"took up {newer.episode_id}", run_id=context.run_id,
-            **_merged_fields(older, newer),
+            **_merged_fields(older, newer), actor=Actor.TIDYING,
         )  # fmt: skip
         episode_changes.change_episode(
             tx, newer, "archive", f"merged into {older.episode_id}", run_id=context.run_id,
-            status=Status.ARCHIVED, superseded_by=older.episode_id,
+            status=Status.ARCHIVED, superseded_by=older.episode_id, actor=Actor.TIDYING,
         )  # fmt: skip
         context.tell(line)
         reach("consolidate.changed")
@@ -128,7 +128,9 @@ def age(context: Context) -> None:
         wanted = aged(episode, now, context.settings.archive_days)
         if (wanted.weight, wanted.status) == (episode.weight, episode.status):
             continue
-        if context.change(episode, "age", wanted.reason, weight=wanted.weight, status=wanted.status):
+        if context.change(
+            episode, "age", wanted.reason, weight=wanted.weight, status=wanted.status, actor=Actor.TIDYING
+        ):
             verb = "archive" if wanted.status != episode.status else "age"
             context.tell(f"{verb} {episode.episode_id} ({wanted.reason})")
 
@@ -136,13 +138,15 @@ def age(context: Context) -> None:
 def pack_old(context: Context) -> None:
     """Pack the content of memories not touched for ``compress_days``; summary and evidence stay as they are."""
     days = context.settings.compress_days
-    for episode in episodes.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
+    for episode in episode_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
         if not context.is_dry:
             with context.store.transaction() as tx:
                 if (now := context.current(tx, episode)) is None:
                     continue
-                runs.pack_content(tx, now[0], context.run_id, f"older than {days} days")
+                episode_changes.pack_old_content(
+                    tx, now[0], f"older than {days} days", run_id=context.run_id, actor=Actor.TIDYING
+                )
         context.tell(f"pack {episode.episode_id} (older than {days} days)")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from engram.consolidation import subject
-from engram.enums import Kind, Source, Status
+from engram.enums import Actor, Kind, Source, Status
 from engram.models import contradictions, episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -194,7 +194,7 @@ def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id
             return False
         episode_changes.change_episode(
             tx, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
-            status=Status.SUPERSEDED, superseded_by=newer.episode_id, valid_to_ms=newer.holds_from_ms,
+            status=Status.SUPERSEDED, superseded_by=newer.episode_id, valid_to_ms=newer.holds_from_ms, actor=Actor.TIDYING,
         )  # fmt: skip
     return True
 

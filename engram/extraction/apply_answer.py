@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from engram.enums import Importance, Scope, Status, Voice
+from engram.enums import Actor, Importance, Scope, Status, Voice
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
 from engram.models.episode_changes import change_episode
-from engram.models.episodes import Episode, Evidence, find_episode, may_stand_for
-from engram.models.runs import add_run, add_seen_evidence, close_run
+from engram.models.episode_evidence import add_evidence
+from engram.models.episodes import Episode, Evidence, find_episode
+from engram.models.runs import add_run, close_run
 from engram.models.transaction import Tx
+from engram.models.visibility import may_stand_for
 from engram.models.watermarks import undone
 
 
@@ -85,7 +87,7 @@ def _confirm(
     if is_kept_by_hand(older):
         return
     is_elsewhere = any(entry.session_id != older.session_id for entry in evidence)
-    has_grown = add_seen_evidence(tx, older, evidence, "said again", run_id)
+    has_grown = add_evidence(tx, older, evidence, "said again", run_id=run_id, actor=Actor.MODEL)
     if has_grown and is_elsewhere:
         change_episode(
             tx,
@@ -96,6 +98,7 @@ def _confirm(
             confirmations=older.confirmations + 1,
             status=Status.ACTIVE,
             importance=Importance.HIGH if candidate.importance == Importance.HIGH else older.importance,
+            actor=Actor.MODEL,
         )
     if has_grown:
         applied.changed += 1
@@ -127,7 +130,14 @@ def _end(
         return
     if action == "archive":
         change_episode(
-            tx, older, action, _why(candidate), run_id=run_id, status=Status.ARCHIVED, valid_to_ms=since or None
+            tx,
+            older,
+            action,
+            _why(candidate),
+            run_id=run_id,
+            status=Status.ARCHIVED,
+            valid_to_ms=since or None,
+            actor=Actor.MODEL,
         )
     elif newer is not None:
         change_episode(
@@ -139,6 +149,7 @@ def _end(
             status=Status.SUPERSEDED,
             superseded_by=newer.episode_id,
             valid_to_ms=since,
+            actor=Actor.MODEL,
         )
     applied.changed += 1
     by = f" by {newer.episode_id}" if newer is not None and action == "supersede" else ""

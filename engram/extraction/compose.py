@@ -9,9 +9,9 @@ from engram.extraction.candidate import MAX_FACTS, Candidate
 from engram.extraction.exchange import ARROW
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
-from engram.extraction.write_filter import content_words
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
+from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock
 
 #: How much of the telling message a content holds before other voices, in characters.

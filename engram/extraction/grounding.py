@@ -11,11 +11,12 @@ from engram.extraction.answer import MAX_ANSWER_MEMORIES, MAX_PASSAGES, ModelOut
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.told import Ids
-from engram.extraction.write_filter import beginnings, content_words, is_log, is_own, repeats
+from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
+from engram.text.content_words import content_words, prefixes
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Share of a summary's content words that must stand in the turns it rests on.
@@ -181,14 +182,14 @@ def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> 
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
         return True
     matter = content_words(f"{summary}\n{target.summary if target is not None else ''}") - _ABOUT_THE_SPEAKERS
-    return bool(beginnings(content_words(typed)) & beginnings(matter))
+    return bool(prefixes(content_words(typed)) & prefixes(matter))
 
 
 def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -> bool:
     """Whether enough of the summary's words stand in the turns that it names, or in the memory that it is about."""
-    words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
     there = _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
-    return bool(words) and len(words & beginnings(there)) >= MIN_GROUNDED_SHARE * len(words)
+    return bool(words) and len(words & prefixes(there)) >= MIN_GROUNDED_SHARE * len(words)
 
 
 def _is_chosen(said: Iterable[TextBlock]) -> bool:
@@ -199,8 +200,8 @@ def _is_chosen(said: Iterable[TextBlock]) -> bool:
 
 def _says(text: str, summary: str) -> bool:
     """Whether a text alone says what a summary says: "ok, do it" does not make the assistant's words the user's."""
-    words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
-    return len(words & beginnings(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
+    words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    return len(words & prefixes(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
 
 
 def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engram.enums import Source, Status
+from engram.enums import Actor, Source, Status
 from engram.extraction.candidate import Candidate
 from engram.models.contradictions import is_kept_by_hand
-from engram.models.episode_changes import add_episode, change_episode, replace_evidence
+from engram.models.episode_changes import add_episode, change_episode
+from engram.models.episode_evidence import replace_evidence
 from engram.models.episode_history import Change, history_of
 from engram.models.episodes import (
     Episode,
@@ -115,7 +116,7 @@ class Keeper:
             if self._is_hour_full(made.created_at_ms):
                 kept.left_out += 1
                 return
-            kept.row_ids[place] = add_episode(self._tx, made, evidence, action="extract").id
+            kept.row_ids[place] = add_episode(self._tx, made, evidence, action="extract", actor=Actor.MODEL).id
             kept.new += 1
         else:
             history = history_of(self._tx, known.episode_id)
@@ -125,10 +126,12 @@ class Keeper:
             evidence += [e for e in evidence_of(self._tx, known.id) if e.session_id != self._session.session_id]
             changes = self._changes(known, candidate, history)
             if changes or evidence_of(self._tx, known.id) != evidence:
-                made = change_episode(self._tx, known, "extract", WENT_ON, run_id=self._run(), **changes)
+                made = change_episode(
+                    self._tx, known, "extract", WENT_ON, run_id=self._run(), **changes, actor=Actor.MODEL
+                )
                 kept.row_ids[place] = made.id
                 self._told.append(f"change {known.episode_id} ({WENT_ON})")
-                replace_evidence(self._tx, known.id, evidence)
+                replace_evidence(self._tx, known, evidence, WENT_ON, run_id=self._run(), actor=Actor.MODEL)
                 kept.updated += 1
         if place in kept.row_ids:
             mark_unjoined(self._tx, kept.row_ids[place])
@@ -180,7 +183,9 @@ class Keeper:
             if barred_entries(self._tx, sources_of(self._tx, episode)):
                 continue  # the extractor no longer sees all that it rests on, so that it can't propose it again
             reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
-            change_episode(self._tx, episode, "archive", reason, run_id=self._run(), status=Status.ARCHIVED)
+            change_episode(
+                self._tx, episode, "archive", reason, run_id=self._run(), status=Status.ARCHIVED, actor=Actor.MODEL
+            )
             self._told.append(f"archive {episode.episode_id} ({reason})")
             count += 1
         return count
@@ -226,9 +231,7 @@ def _is_settled(episode: Episode) -> bool:
 
 def _is_decision(change: Change) -> bool:
     """True for a change that an extraction must not overrule: by hand, or by joining and tidying."""
-    if change.reason == "by hand":
-        return True
-    return change.action in _DECIDED and change.reason not in WITHDRAWN
+    return change.is_by_hand or (change.action in _DECIDED and change.reason not in WITHDRAWN)
 
 
 def _fields(candidate: Candidate) -> dict[str, Any]:

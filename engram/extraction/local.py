@@ -12,7 +12,7 @@ from engram.extraction.fixes import fix_episodes
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import Chooser, Option
 from engram.extraction.weights import WEIGHTS
-from engram.extraction.write_filter import content_words
+from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Least worth, 0 to 1, of what is kept.

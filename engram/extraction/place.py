@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engram.extraction.write_filter import content_words
+from engram.text.content_words import content_words
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 _ASKS = re.compile(

@@ -11,9 +11,10 @@ from engram.extraction.answer import answer_schema, read_object
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
 from engram.extraction.told import moment
-from engram.extraction.write_filter import content_words, is_own
+from engram.extraction.write_filter import is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
+from engram.text.content_words import content_words
 
 #: Most memories of one request.
 MAX_MEMORIES = 200

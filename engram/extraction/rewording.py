@@ -17,10 +17,11 @@ from engram.extraction.grounding import MIN_GROUNDED_SHARE
 from engram.extraction.labels import MAX_ENTITIES
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
-from engram.extraction.write_filter import content_words, is_own
+from engram.extraction.write_filter import is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
+from engram.text.content_words import content_words
 
 #: Longest content of one memory that is sent, in characters; of longer ones beginning and end.
 MAX_SENT_CHARACTERS = 2_400

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from engram.extraction.bite import Passage
 from engram.extraction.cues import COUNTED, TOPICAL
 from engram.extraction.place import Place
-from engram.extraction.write_filter import content_words
+from engram.text.content_words import content_words
 from engram.text.statements import Block, Statement
 
 _TICKED = re.compile(r"`[^`]+`")

@@ -13,8 +13,9 @@ from engram.extraction.labels import tells_fix
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
 from engram.extraction.streams import streams
-from engram.extraction.write_filter import content_words, is_log, is_own, repeats
+from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.redaction.voice import typed_text
+from engram.text.content_words import content_words
 from engram.text.statements import plain, split
 from engram.transcripts.record import Role, TextBlock, Turn
 

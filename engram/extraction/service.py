@@ -17,7 +17,8 @@ from engram.extraction.protocol import ExtractionContext, Extractor, NearMemory
 from engram.failpoint import reach
 from engram.ingest.forgotten import without_entries
 from engram.models.contradictions import is_kept_by_hand
-from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode, living_episodes
+from engram.models.episode_lists import current_episodes
+from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode
 from engram.models.extractions import extracted_of_session, has_due_turns, note_extraction, set_rolling_summary
 from engram.models.sessions import ProjectRow, SessionRow, find_session, project_by_id
 from engram.models.stages import note_success
@@ -269,7 +270,7 @@ class _Step:
             return []
         others = [
             episode
-            for episode in living_episodes(self.store, session.project_id)
+            for episode in current_episodes(self.store, session.project_id)
             if episode.session_id != self.session_id
             and not episode.suspect
             and (self.near_sessions is None or episode.session_id in self.near_sessions)

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.project_folders import ProjectHints, list_hints, merge_projects, note_hints
 from engram.models.store import Store
@@ -63,7 +64,7 @@ def join_moved(store: Store) -> list[str]:
             continue
         try:
             reason = f"moved from {move.former.project.root}: same remote and first commit"
-            merge_projects(store, move.former.project, move.present.project, reason)
+            merge_projects(store, move.former.project, move.present.project, reason, actor=Actor.TIDYING)
         except BadRequest as error:
             logger.info("action=join_moved project=%d not=%s", move.former.project.id, error)
             continue

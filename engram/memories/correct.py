@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engram.enums import Source, Status, Voice
+from engram.enums import Actor, Source, Status
 from engram.errors import BadRequest, NotFound
 from engram.memories.save import (
     Redact,
@@ -13,6 +13,7 @@ from engram.memories.save import (
     replace_memory,
     require_episode,
     supersede,
+    voice_of,
 )
 from engram.models import episode_changes, episodes
 from engram.models.contradictions import Contradiction, note_decision, open_contradictions
@@ -45,7 +46,7 @@ def correct_memory(
     why: str,
     redact: Redact,
     *,
-    voice: Voice = Voice.AGENT,
+    actor: Actor,
     session_id: str = "",
 ) -> Correction:
     """Replace a memory by another text, with the reason in the history of both.
@@ -59,7 +60,7 @@ def correct_memory(
         text: what is right, 1 to 20,000 characters; its first sentence or line becomes the summary.
         why: why it is corrected, 1 to 500 characters.
         redact: takes secrets out.
-        voice: ``user`` or ``agent``: who corrects it.
+        actor: who corrects it, a user or an agent.
         session_id: Claude Code's session, where there is one.
 
     Raises:
@@ -84,18 +85,18 @@ def correct_memory(
             scope=old.scope,
             importance=old.importance,
             source=Source.MANUAL,
-            voice=voice,
+            voice=voice_of(actor),
             confidence=1.0,
             quality=1.0,
-            is_pinned=old.is_pinned and voice == Voice.USER,
+            is_pinned=old.is_pinned and actor is Actor.USER,
             extractor="manual",
             valid_from_ms=store.now_ms(),
         )
-        made, number = replace_memory(tx, old, new, action="correct", reason=f"corrected: {reason}")
+        made, number = replace_memory(tx, old, new, actor=actor, action="correct", reason=f"corrected: {reason}")
     return Correction(old, made, number)
 
 
-def keep_one(store: Store, episode_id: str) -> list[str]:
+def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
     """Decide for one memory in every contradiction that it is part of; returns a line for each.
 
     The others are replaced by it. The decision is a run, which can be undone.
@@ -111,16 +112,18 @@ def keep_one(store: Store, episode_id: str) -> list[str]:
         lines = []
         for one in waiting:
             other = require_episode(store, one.newer_id if one.older_id == episode_id else one.older_id)
-            supersede(tx, other, kept, "decided by hand", run_id=run_id)
+            supersede(tx, other, kept, "decided by hand", actor=actor, run_id=run_id)
             note_decision(tx, one.id, episode_id, run_id)
             lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
         if kept.status == Status.PROVISIONAL:
-            episode_changes.change_episode(tx, kept, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE)
+            episode_changes.change_episode(
+                tx, kept, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
+            )
         close_run(tx, run_id, lines)
     return lines
 
 
-def keep_both(store: Store, which: str) -> list[str]:
+def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
     """Decide that both memories of a contradiction hold; returns a line for each. It is not asked again.
 
     Args:
@@ -142,7 +145,7 @@ def keep_both(store: Store, which: str) -> list[str]:
                 episode = require_episode(store, episode_id)
                 if episode.status == Status.PROVISIONAL:
                     episode_changes.change_episode(
-                        tx, episode, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE
+                        tx, episode, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
                     )
             note_decision(tx, one.id, BOTH, run_id)
             lines.append(f"both {one.older_id} and {one.newer_id} stay")

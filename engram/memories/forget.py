@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engram.atomic import drop_leftovers
+from engram.enums import Actor
 from engram.memories.forget_files import (
     clean_copies,
     clean_exports,
@@ -72,7 +73,9 @@ def _stays(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
     return f"Entry {needed.entry} stays, needed by {needers}."
 
 
-def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetReport:
+def forget_episode(
+    store: Store, places: Home, episode_id: str, *, actor: Actor, also_source: bool = False
+) -> ForgetReport:
     """Delete a memory and the words that it alone rests on, everywhere in the memory folder.
 
     Rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside databases;
@@ -83,6 +86,7 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
         store: the open memory.
         places: the memory folder.
         episode_id: the memory.
+        actor: who forgets it; the history of memories that change with it says so.
         also_source: delete the turns that it rests on whole, with every memory that rests on them.
 
     Raises:
@@ -99,7 +103,7 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
         backups, dropped = clean_copies(
-            places, store.driver, lambda tx: forgetting.forget_in_copy(tx, forgotten, is_kept)
+            places, store.driver, lambda tx: forgetting.forget_in_copy(tx, forgotten, is_kept, actor=actor)
         )
         changed = [forgotten.cut.episode_id] if forgotten.cut else []
         cleaned = clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
@@ -107,7 +111,7 @@ def forget_episode(store: Store, places: Home, episode_id: str, *, also_source: 
         notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
         with store.transaction() as tx:
             plan = plan_forget(store, episode_id, also_source=also_source)
-            forgetting.delete_forgotten(tx, plan.forgotten(store))
+            forgetting.delete_forgotten(tx, plan.forgotten(store), actor=actor)
             forgetting.clean_runs(tx, is_kept)
             forgetting.clean_reasons(tx, is_kept)
             forgetting.drop_notes(tx, [str(path) for path in notes])

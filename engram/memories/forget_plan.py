@@ -115,7 +115,7 @@ def _versions_of(store: Store, episode: Episode) -> list[Episode]:
     while todo:
         merged = [
             one
-            for one in episodes.select_episodes(store, "e.superseded_by = ?", (todo.pop().episode_id,))
+            for one in episodes.episodes_superseded_by(store, todo.pop().episode_id)
             if one.status == Status.ARCHIVED and one.id not in found
         ]
         found |= {one.id: one for one in merged}

@@ -6,10 +6,12 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from engram.atomic import drop_leftovers
+from engram.enums import Actor
 from engram.failpoint import reach
 from engram.memories.forget_files import (
     all_notes,
@@ -66,7 +68,7 @@ class ForgottenProject:
     dropped_backups: int
 
 
-def forget_project(store: Store, places: Home, project: ProjectRow) -> ForgottenProject:
+def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Actor) -> ForgottenProject:
     """Delete everything of a project, everywhere in the memory folder.
 
     Its turns, passages, memories, vectors, history and what was shown in its sessions; its sections of the daily log
@@ -86,7 +88,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
             until_ms = erasing.note_forgotten_project(tx, project)
         reach("forget_project.marked")
         contents = erasing.contents_of_project(store, project)
-        gone = _Gone(store, contents)
+        gone = _Gone(store, contents, actor)
         ids = gone.episode_ids | {episode.episode_id for episode in contents.released}
         with notes_lock(places):
             drop_leftovers(places.root, 0)
@@ -99,10 +101,10 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
         with store.transaction() as tx:
             forgetting.clean_runs(tx, gone.is_line_kept, gone.clean_note)
         reach("forget_project.files")
-        _erase(store, contents)
+        _erase(store, contents, actor)
         # What was stored by others meanwhile: a read or an extraction that was under way when the mark was set.
         late = erasing.contents_of_project(store, project, until_ms)
-        _erase(store, late)
+        _erase(store, late, actor)
         notes += cut_daily_log(places, sorted(gone.session_ids))
         with store.transaction() as tx:
             forgetting.drop_notes(tx, [str(path) for path in notes])
@@ -128,11 +130,11 @@ def forget_project(store: Store, places: Home, project: ProjectRow) -> Forgotten
     )
 
 
-def _erase(store: Store, contents: ProjectContents) -> None:
+def _erase(store: Store, contents: ProjectContents, actor: Actor) -> None:
     """Erase what belongs to the project in short transactions; cut short, the rest is still there to be asked for."""
     with store.transaction() as tx:
-        erasing.release_memories(tx, contents)
-    _in_batches(store, contents.memories, erasing.erase_memories)
+        erasing.release_memories(tx, contents, actor=actor)
+    _in_batches(store, contents.memories, partial(erasing.erase_memories, actor=actor))
     _in_batches(store, contents.turn_ids, erasing.erase_turns)
     with store.transaction() as tx:
         erasing.clean_sessions(tx, contents)
@@ -148,7 +150,8 @@ def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Tx, Sequen
 class _Gone:
     """What is recognised as the forgotten project's, in notes, reports and copies of the database."""
 
-    def __init__(self, store: Store, contents: ProjectContents) -> None:
+    def __init__(self, store: Store, contents: ProjectContents, actor: Actor) -> None:
+        self._actor = actor
         self.session_ids = frozenset(contents.session_ids)
         self.episode_ids = {episode.episode_id for episode in contents.memories}
         self._names = names_of_project(store, contents.project.id)
@@ -188,10 +191,10 @@ class _Gone:
 
     def forget_in_copy(self, tx: Tx) -> int:
         """Erase the same in a copy of the database, whatever the project is called there."""
-        erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note)
+        erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note, actor=self._actor)
         forgotten = Forgotten(
             episode_ids=tuple(one for one in self.episode_ids if find_episode(tx, one) is not None),
             turn_keys=self._turn_keys,
         )
         forgetting.clean_runs(tx, self.is_line_kept, self.clean_note)
-        return erased + forgetting.forget_in_copy(tx, forgotten, self.is_line_kept)
+        return erased + forgetting.forget_in_copy(tx, forgotten, self.is_line_kept, actor=self._actor)

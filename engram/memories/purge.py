@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engram.clock import day_of
-from engram.enums import Importance, Status
+from engram.enums import Actor, Importance, Status
 from engram.errors import BadRequest, NotFound
 from engram.models import episodes, purging
 from engram.models.episodes import Episode
@@ -86,7 +86,7 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
     return PurgePlan(tuple(found), sum(purging.bytes_of(store, one) for one in found))
 
 
-def purge(store: Store, plan: PurgePlan) -> PurgeReport:
+def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
     """Delete what was planned, with index, vectors and history; it cannot be undone.
 
     The turns they rest on stay, and tombstones keep the extractor and an import from making the same memories again.
@@ -103,7 +103,7 @@ def purge(store: Store, plan: PurgePlan) -> PurgeReport:
     for start in range(0, len(plan.memories), _BATCH):
         with store.transaction() as tx:
             some = [now for one in plan.memories[start : start + _BATCH] if (now := _unchanged(store, one)) is not None]
-            purging.purge_episodes(tx, run_id, some)
+            purging.purge_episodes(tx, run_id, some, actor=actor)
         gone += [one.episode_id for one in some]
     store.checkpoint("PASSIVE")
     logger.info("action=purge run=%d episodes=%d", run_id, len(gone))

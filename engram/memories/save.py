@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engram.enums import Importance, Kind, Scope, Source, Status, Voice
+from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
-from engram.models import episode_changes, episodes
+from engram.models import episode_changes, episodes, visibility
 from engram.models.contradictions import is_persons_own, note_contradiction
 from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
 from engram.models.runs import add_run, close_run
@@ -29,13 +29,13 @@ def save_memory(
     content: str,
     redact: Redact,
     *,
+    actor: Actor,
     scope: Scope = Scope.PROJECT,
     importance: Importance = Importance.NORMAL,
     project_id: int | None = None,
     session_id: str = "",
     supersedes: str | None = None,
     is_pinned: bool = False,
-    voice: Voice = Voice.AGENT,
     summary: str | None = None,
     kind: Kind = Kind.FACT,
 ) -> Episode:
@@ -45,12 +45,12 @@ def save_memory(
         store: the open memory.
         content: 1 to 20,000 characters; the first sentence or line becomes the summary unless one is given.
         redact: takes secrets out.
+        actor: who saves it, a user or an agent; the memory has their voice.
         scope: ``project`` needs ``project_id``; ``global`` is for every project.
         importance: ``normal`` or ``high``.
         supersedes: id of the memory that this one replaces; wherever that one is seen, this one must be, too. An agent
             replaces nothing that a person pinned or saved: a contradiction is noted instead. What it replaced is
             logged as a run, which can be undone.
-        voice: ``user`` or ``agent``: who saved it.
         kind: one of ``SAVED_KINDS``.
 
     Raises:
@@ -72,7 +72,7 @@ def save_memory(
         scope=scope,
         importance=importance,
         source=Source.MANUAL,
-        voice=voice,
+        voice=voice_of(actor),
         confidence=1.0,
         quality=1.0,
         is_pinned=is_pinned,
@@ -84,18 +84,18 @@ def save_memory(
         # Where the session's transcript was not read yet, this says who saved it: that session need not be reminded.
         said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
         if old is None:
-            return episode_changes.add_episode(tx, made, said_in, action="save")
-        if not episodes.may_stand_for(made, old):
+            return episode_changes.add_episode(tx, made, said_in, actor=actor, action="save")
+        if not visibility.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} would be missed where the new memory is not seen: save it with scope global, or "
                 "without supersedes"
             )
-        made, _ = replace_memory(tx, old, made, said_in, action="save", reason="replaced by hand")
+        made, _ = replace_memory(tx, old, made, said_in, actor=actor, action="save", reason="replaced by hand")
         return made
 
 
 def replace_memory(
-    tx: Tx, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, action: str, reason: str
+    tx: Tx, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, actor: Actor, action: str, reason: str
 ) -> tuple[Episode, int]:
     """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
@@ -103,16 +103,21 @@ def replace_memory(
     is kept as provisional beside it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
     """
     run_id = add_run(tx, "save")
-    if is_persons_own(old) and new.voice != Voice.USER:
+    if is_persons_own(old) and actor is not Actor.USER:
         new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
-        made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
+        made = episode_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
         number = note_contradiction(tx, old.episode_id, made.episode_id, reason)
         close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
         return made, number
-    made = episode_changes.add_episode(tx, new, evidence, action=action, reason=reason, run_id=run_id)
-    supersede(tx, old, made, reason, run_id=run_id)
+    made = episode_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
+    supersede(tx, old, made, reason, actor=actor, run_id=run_id)
     close_run(tx, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
     return made, 0
+
+
+def voice_of(actor: Actor) -> Voice:
+    """Return whose words somebody saves."""
+    return Voice.USER if actor is Actor.USER else Voice.AGENT
 
 
 def clean_content(text: str, redact: Redact) -> str:
@@ -123,16 +128,16 @@ def clean_content(text: str, redact: Redact) -> str:
     return clean
 
 
-def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, run_id: int | None = None) -> Episode:
+def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> Episode:
     """Mark ``old`` as replaced by ``new`` from now on."""
     return episode_changes.change_episode(
-        tx, old, "supersede", reason, run_id=run_id,
+        tx, old, "supersede", reason, actor=actor, run_id=run_id,
         status=Status.SUPERSEDED, superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or tx.now_ms(),
     )  # fmt: skip
 
 
 def edit_memory(
-    store: Store, episode_id: str, redact: Redact, *, summary: str | None = None, content: str | None = None,
+    store: Store, episode_id: str, redact: Redact, *, actor: Actor, summary: str | None = None, content: str | None = None,
     importance: Importance | None = None, scope: Scope | None = None,
 ) -> Episode:  # fmt: skip
     """Change a memory's words, importance or scope; history keeps what it was.
@@ -154,23 +159,23 @@ def edit_memory(
         found = require_episode(store, episode_id)
         if changes.get("scope") == Scope.PROJECT and found.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
-        return episode_changes.change_episode(tx, found, "edit", "by hand", **changes)
+        return episode_changes.change_episode(tx, found, "edit", "by hand", **changes, actor=actor)
 
 
-def pin_memory(store: Store, episode_id: str, *, is_pinned: bool = True) -> Episode:
+def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Episode:
     """Pin a memory (it never ages and heads every briefing), or unpin it."""
     with store.transaction() as tx:
         found = require_episode(store, episode_id)
         return episode_changes.change_episode(
-            tx, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned
+            tx, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
         )
 
 
-def lower_memory(store: Store, episode_id: str) -> Episode:
+def lower_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
     """Say that a memory is bad: it is never injected again and sinks in every answer; nothing is deleted."""
     with store.transaction() as tx:
         found = require_episode(store, episode_id)
-        return episode_changes.change_episode(tx, found, "bad", "by hand", is_lowered=True)
+        return episode_changes.change_episode(tx, found, "bad", "by hand", is_lowered=True, actor=actor)
 
 
 def require_episode(store: Store, episode_id: str) -> Episode:

@@ -1,33 +1,47 @@
-"""Writing episodes: each comes, changes and goes with its evidence, text index, vector, entities and history."""
+"""The one door to memories: whatever changes one goes through here, and its history records who changed it and why.
+
+Row, text index, entities, vector and history change in one transaction. ``episode_evidence`` does the same for the
+entries that a memory rests on, and ``episode_undo`` takes a change back.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import secrets
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from engram.enums import CURRENT_STATUSES, Status
-from engram.models.conditions import IS_SUPERSEDED
-from engram.models.episode_history import add_history, snapshot
-from engram.models.episode_index import index_episode, unindex_episode
-from engram.models.episodes import Episode, Evidence, evidence_of, find_episode, select_episodes
-from engram.models.packed import pack_text
+from peewee import fn
+
+from engram.enums import CURRENT_STATUSES, Actor, Status
+from engram.models import episode_rows, tables
+from engram.models.episode_history import ERASE, add_history, drop_history, snapshot
+from engram.models.episodes import Episode, Evidence, episodes_superseded_by, find_episode, select_episodes
 from engram.models.store import Store
 from engram.models.tombstones import TombstoneKind, add_tombstones
-from engram.models.transaction import Reader, Tx, Value
-from engram.models.uuids import pack_uuid
+from engram.models.transaction import Reader, Tx
 
-#: Action in the history of a memory that came back because what had replaced it went.
-RESTORE = "restore"
+#: Actions of memories whose successor went: they are current again, or get another successor.
+RESTORE, RELEASE = "restore", "release"
+#: Action of a memory that moved to another project with everything else of its session or project.
+MOVE = "move"
+#: Fields that history keeps of a new memory. The rest stands in the memory, or in what a later change replaced.
+_FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
 
 
 def add_episode(
-    tx: Tx, episode: Episode, evidence: Sequence[Evidence], *, action: str = "add", reason: str = "",
+    tx: Tx,
+    episode: Episode,
+    evidence: Sequence[Evidence],
+    *,
+    actor: Actor,
+    action: str = "add",
+    reason: str = "",
     run_id: int | None = None,
-) -> Episode:  # fmt: skip
-    """Store a new episode with evidence, index, entities and history."""
+) -> Episode:
+    """Store a new memory with what it rests on."""
     now = tx.now_ms()
     made = dataclasses.replace(
         episode,
@@ -36,215 +50,207 @@ def add_episode(
         kept_at_ms=episode.kept_at_ms or now,
         stable_id=episode.stable_id or secrets.token_hex(8),
     )
-    session_ref = (
-        tx.value("SELECT id FROM session WHERE session_id = ?", (made.session_id,)) if made.session_id else None
-    )
-    columns = _values(made) | {"episode_id": made.episode_id, "session_ref": session_ref, "stable_id": made.stable_id,
-                               "origin": made.origin, "created_at_ms": made.created_at_ms,
-                               "kept_at_ms": made.kept_at_ms}  # fmt: skip
-    names = ", ".join(columns)
-    marks = ", ".join("?" * len(columns))
-    row_id = tx.insert(f"INSERT INTO episode ({names}) VALUES ({marks})", list(columns.values()))
-    made = dataclasses.replace(made, id=row_id)
-    add_evidence(tx, row_id, evidence)
-    index_episode(tx, row_id)
-    _link_entities(tx, made)
-    add_history(tx, made.episode_id, action, reason, {}, _beginning(made), run_id=run_id)
+    made = dataclasses.replace(made, id=episode_rows.insert_episode(tx, made))
+    episode_rows.insert_evidence(tx, made.id, evidence)
+    fields = snapshot(made)
+    after = {name: fields[name] for name in _FIRST_FIELDS}
+    add_history(tx, made.episode_id, action, reason, {}, after, actor=actor, run_id=run_id)
     return made
 
 
-def add_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> None:
-    """Add to what an episode rests on; entries it has already are left out."""
-    have = {e.uuid for e in evidence_of(tx, row_id)}
-    seq = int(tx.value("SELECT coalesce(max(seq), -1) FROM evidence WHERE episode_ref = ?", (row_id,))) + 1
-    new = [e for e in dict.fromkeys(evidence) if not e.uuid or e.uuid not in have]
-    tx.run_many(
-        "INSERT INTO evidence VALUES (?, ?, ?, ?, ?)",
-        [(row_id, seq + n, pack_uuid(e.uuid) if e.uuid else None, e.turn_id, e.session_id) for n, e in enumerate(new)],
-    )
-
-
-def replace_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> None:
-    """Let an episode rest on these entries and no others."""
-    tx.run("DELETE FROM evidence WHERE episode_ref = ?", (row_id,))
-    add_evidence(tx, row_id, evidence)
-
-
 def change_episode(
-    tx: Tx, episode: Episode, action: str, reason: str = "", *, run_id: int | None = None, **changes: Any
+    tx: Tx,
+    episode: Episode,
+    action: str,
+    reason: str = "",
+    *,
+    actor: Actor,
+    run_id: int | None = None,
+    **changes: Any,
 ) -> Episode:
-    """Change fields of an episode and keep history.
+    """Change fields of a memory.
 
-    Another text, or others who may see it, drop its vector: it is made anew and found where it belongs.
+    Another text or visibility drops the vector; it is made anew. What a memory had replaced becomes current again
+    when the memory stops being current without a successor.
     """
     if not changes:
         return episode
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
-    is_text = bool({"summary", "content", "entities"} & set(changes))
-    if is_text:
-        unindex_episode(tx, episode.id)
-    columns = _values(after)
-    if "content" in changes:
-        columns["packed_content"] = None
-    else:
-        del columns["content"]  # packed content stays packed
-    assignments = ", ".join(f"{name} = ?" for name in columns)
-    tx.run(f"UPDATE episode SET {assignments} WHERE id = ?", [*columns.values(), episode.id])
-    if is_text or {"scope", "project_id"} & set(changes):
-        tx.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
-    if is_text:
-        index_episode(tx, episode.id)
-        tx.run("DELETE FROM episode_entity WHERE episode_ref = ?", (episode.id,))
-        _link_entities(tx, after)
-    before, now = snapshot(episode), snapshot(after)
-    keys = [key for key in now if now[key] != before.get(key)]
-    add_history(
-        tx,
-        episode.episode_id,
-        action,
-        reason,
-        {k: before.get(k) for k in keys},
-        {k: now[k] for k in keys},
-        run_id=run_id,
-    )
+    episode_rows.update_episode(tx, after, changes)
+    _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id)
     if episode.is_current and not after.is_current and not after.superseded_by:
-        restore_predecessors(tx, after, "what had replaced it is no longer in force", run_id=run_id)
+        restore_predecessors(tx, after, "what had replaced it is no longer current", actor=actor, run_id=run_id)
     return after
 
 
-def restore_predecessors(tx: Tx, successor: Episode, reason: str, *, run_id: int | None = None) -> list[Episode]:
-    """Put back into force what a memory had replaced, since it went without a successor.
+def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **changes: Any) -> Episode:
+    """Change fields of a memory whose words were forgotten: the history that quotes them goes.
 
-    Of a chain only the last link comes back. What was merged into the successor stays archived, and what that had
-    replaced comes back in its place.
+    It begins anew with this step, which names no field.
     """
-    restored = []
-    for one in predecessors_of(tx, successor):
-        restored.append(
-            change_episode(
-                tx, one, RESTORE, reason, run_id=run_id,
-                status=_status_before(tx, one), superseded_by="", valid_to_ms=None,
-            )
-        )  # fmt: skip
-    return restored
+    after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
+    episode_rows.update_episode(tx, after, changes)
+    drop_history(tx, episode.episode_id)
+    if "entities" in changes:
+        episode_rows.delete_unused_entities(tx)
+    add_history(tx, episode.episode_id, ERASE, reason, {}, {}, actor=actor)
+    return after
 
 
-def predecessors_of(store: Reader, successor: Episode) -> list[Episode]:
-    """The memories that come back into force when this one goes without a successor."""
-    found, todo, seen = [], [successor.episode_id], set()
-    while todo:
-        episode_id = todo.pop(0)
-        seen.add(episode_id)
-        for one in select_episodes(store, "e.superseded_by = ? AND e.superseded_by <> ''", (episode_id,)):
-            if one.status == Status.SUPERSEDED:
-                found.append(one)
-            elif one.status == Status.ARCHIVED and one.episode_id not in seen:
-                todo.append(one.episode_id)
-    return found
-
-
-def restore_orphans(tx: Tx) -> list[Episode]:
-    """Put back into force what is superseded by a memory that is not there."""
-    orphaned = f"{IS_SUPERSEDED} AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = e.superseded_by)"
-    return [
-        change_episode(
-            tx, one, RESTORE, "what had replaced it is not there",
-            status=_status_before(tx, one), superseded_by="", valid_to_ms=None,
-        )
-        for one in select_episodes(tx, orphaned)
-    ]  # fmt: skip
-
-
-def _status_before(store: Reader, episode: Episode) -> Status:
-    """The status in force that a superseded memory had."""
-    sql = "SELECT before FROM history WHERE episode_id = ? AND action = 'supersede' ORDER BY id DESC LIMIT 1"
-    status = json.loads(store.value(sql, (episode.episode_id,)) or "{}").get("status")
-    return Status(status) if status in CURRENT_STATUSES else Status.ACTIVE
+def pack_old_content(tx: Tx, episode: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> None:
+    """Store a memory's content compressed. It is read as before, but no longer stands in the text index."""
+    row = tables.Episode
+    if tx.fetch_value(row.select(row.packed_content).where(row.id == episode.id)) is not None:
+        return
+    episode_rows.set_packed_content(tx, episode.id, "", zlib.compress(episode.content.encode("utf-8"), 9))
+    add_history(tx, episode.episode_id, "pack", reason, {}, {}, actor=actor, run_id=run_id)
 
 
 def note_access(store: Store, episode_id: str) -> None:
-    """Count that a memory was expanded."""
+    """Count that a memory was expanded. A use is no change: history keeps none."""
+    injection = tables.Injection
     with store.transaction() as tx:
+        episode_rows.set_accessed(tx, episode_id, tx.now_ms(), is_use=True)
+        latest = injection.select(injection.id).where(injection.episode_id == episode_id)
         tx.run(
-            "UPDATE episode SET access_count = access_count + 1, accessed_at_ms = ? WHERE episode_id = ?",
-            (store.now_ms(), episode_id),
-        )
-        tx.run(
-            "UPDATE injection SET expanded_at_ms = ? WHERE id = (SELECT max(id) FROM injection WHERE episode_id = ?) "
-            "AND expanded_at_ms IS NULL",
-            (store.now_ms(), episode_id),
+            injection.update(expanded_at_ms=tx.now_ms()).where(
+                (injection.id == latest.order_by(injection.id.desc()).limit(1)) & injection.expanded_at_ms.is_null()
+            )
         )
 
 
-def delete_episode(tx: Tx, episode: Episode, *, is_purge: bool = False) -> None:
-    """Delete an episode for good: row, index, vector, entities, history, injections.
+def move_episodes_of_project(tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor) -> None:
+    """Give all memories of a project to another one."""
+    _move_episodes(tx, "project_id", project_id, to_project, reason, actor)
+
+
+def move_episodes_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:
+    """Give all memories of a session to a project, or to none. Their vectors go, and are made anew."""
+    moved = tables.Episode.select(tables.Episode.id).where(tables.Episode.session == session_ref)
+    tx.run(tables.Vector.delete().where((tables.Vector.owner == "e") & tables.Vector.owner_id.in_(moved)))
+    _move_episodes(tx, "session_ref", session_ref, to_project, reason, actor)
+
+
+def _move_episodes(tx: Tx, column: str, value: int, to_project: int | None, reason: str, actor: Actor) -> None:
+    """Move the memories of a project or session. Raw SQL: one statement logs any number of memories."""
+    tx.run(
+        "INSERT INTO history (episode_id, at_ms, action, reason, actor, before, after) "
+        "SELECT episode_id, ?, ?, ?, ?, json_object('project_id', project_id), json_object('project_id', ?) "
+        f"FROM episode WHERE {column} = ? AND project_id IS NOT ?",
+        (tx.now_ms(), MOVE, reason, actor.value, to_project, value, to_project),
+    )
+    tx.run(
+        f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {column} = ? AND project_id IS NOT ?",
+        (to_project, value, to_project),
+    )
+
+
+def delete_episode(tx: Tx, episode: Episode, *, actor: Actor, is_purge: bool = False) -> None:
+    """Delete a memory for good: row, index, vector, entities, history, injections.
 
     Tombstones for its id and its slot keep it from coming back by itself; those of a purge say no more than that,
     those of a forget also keep an import and a restore from bringing it back. What it had replaced gets its successor
-    as its own; where it has none, it comes back into force.
+    as its own; without one, it is current again.
     """
-    _release_predecessors(tx, episode)
-    unindex_episode(tx, episode.id)
-    tx.run("DELETE FROM vector WHERE owner = 'e' AND owner_id = ?", (episode.id,))
-    tx.run("DELETE FROM evidence WHERE episode_ref = ?", (episode.id,))
-    tx.run("DELETE FROM episode_entity WHERE episode_ref = ?", (episode.id,))
-    drop_loose_entities(tx)
-    tx.run("DELETE FROM history WHERE episode_id = ?", (episode.episode_id,))
-    tx.run("DELETE FROM injection WHERE episode_id = ?", (episode.episode_id,))
-    tx.run("DELETE FROM contradiction WHERE older_id = ? OR newer_id = ?", (episode.episode_id, episode.episode_id))
-    tx.run("DELETE FROM episode WHERE id = ?", (episode.id,))
+    _release_predecessors(tx, episode, actor)
+    episode_rows.delete_episode_rows(tx, episode)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.EPISODE, [episode.episode_id.encode()])
     if episode.slot:
         slot_kind = TombstoneKind.PURGED_SLOT if is_purge else TombstoneKind.SLOT
         add_tombstones(tx, slot_kind, [episode.slot.encode()])
 
 
-def drop_loose_entities(tx: Tx) -> None:
-    """Delete the names that no episode has any more."""
-    tx.run("DELETE FROM entity WHERE id NOT IN (SELECT entity_id FROM episode_entity)")
+def restore_predecessors(
+    tx: Tx, successor: Episode, reason: str, *, actor: Actor, run_id: int | None = None
+) -> list[Episode]:
+    """Make current what a memory had replaced, since it went without a successor.
+
+    Of a chain only the last link comes back. What was merged into the successor stays archived, and what that had
+    replaced comes back in its place.
+    """
+    return [
+        _make_current(tx, predecessor, reason, actor=actor, run_id=run_id)
+        for predecessor in predecessors_of(tx, successor)
+    ]
 
 
-def _release_predecessors(tx: Tx, episode: Episode) -> None:
-    """Give what an episode had replaced its own successor, or put it back into force; the id stands nowhere then."""
-    successor = find_episode(tx, episode.superseded_by) if episode.superseded_by else None
-    restored = [(one, _status_before(tx, one)) for one in predecessors_of(tx, episode)] if not successor else []
-    tx.run(
-        "UPDATE episode SET superseded_by = ? WHERE superseded_by = ? AND superseded_by <> ''",
-        ("" if successor is None else successor.episode_id, episode.episode_id),
+def predecessors_of(store: Reader, successor: Episode) -> list[Episode]:
+    """Return the memories that become current again when this one goes without a successor."""
+    predecessors: list[Episode] = []
+    todo, seen = [successor.episode_id], set()
+    while todo:
+        episode_id = todo.pop(0)
+        seen.add(episode_id)
+        for replaced in episodes_superseded_by(store, episode_id):
+            if replaced.status == Status.SUPERSEDED:
+                predecessors.append(replaced)
+            elif replaced.status == Status.ARCHIVED and replaced.episode_id not in seen:
+                todo.append(replaced.episode_id)
+    return predecessors
+
+
+def restore_orphans(tx: Tx, *, actor: Actor) -> list[Episode]:
+    """Make current what is superseded by a memory that is not there."""
+    successor = tables.Episode.alias()
+    is_there = successor.select(1).where(successor.episode_id == tables.Episode.superseded_by)
+    orphans = select_episodes(tx, (tables.Episode.status == Status.SUPERSEDED.value) & ~fn.EXISTS(is_there))
+    return [_make_current(tx, orphan, "what had replaced it is not there", actor=actor) for orphan in orphans]
+
+
+def _make_current(tx: Tx, episode: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> Episode:
+    return change_episode(
+        tx,
+        episode,
+        RESTORE,
+        reason,
+        actor=actor,
+        run_id=run_id,
+        status=_status_before(tx, episode),
+        superseded_by="",
+        valid_to_ms=None,
     )
-    for one, status in restored:
-        released = dataclasses.replace(one, superseded_by="")
-        change_episode(tx, released, RESTORE, "what had replaced it is gone", status=status, valid_to_ms=None)
 
 
-def _values(episode: Episode) -> dict[str, Value]:
-    """The columns that may change, as stored."""
-    return {
-        "slot": episode.slot, "kind": episode.kind, "project_id": episode.project_id, "scope": episode.scope,
-        "summary": episode.summary, "content": pack_text(episode.content),
-        "facts": json.dumps(episode.facts, ensure_ascii=False),
-        "entities": json.dumps(episode.entities, ensure_ascii=False),
-        "importance": episode.importance, "source": episode.source, "voice": episode.voice, "status": episode.status,
-        "confidence": episode.confidence, "quality": episode.quality, "suspect": episode.suspect,
-        "is_pinned": int(episode.is_pinned), "is_lowered": int(episode.is_lowered), "weight": episode.weight,
-        "stale_reason": episode.stale_reason, "valid_from_ms": episode.valid_from_ms, "valid_to_ms": episode.valid_to_ms,
-        "superseded_by": episode.superseded_by, "extractor": episode.extractor,
-        "accessed_at_ms": episode.accessed_at_ms, "access_count": episode.access_count,
-        "confirmations": episode.confirmations, "graduated_at_ms": episode.graduated_at_ms,
-        "revision": episode.revision, "updated_at_ms": episode.updated_at_ms,
-    }  # fmt: skip
+def _release_predecessors(tx: Tx, episode: Episode, actor: Actor) -> None:
+    """Give what an episode had replaced its own successor, or make it current.
+
+    The id stands nowhere afterwards, not even in history.
+    """
+    successor = find_episode(tx, episode.superseded_by) if episode.superseded_by else None
+    restored = [] if successor else predecessors_of(tx, episode)
+    reason = "what had replaced it is gone"
+    for replaced in episodes_superseded_by(tx, episode.episode_id):
+        if replaced not in restored:
+            hidden = dataclasses.replace(replaced, superseded_by="")
+            after = dataclasses.replace(replaced, superseded_by=successor.episode_id if successor else "")
+            episode_rows.update_episode(tx, after, ["superseded_by"])
+            _record_change(tx, hidden, after, RELEASE, reason, actor=actor)
+    for predecessor in restored:
+        _make_current(tx, dataclasses.replace(predecessor, superseded_by=""), reason, actor=actor)
 
 
-def _beginning(episode: Episode) -> dict[str, Any]:
-    """What history keeps of a new episode. The rest stands in the episode, or in what a later change replaced."""
-    facts = snapshot(episode)
-    return {key: facts[key] for key in ("kind", "status", "importance", "confidence", "source", "extractor")}
+def _status_before(store: Reader, episode: Episode) -> Status:
+    """Return the status that a superseded memory had while it was current."""
+    history = tables.History
+    steps = history.select(history.before).where(
+        (history.episode_id == episode.episode_id) & (history.action == "supersede")
+    )
+    status = json.loads(store.fetch_value(steps.order_by(history.id.desc()).limit(1)) or "{}").get("status")
+    return Status(status) if status in CURRENT_STATUSES else Status.ACTIVE
 
 
-def _link_entities(tx: Tx, episode: Episode) -> None:
-    for name in dict.fromkeys(episode.entities):
-        tx.run("INSERT OR IGNORE INTO entity (kind, name) VALUES ('', ?)", (name,))
-        tx.run(
-            "INSERT OR IGNORE INTO episode_entity SELECT id, ? FROM entity WHERE kind = '' AND name = ?",
-            (episode.id, name),
-        )
+def _record_change(
+    tx: Tx, episode: Episode, after: Episode, action: str, reason: str, *, actor: Actor, run_id: int | None = None
+) -> None:
+    before, now = snapshot(episode), snapshot(after)
+    changed = [name for name in now if now[name] != before[name]]
+    add_history(
+        tx,
+        episode.episode_id,
+        action,
+        reason,
+        {name: before[name] for name in changed},
+        {name: now[name] for name in changed},
+        actor=actor,
+        run_id=run_id,
+    )

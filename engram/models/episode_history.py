@@ -1,4 +1,4 @@
-"""The history of episodes: what changed in each, when and why, so that a run can be taken back."""
+"""The history of episodes: what changed in each, when, why and by whom, so that a run can be undone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from peewee import Query
+
+from engram.enums import Actor
+from engram.models import tables
 from engram.models.episodes import ENUM_FIELDS, Episode
-from engram.models.transaction import Reader, Tx, Value
+from engram.models.records import RecordReader
+from engram.models.statement import prepared
+from engram.models.transaction import Reader, Tx
+
+#: Actions by which somebody decided what a memory says or whether it is used.
+BY_HAND_ACTIONS = ("edit", "pin", "unpin", "bad", "recover")
+
+#: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
+ERASE = "erase"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,52 +31,90 @@ class Change:
     at_ms: int
     action: str
     reason: str
+    actor: Actor
     run_id: int | None
+    #: The changed fields before and after. What a forgotten text stood in is left out.
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     episode_id: str = ""
     id: int = 0
 
+    @property
+    def is_by_hand(self) -> bool:
+        """True where somebody decided what the memory says or whether it is used."""
+        return self.action in BY_HAND_ACTIONS
+
+
+_CHANGES = RecordReader(
+    Change, tables.History, readers={"actor": Actor.from_stored, "before": json.loads, "after": json.loads}
+)
+
 
 def add_history(
-    tx: Tx, episode_id: str, action: str, reason: str, before: Mapping[str, Any], after: Mapping[str, Any], *,
+    tx: Tx,
+    episode_id: str,
+    action: str,
+    reason: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    actor: Actor,
     run_id: int | None = None,
-) -> None:  # fmt: skip
-    """Keep one step of an episode's history."""
-    tx.run(
-        "INSERT INTO history (episode_id, at_ms, action, reason, run_id, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (episode_id, tx.now_ms(), action, reason, run_id,
-         json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False)),
-    )  # fmt: skip
+) -> None:
+    """Add a step to an episode's history. Only ``episode_changes`` and its companions call this."""
+    tx.insert_many(
+        tables.History,
+        [
+            {
+                "episode_id": episode_id,
+                "at_ms": tx.now_ms(),
+                "action": action,
+                "reason": reason,
+                "actor": actor.value,
+                "run_id": run_id,
+                "before": json.dumps(before, ensure_ascii=False),
+                "after": json.dumps(after, ensure_ascii=False),
+            }
+        ],
+    )
 
 
 def history_of(store: Reader, episode_id: str) -> list[Change]:
-    """An episode's history, the oldest step first."""
-    return _changes(store, "episode_id = ?", episode_id)
+    """Return an episode's history, the oldest step first."""
+    return store.fetch_records(_CHANGES, _history_of_episode(episode_id))
 
 
 def changes_of_run(store: Reader, run_id: int) -> list[Change]:
-    """What a run changed, in order."""
-    return _changes(store, "run_id = ?", run_id)
+    """Return what a run changed, in order."""
+    history = tables.History
+    return store.fetch_records(_CHANGES, _CHANGES.select().where(history.run_id == run_id).order_by(history.id))
 
 
-def _changes(store: Reader, where: str, value: Value) -> list[Change]:
-    columns = "at_ms, action, reason, run_id, before, after, episode_id, id"
-    rows = store.rows(f"SELECT {columns} FROM history WHERE {where} ORDER BY id", (value,))
-    return [
-        Change(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5]), row[6], row[7]) for row in rows
-    ]
+def drop_history(tx: Tx, episode_id: str) -> None:
+    """Delete a memory's history, because it quotes what was forgotten."""
+    tx.run(tables.History.delete().where(tables.History.episode_id == episode_id))
+
+
+def drop_history_of_run(tx: Tx, run_id: int) -> None:
+    """Delete a run's history after the run was undone."""
+    tx.run(tables.History.delete().where(tables.History.run_id == run_id))
+
+
+@prepared
+def _history_of_episode(episode_id: str) -> Query:
+    history = tables.History
+    return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
 
 
 def snapshot(episode: Episode) -> dict[str, Any]:
-    """What history keeps of an episode."""
+    """Return the fields of an episode that history records."""
     left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
     facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
     return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}
 
 
 def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of an episode from what ``snapshot`` kept of it, after it was stored as JSON."""
+    """Return fields of an episode from what ``snapshot`` recorded of it, after it was stored as JSON."""
     fields: dict[str, Any] = {}
     for name, value in kept.items():
         if name in ENUM_FIELDS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import secrets
@@ -10,10 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.enums import Importance, Kind, Scope, Source, Status, StoredEnum, Voice
-from engram.models.conditions import IS_CURRENT, IS_GLOBAL, IS_OF_PROJECT
+from peewee import JOIN, SQL, ColumnBase, ModelSelect, Query, fn
+
+from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status, StoredEnum, Voice
+from engram.models import tables
 from engram.models.packed import unpack_text
-from engram.models.transaction import Reader, Value
+from engram.models.records import RecordReader
+from engram.models.statement import in_json_list, prepared
+from engram.models.transaction import Reader
 from engram.models.uuids import unpack_uuid
 
 #: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
@@ -113,16 +116,6 @@ def slot_of(turn_key: str, kind: str, summary: str) -> str:
     return hashlib.sha256(f"{turn_key}\0{kind}\0{plain}".encode()).hexdigest()[:32]
 
 
-_COLUMNS = (
-    "e.episode_id, e.kind, e.summary, e.content, coalesce(s.session_id, ''), e.project_id, coalesce(p.name, ''), e.scope, "
-    "e.facts, e.entities, e.importance, e.source, e.voice, e.status, e.confidence, e.quality, e.suspect, e.is_pinned, "
-    "e.is_lowered, e.weight, e.stale_reason, e.valid_from_ms, e.valid_to_ms, e.superseded_by, e.extractor, "
-    "e.created_at_ms, e.accessed_at_ms, e.access_count, e.confirmations, e.graduated_at_ms, e.kept_at_ms, e.slot, e.stable_id, "
-    "e.origin, e.revision, e.updated_at_ms, e.id, e.packed_content"
-)
-_FROM = "FROM episode e LEFT JOIN session s ON s.id = e.session_ref LEFT JOIN project p ON p.id = e.project_id"
-
-
 #: Field of an episode → its enum.
 ENUM_FIELDS: Mapping[str, type[StoredEnum]] = {
     "kind": Kind,
@@ -132,26 +125,10 @@ ENUM_FIELDS: Mapping[str, type[StoredEnum]] = {
     "voice": Voice,
     "status": Status,
 }
-#: Place of a column in a row → its enum.
-_ENUM_PLACES = [
-    (place, ENUM_FIELDS[field.name])
-    for place, field in enumerate(dataclasses.fields(Episode))
-    if field.name in ENUM_FIELDS
-]
-
-
-def _episode(row: tuple[Any, ...]) -> Episode:
-    values = list(row[:-1])
-    values[3] = unpack_text(values[3] if row[-1] is None else row[-1])
-    for place, enum in _ENUM_PLACES:
-        values[place] = enum.from_stored(values[place])
-    values[8], values[9] = _texts(values[8]), _texts(values[9])
-    values[17], values[18] = bool(values[17]), bool(values[18])
-    return Episode(*values)
 
 
 def _texts(stored: object) -> tuple[str, ...]:
-    """A stored JSON list of texts; what is malformed is left out, so that one bad row costs no other."""
+    """Read a stored JSON list of texts; what is malformed is left out, so that one bad row costs no other."""
     try:
         values = json.loads(stored) if isinstance(stored, str | bytes) else None
     except (ValueError, RecursionError):
@@ -159,159 +136,122 @@ def _texts(stored: object) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
 
 
-def find_episode(store: Reader, episode_id: str) -> Episode | None:
-    """An episode by its id."""
-    found = store.row(f"SELECT {_COLUMNS} {_FROM} WHERE e.episode_id = ?", (episode_id,))
-    return None if found is None else _episode(found)
+EPISODES = RecordReader(
+    Episode,
+    tables.Episode,
+    expressions={
+        "session_id": fn.coalesce(tables.Session.session_id, ""),
+        "project": fn.coalesce(tables.Project.name, ""),
+        "content": fn.coalesce(tables.Episode.packed_content, tables.Episode.content),
+    },
+    readers={
+        "content": unpack_text,
+        "facts": _texts,
+        "entities": _texts,
+        **{name: enum.from_stored for name, enum in ENUM_FIELDS.items()},
+    },
+    left_out=("session_ref", "packed_content", "is_unjoined"),
+)
+_EVIDENCE = RecordReader(Evidence, tables.Evidence, readers={"uuid": unpack_uuid}, left_out=("episode_ref", "seq"))
+#: Holds for memories that are current.
+IS_CURRENT = tables.Episode.status.in_([status.value for status in CURRENT_STATUSES])
+#: Holds for memories of all projects.
+IS_GLOBAL = tables.Episode.scope == Scope.GLOBAL.value
 
 
-def episodes_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, Episode]:
-    """Row id → episode, for those that exist."""
-    found = (_episode(row) for row in store.rows_among(f"SELECT {_COLUMNS} {_FROM} WHERE e.id IN", row_ids))
-    return {episode.id: episode for episode in found}
+def query_episodes() -> ModelSelect[Any]:
+    """Return a query for episodes, to be narrowed by conditions over ``tables.Episode``, ``Session`` and ``Project``."""
+    episode, session, project = tables.Episode, tables.Session, tables.Project
+    return (
+        EPISODES.select()
+        .join_from(episode, session, JOIN.LEFT_OUTER, on=episode.session == session.id)
+        .join_from(episode, project, JOIN.LEFT_OUTER, on=episode.project == project.id)
+    )
 
 
 def select_episodes(
-    store: Reader, where: str = "1", parameters: Sequence[Value] = (), *, order: str = "e.id", limit: int = -1
+    store: Reader, condition: ColumnBase, *order: ColumnBase, limit: int | None = None
 ) -> list[Episode]:
-    """Episodes by a condition over ``e`` (episode), ``s`` (session), ``p`` (project). For use inside ``engram.models``
-    and for the named queries below it; never with a user's text in ``where``."""
-    rows = store.rows(f"SELECT {_COLUMNS} {_FROM} WHERE {where} ORDER BY {order} LIMIT ?", (*parameters, limit))
-    return [_episode(row) for row in rows]
+    """Return the episodes of a condition, by row id where no order is given. For use inside ``engram.models``."""
+    query = query_episodes().where(condition).order_by(*(order or (tables.Episode.id,)))
+    return store.fetch_records(EPISODES, query if limit is None else query.limit(limit))
+
+
+def find_episode(store: Reader, episode_id: str) -> Episode | None:
+    """Return the episode of an id."""
+    return store.fetch_record(EPISODES, _by_id(episode_id))
+
+
+@prepared
+def _by_id(episode_id: str) -> Query:
+    return query_episodes().where(tables.Episode.episode_id == episode_id)
+
+
+def episodes_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, Episode]:
+    """Return row id → episode, for those that exist."""
+    found = store.fetch_records(EPISODES, _by_rows(json.dumps([int(row_id) for row_id in row_ids])))
+    return {episode.id: episode for episode in found}
+
+
+@prepared
+def _by_rows(row_ids: str) -> Query:
+    return query_episodes().where(in_json_list(tables.Episode.id, row_ids))
 
 
 def all_episodes(store: Reader) -> list[Episode]:
-    """Every episode, the oldest first."""
-    return select_episodes(store)
+    """Return every episode, the oldest first."""
+    return store.fetch_records(EPISODES, query_episodes().order_by(tables.Episode.id))
 
 
 def episodes_of_session(store: Reader, session_id: str) -> list[Episode]:
-    """Episodes that came from a session, the oldest first."""
-    return select_episodes(store, "s.session_id = ?", (session_id,))
+    """Return the episodes that came from a session, the oldest first."""
+    return store.fetch_records(EPISODES, _of_session(session_id))
+
+
+@prepared
+def _of_session(session_id: str) -> Query:
+    return query_episodes().where(tables.Session.session_id == session_id).order_by(tables.Episode.id)
 
 
 def episodes_of_turn(store: Reader, turn_id: int) -> list[Episode]:
-    """Episodes that rest on a turn."""
-    return select_episodes(store, "e.id IN (SELECT episode_ref FROM evidence WHERE turn_id = ?)", (turn_id,))
+    """Return the episodes that rest on a turn."""
+    return store.fetch_records(EPISODES, _of_turn(turn_id))
 
 
-def latest_episodes(
-    store: Reader,
-    *,
-    project_id: int | None = None,
-    with_global: bool = True,
-    limit: int = 50,
-    before_ms: int | None = None,
-) -> list[Episode]:
-    """Active episodes, the newest first; of a project (and global ones), or of all where ``project_id`` is None."""
-    where = IS_CURRENT
-    parameters: list[Value] = []
-    if project_id is not None:
-        where += f" AND (e.project_id = ? AND {IS_OF_PROJECT}" + (f" OR {IS_GLOBAL})" if with_global else ")")
-        parameters.append(project_id)
-    if before_ms is not None:
-        where += " AND e.created_at_ms <= ?"
-        parameters.append(before_ms)
-    return select_episodes(store, where, parameters, order="e.created_at_ms DESC, e.id DESC", limit=limit)
+@prepared
+def _of_turn(turn_id: int) -> Query:
+    resting = tables.Evidence.select(tables.Evidence.episode).where(tables.Evidence.turn_id == turn_id)
+    return query_episodes().where(tables.Episode.id.in_(resting)).order_by(tables.Episode.id)
 
 
-def living_episodes(store: Reader, project_id: int | None) -> list[Episode]:
-    """What is in force in a project: its memories and those that hold everywhere, the oldest first."""
-    return select_episodes(
-        store,
-        f"{IS_CURRENT} AND (e.project_id IS ? OR {IS_GLOBAL})",
-        (project_id,),
-        order="e.created_at_ms, e.summary, e.id",
-    )
+def episodes_superseded_by(store: Reader, episode_id: str) -> list[Episode]:
+    """Return the episodes that name this one as what replaced them, or took them up."""
+    return store.fetch_records(EPISODES, _superseded_by(episode_id))
 
 
-def episodes_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
-    """Episodes before and after a time, the oldest first; of a project and global ones, or of all."""
-    where = "1"
-    parameters: tuple[Value, ...] = ()
-    if project_id is not None:
-        where, parameters = f"(e.project_id = ? OR {IS_GLOBAL})", (project_id,)
-    half = max(1, limit // 2)
-    before = select_episodes(
-        store,
-        f"{where} AND e.created_at_ms <= ?",
-        (*parameters, at_ms),
-        order="e.created_at_ms DESC, e.id DESC",
-        limit=half,
-    )
-    after = select_episodes(
-        store,
-        f"{where} AND e.created_at_ms > ?",
-        (*parameters, at_ms),
-        order="e.created_at_ms, e.id",
-        limit=limit - half,
-    )
-    return before[::-1] + after
+@prepared
+def _superseded_by(episode_id: str) -> Query:
+    # The second condition lets SQLite use the partial index.
+    episode = tables.Episode
+    condition = (episode.superseded_by == episode_id) & (episode.superseded_by != SQL("''"))
+    return query_episodes().where(condition).order_by(episode.id)
 
 
 def episode_by_slot(store: Reader, slot: str) -> Episode | None:
-    """The episode of a slot."""
-    found = select_episodes(store, "e.slot = ?", (slot,))
-    return found[0] if found else None
+    """Return the episode of a slot."""
+    return store.fetch_record(EPISODES, _by_slot(slot))
+
+
+@prepared
+def _by_slot(slot: str) -> Query:
+    return query_episodes().where(tables.Episode.slot == slot)
 
 
 def evidence_of(store: Reader, row_id: int) -> list[Evidence]:
-    """What an episode rests on, in order."""
-    rows = store.rows("SELECT uuid, session_id, turn_id FROM evidence WHERE episode_ref = ? ORDER BY seq", (row_id,))
-    return [Evidence(unpack_uuid(row[0]), row[1], row[2]) for row in rows]
+    """Return what an episode rests on, in order."""
+    return store.fetch_records(_EVIDENCE, _evidence_of(row_id))
 
 
-def may_see(episode: Episode, project_id: int) -> bool:
-    """True where a project may see a memory: it is global, or the project's own."""
-    return episode.scope == Scope.GLOBAL or episode.project_id == project_id
-
-
-def may_stand_for(newer: Episode, older: Episode) -> bool:
-    """True where a memory may replace another: it holds everywhere, or was made in the same project."""
-    return newer.scope == Scope.GLOBAL or older.project_id == newer.project_id
-
-
-def may_see_context(episode: Episode, project_id: int) -> bool:
-    """True where a project may also see what a memory was made from: its content, facts and evidence.
-
-    A global memory that was made in another project tells its one line there, and nothing of that project.
-    """
-    return episode.project_id in (None, project_id) or (
-        episode.scope == Scope.GLOBAL and episode.source == Source.MANUAL
-    )
-
-
-def related_episodes(store: Reader, episode: Episode, project_id: int | None, limit: int = 5) -> list[Episode]:
-    """Episodes that share the most, and the rarest, entities with this one; never suspect.
-
-    Only global ones and those of ``project_id``, which may be another project than that of a global episode.
-    """
-    rows = store.rows(
-        "SELECT o.episode_ref, sum(1.0 / (SELECT count(*) FROM episode_entity x WHERE x.entity_id = o.entity_id)) AS weight "
-        "FROM episode_entity m JOIN episode_entity o ON o.entity_id = m.entity_id AND o.episode_ref <> m.episode_ref "
-        "JOIN episode e ON e.id = o.episode_ref WHERE m.episode_ref = ? "
-        f"AND {IS_CURRENT} "
-        f"AND e.suspect = '' AND e.is_lowered = 0 AND ({IS_GLOBAL} OR e.project_id IS ?) "
-        "GROUP BY o.episode_ref ORDER BY weight DESC, o.episode_ref LIMIT ?",
-        (episode.id, project_id, limit),
-    )
-    by_row = episodes_by_row(store, [int(row[0]) for row in rows])
-    return [by_row[int(row[0])] for row in rows if int(row[0]) in by_row]
-
-
-def count_episodes(store: Reader, project_id: int) -> tuple[list[tuple[str, str, str, int]], int]:
-    """``(scope, importance, status, number)`` of what a project may see, and the number of all other episodes."""
-    rows = store.rows(
-        f"SELECT e.scope, e.importance, e.status, count(*) FROM episode e WHERE {IS_GLOBAL} OR e.project_id = ? "
-        "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
-        (project_id,),
-    )
-    seen = [(str(row[0]), str(row[1]), str(row[2]), int(row[3])) for row in rows]
-    total = int(store.value("SELECT count(*) FROM episode"))
-    return seen, total - sum(number for *_, number in seen)
-
-
-def unpacked_before(store: Reader, before_ms: int) -> list[Episode]:
-    """Episodes that were neither said, kept nor used since a time, and whose content is not packed yet."""
-    last_touched = "max(e.created_at_ms, e.kept_at_ms, coalesce(e.accessed_at_ms, 0))"
-    return select_episodes(store, f"{last_touched} < ? AND e.packed_content IS NULL AND e.content <> ''", (before_ms,))
+@prepared
+def _evidence_of(row_id: int) -> Query:
+    return _EVIDENCE.select().where(tables.Evidence.episode == row_id).order_by(tables.Evidence.seq)

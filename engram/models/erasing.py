@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
+from engram.enums import Actor
 from engram.models.entries import entries_of_turn, turn_of_entry
-from engram.models.episode_changes import change_episode
+from engram.models.episode_changes import erase_fields
 from engram.models.episodes import Episode, episodes_by_row, evidence_of
 from engram.models.packed import pack_text
 from engram.models.passages import drop_passages_of_texts
-from engram.models.runs import drop_history
 from engram.models.transaction import Reader, Tx
 from engram.models.turns import unpack_facts
 from engram.models.uuids import pack_uuid, unpack_uuid
@@ -52,7 +52,7 @@ def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
     return [text for text in texts if text]
 
 
-def erase_words(tx: Tx, sources: Collection[str]) -> int:
+def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
     """Delete the stored words of entries; returns how many turns lost some.
 
     The turns stay, with all their other words. A read or an extraction that is under way begins anew: it may hold the
@@ -72,7 +72,7 @@ def erase_words(tx: Tx, sources: Collection[str]) -> int:
         begin_anew(tx, turn_id)
     for source in sources:
         for episode in episodes_resting_on_source(tx, source):
-            _drop_quotes(tx, episode)
+            _drop_quotes(tx, episode, actor)
     return len(by_turn)
 
 
@@ -93,11 +93,10 @@ def begin_anew(tx: Tx, turn_id: int) -> None:
     tx.run("UPDATE session SET rolling_summary = '' WHERE id = (SELECT session_ref FROM turn WHERE id = ?)", (turn_id,))
 
 
-def _drop_quotes(tx: Tx, episode: Episode) -> None:
+def _drop_quotes(tx: Tx, episode: Episode, actor: Actor) -> None:
     """Leave a memory nothing but its summary; its history told more."""
     if episode.content or episode.facts:
-        change_episode(tx, episode, "erase", "what it quoted was forgotten", content="", facts=())
-        drop_history(tx, episode.episode_id)
+        erase_fields(tx, episode, "what it quoted was forgotten", actor=actor, content="", facts=())
 
 
 def _by_turn(store: Reader, sources: Collection[str]) -> dict[int, set[str]]:

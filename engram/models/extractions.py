@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engram.enums import Source, Status
+from engram.enums import Actor, Source, Status
 from engram.models.conditions import IS_ARCHIVED, IS_AUTO
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import episodes_of_turn, evidence_of
@@ -62,7 +62,7 @@ def extracted_of_session(store: Reader, session_ref: int) -> list[Extracted]:
     marks = ", ".join("?" * len(WITHDRAWN))
     rows = store.rows(
         "SELECT e.id, coalesce((SELECT json_extract(h.before, '$.summary') FROM history h "
-        "WHERE h.episode_id = e.episode_id AND h.action <> 'extract' AND json_extract(h.before, '$.summary') IS NOT NULL "
+        "WHERE h.episode_id = e.episode_id AND h.action NOT IN ('extract', 'undo') AND json_extract(h.before, '$.summary') IS NOT NULL "
         "ORDER BY h.id LIMIT 1), e.summary), "
         "(SELECT v.turn_id FROM evidence v WHERE v.episode_ref = e.id ORDER BY v.seq LIMIT 1), "
         f"{IS_ARCHIVED} AND coalesce((SELECT h.reason FROM history h WHERE h.episode_id = e.episode_id "
@@ -81,7 +81,7 @@ def withdraw_memories(tx: Tx, turn_id: int) -> None:
     for episode in episodes_of_turn(tx, turn_id):
         is_automatic = episode.source == Source.AUTO and episode.is_current
         if is_automatic and not episode.is_pinned and evidence_of(tx, episode.id)[0].turn_id == turn_id:
-            change_episode(tx, episode, "archive", PROMPT_MOVED, status=Status.ARCHIVED)
+            change_episode(tx, episode, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
 
 
 def has_due_turns(store: Reader, session_ref: int) -> bool:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from engram.models.conditions import IS_AUTO
+from peewee import ColumnBase, fn
+
+from engram.enums import Actor, Source
+from engram.models import tables
 from engram.models.entries import entries_of_turn, turn_of_entry
-from engram.models.episode_changes import change_episode, delete_episode, drop_loose_entities, restore_orphans
+from engram.models.episode_changes import delete_episode, erase_fields, restore_orphans
+from engram.models.episode_evidence import forget_evidence
 from engram.models.episodes import Episode, episodes_by_row, evidence_of, find_episode, select_episodes
 from engram.models.erasing import begin_anew, erase_words
 from engram.models.notes import drop_note
-from engram.models.runs import drop_evidence, drop_history
 from engram.models.store import Store
 from engram.models.task_runs import clear_task_errors
 from engram.models.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
@@ -58,7 +61,7 @@ def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     return list(dict.fromkeys(str(one) for one in found if one is not None))
 
 
-def delete_forgotten(tx: Tx, forgotten: Forgotten) -> int:
+def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
     """Delete memories, turns and words with everything that hangs on them; tombstones stay.
 
     Works on any open memory: what is not there is passed over. Returns how many memories and turns went or changed.
@@ -66,39 +69,27 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten) -> int:
     done = 0
     add_entry_tombstones(tx, forgotten)
     for episode_id in forgotten.episode_ids:
-        for episode in select_episodes(tx, "e.episode_id = ?", (episode_id,)):
-            delete_episode(tx, episode)
+        if (episode := find_episode(tx, episode_id)) is not None:
+            delete_episode(tx, episode, actor=actor)
             done += 1
         _cut_from_others(tx, episode_id)
-    done += _cut_host(tx, forgotten)
+    done += _cut_host(tx, forgotten, actor)
     for key in forgotten.turn_keys:
         for (turn_id,) in tx.rows("SELECT id FROM turn WHERE key = ?", (key,)):
             begin_anew(tx, int(turn_id))
             delete_turn(tx, int(turn_id))
             done += 1
-    return done + erase_words(tx, forgotten.erased)
+    return done + erase_words(tx, forgotten.erased, actor=actor)
 
 
-def apply_tombstones(tx: Tx) -> int:
+def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
     """Delete everything that the tombstones of an open memory name; returns how much there was.
 
     Call it after tombstones or memories came from elsewhere: a restore, an import, a migration, a file set aside.
     Automatic memories under another id that rest on erased words go too. What a purge left may stay; what is superseded
     by a memory that is not there comes back into force.
     """
-    gone = select_episodes(
-        tx,
-        "EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.episode_id AS BLOB)) "
-        "OR EXISTS (SELECT 1 FROM tombstone d WHERE d.kind = ? AND d.key = CAST(e.slot AS BLOB)) "
-        f"OR {IS_AUTO} AND EXISTS (SELECT 1 FROM evidence v JOIN tombstone d ON d.key = v.uuid "
-        "WHERE v.episode_ref = e.id AND d.kind IN (?, ?))",
-        (
-            TombstoneKind.EPISODE.value,
-            TombstoneKind.SLOT.value,
-            TombstoneKind.WORDS.value,
-            TombstoneKind.ENTRY.value,
-        ),
-    )
+    gone = select_episodes(tx, _is_named_by_tombstone())
     turn_ids = [
         int(row[0])
         for row in tx.rows(
@@ -117,8 +108,28 @@ def apply_tombstones(tx: Tx) -> int:
             turn_keys=tuple(turn_keys(tx, turn_ids)),
             erased=tuple(unpack_uuid(row[0]) for row in erased),
         ),
+        actor=actor,
     )
-    return done + len(restore_orphans(tx))
+    return done + len(restore_orphans(tx, actor=actor))
+
+
+def _is_named_by_tombstone() -> ColumnBase:
+    """Holds for memories that a tombstone names, and for automatic ones that rest on erased words."""
+    episode, evidence, tombstone = tables.Episode, tables.Evidence, tables.Tombstone
+
+    def is_there(kind: TombstoneKind, key: ColumnBase) -> ColumnBase:
+        return fn.EXISTS(
+            tombstone.select(1).where((tombstone.kind == kind.value) & (tombstone.key == key.cast("BLOB")))
+        )
+
+    kinds = [TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value]
+    barred = (
+        evidence.select(1)
+        .join(tombstone, on=tombstone.key == evidence.uuid)
+        .where((evidence.episode == episode.id) & tombstone.kind.in_(kinds))
+    )
+    is_barred = (episode.source == Source.AUTO.value) & fn.EXISTS(barred)
+    return is_there(TombstoneKind.EPISODE, episode.episode_id) | is_there(TombstoneKind.SLOT, episode.slot) | is_barred
 
 
 def drop_notes(tx: Tx, paths: Sequence[str]) -> None:
@@ -189,19 +200,15 @@ def texts_in_json(text: str) -> list[str]:
     return found
 
 
-def _cut_host(tx: Tx, forgotten: Forgotten) -> int:
+def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
     """Take the words of a forgotten memory out of the one that took them up; 1 where it is there, 0 otherwise."""
     cut = forgotten.cut
     host = None if cut is None else find_episode(tx, cut.episode_id)
     if cut is None or host is None:
         return 0
-    drop_evidence(tx, host.id, forgotten.erased)
-    change_episode(
-        tx, host, "erase", "what it had taken up was forgotten",
-        summary=cut.summary, content=cut.content, entities=cut.entities,
-    )  # fmt: skip
-    drop_history(tx, cut.episode_id)
-    drop_loose_entities(tx)
+    reason = "what it had taken up was forgotten"
+    forget_evidence(tx, host, forgotten.erased, reason, actor=actor)
+    erase_fields(tx, host, reason, actor=actor, summary=cut.summary, content=cut.content, entities=cut.entities)
     return 1
 
 
@@ -211,7 +218,7 @@ def _cut_from_others(tx: Tx, episode_id: str) -> None:
     tx.run("DELETE FROM history WHERE before LIKE ? OR after LIKE ? OR reason LIKE ?", (pattern, pattern, pattern))
 
 
-def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool]) -> int:
+def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool], *, actor: Actor) -> int:
     """Delete the same in a copy of the database; returns how many memories and turns there were.
 
     The copy's whole index of notes goes too: it may hold lines that the files no longer have, and is made from them.
@@ -219,7 +226,7 @@ def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool])
     clean_runs(tx, is_kept)
     clean_reasons(tx, is_kept)
     drop_all_notes(tx)
-    return delete_forgotten(tx, forgotten)
+    return delete_forgotten(tx, forgotten, actor=actor)
 
 
 def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engram.enums import Actor
+from engram.models.episode_changes import move_episodes_of_project
 from engram.models.store import Store
 from engram.models.transaction import Tx
 
@@ -11,7 +13,7 @@ from engram.models.transaction import Tx
 _OWNERS = {"passage": "p", "episode": "e"}
 
 
-def join_projects(store: Store, into: int, others: Sequence[int]) -> int:
+def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor) -> int:
     """Give everything of other projects to the project ``into``; returns how many sessions moved.
 
     The vectors get new numbers, so that an index in memory reads them again with their new project.
@@ -23,6 +25,10 @@ def join_projects(store: Store, into: int, others: Sequence[int]) -> int:
         for table in ("turn", "passage", "episode", "session"):
             if table in _OWNERS:
                 _renumber_vectors(tx, _OWNERS[table], table, others)
+            if table == "episode":
+                for project_id in others:
+                    move_episodes_of_project(tx, project_id, into, "two projects became one", actor=actor)
+                continue
             moved = tx.run(f"UPDATE {table} SET project_id = ? WHERE project_id IN ({marks})", (into, *others))
     return moved
 

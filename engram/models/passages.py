@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engram.models.sessions import SessionRow
 from engram.models.tables import CONTEXT_CHARS
 from engram.models.transaction import Reader, Tx
-from engram.transcripts.passage import split_passages
+from engram.text.passages import split_passages
 from engram.transcripts.record import TextBlock
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from engram.enums import Scope
-from engram.models.episode_changes import change_episode, delete_episode
+from peewee import ColumnBase, fn
+
+from engram.enums import Actor, Scope
+from engram.models import tables
+from engram.models.episode_changes import delete_episode, erase_fields
+from engram.models.episode_evidence import forget_evidence_of_project
 from engram.models.episodes import Episode, select_episodes
 from engram.models.erasing import begin_anew
 from engram.models.forgetting import clean_runs, drop_all_notes
 from engram.models.pauses import Span
 from engram.models.project_folders import identities_of_project
-from engram.models.runs import drop_history
 from engram.models.sessions import ProjectRow, find_project_of_identity
 from engram.models.tombstones import TombstoneKind
 from engram.models.transaction import Reader, Tx
@@ -41,14 +44,11 @@ def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None
     turns = store.rows(
         "SELECT id FROM turn WHERE project_id = ? AND coalesce(started_at_ms, 0) <= ? ORDER BY id", (project.id, limit)
     )
-    own = select_episodes(store, "e.project_id = ? AND e.created_at_ms <= ?", (project.id, limit))
-    resting = select_episodes(
-        store,
-        "coalesce(e.project_id, 0) <> ? AND e.created_at_ms <= ? AND (EXISTS (SELECT 1 FROM evidence v "
-        "JOIN session s ON s.session_id = v.session_id WHERE v.episode_ref = e.id AND s.project_id = ?) OR EXISTS "
-        "(SELECT 1 FROM evidence v JOIN turn t ON t.id = v.turn_id WHERE v.episode_ref = e.id AND t.project_id = ?))",
-        (project.id, limit, project.id, project.id),
-    )
+    episode = tables.Episode
+    is_early = episode.created_at_ms <= limit
+    own = select_episodes(store, (episode.project == project.id) & is_early)
+    is_foreign = fn.coalesce(episode.project, 0) != project.id
+    resting = select_episodes(store, is_foreign & is_early & _rests_on_project(project.id))
     sessions = store.rows("SELECT session_id FROM session WHERE project_id = ? ORDER BY id", (project.id,))
     return ProjectContents(
         project=project,
@@ -58,6 +58,21 @@ def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None
         released=tuple(episode for episode in own if episode.scope == Scope.GLOBAL),
         supported=tuple(resting),
     )
+
+
+def _rests_on_project(project_id: int) -> ColumnBase:
+    episode, evidence, session, turn = tables.Episode, tables.Evidence, tables.Session, tables.Turn
+    of_sessions = (
+        evidence.select(1)
+        .join(session, on=session.session_id == evidence.session_id)
+        .where((evidence.episode == episode.id) & (session.project == project_id))
+    )
+    of_turns = (
+        evidence.select(1)
+        .join(turn, on=turn.id == evidence.turn_id)
+        .where((evidence.episode == episode.id) & (turn.project == project_id))
+    )
+    return fn.EXISTS(of_sessions) | fn.EXISTS(of_turns)
 
 
 # -- the mark of a forgotten project
@@ -110,6 +125,8 @@ def carry_forgotten_projects(
     tx: Tx,
     tombstones: Iterable[tuple[str, bytes, int]],
     clean_note: Callable[[str, str], str | None] = lambda name, text: None,
+    *,
+    actor: Actor,
 ) -> int:
     """Erase the projects that were forgotten elsewhere later than here; returns how much went.
 
@@ -128,17 +145,19 @@ def carry_forgotten_projects(
         tx.run("INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (kind, key, until_ms))
         project = find_project_of_identity(tx, identity)
         if project is not None:
-            erased += _erase_project(tx, contents_of_project(tx, project, until_ms), clean_note)
+            erased += _erase_project(tx, contents_of_project(tx, project, until_ms), clean_note, actor)
     return erased
 
 
-def _erase_project(tx: Tx, contents: ProjectContents, clean_note: Callable[[str, str], str | None]) -> int:
+def _erase_project(
+    tx: Tx, contents: ProjectContents, clean_note: Callable[[str, str], str | None], actor: Actor
+) -> int:
     ids = {episode.episode_id for episode in contents.memories}
     clean_runs(tx, lambda line: not any(episode_id in line for episode_id in ids), clean_note)
     drop_all_notes(tx)
-    release_memories(tx, contents)
+    release_memories(tx, contents, actor=actor)
     erase_turns(tx, contents.turn_ids)
-    erase_memories(tx, contents.memories)
+    erase_memories(tx, contents.memories, actor=actor)
     clean_sessions(tx, contents)
     return len(contents.turn_ids) + len(contents.memories) + len(contents.released)
 
@@ -153,10 +172,10 @@ def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
         delete_turn(tx, turn_id)
 
 
-def erase_memories(tx: Tx, memories: Sequence[Episode]) -> None:
+def erase_memories(tx: Tx, memories: Sequence[Episode], *, actor: Actor) -> None:
     """Delete memories with index, vectors and history, and what the history of others tells of them."""
     for episode in memories:
-        delete_episode(tx, episode)
+        delete_episode(tx, episode, actor=actor)
     ids = {episode.episode_id for episode in memories}
     told = [
         (int(row[0]),)
@@ -168,27 +187,15 @@ def erase_memories(tx: Tx, memories: Sequence[Episode]) -> None:
     tx.run_many("DELETE FROM history WHERE id = ?", told)
 
 
-def release_memories(tx: Tx, contents: ProjectContents) -> None:
+def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
     """Take what a project's turns say out of memories that stay."""
+    reason = "what it rested on was forgotten"
     for episode in (*contents.released, *contents.supported):
-        _drop_evidence(tx, episode, contents.project.id)
+        forget_evidence_of_project(tx, episode, contents.project.id, reason, actor=actor)
     for episode in contents.released:
-        change_episode(
-            tx, episode, "erase", "what it rested on was forgotten", content="", facts=(), entities=(),
-            project_id=None,
-        )  # fmt: skip
-        tx.run("UPDATE episode SET session_ref = NULL WHERE id = ?", (episode.id,))
-        drop_history(tx, episode.episode_id)
-
-
-def _drop_evidence(tx: Tx, episode: Episode, project_id: int) -> None:
-    tx.run(
-        "DELETE FROM evidence WHERE episode_ref = ? AND (session_id IN (SELECT session_id FROM session "
-        "WHERE project_id = ?) OR turn_id IN (SELECT id FROM turn WHERE project_id = ?))",
-        (episode.id, project_id, project_id),
-    )
-    # Counts of evidence, by which an undo would take some back, no longer fit.
-    tx.run("DELETE FROM history WHERE episode_id = ? AND action = 'evidence'", (episode.episode_id,))
+        erase_fields(
+            tx, episode, reason, actor=actor, content="", facts=(), entities=(), project_id=None, session_id=""
+        )
 
 
 def clean_sessions(tx: Tx, contents: ProjectContents) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.joining import join_projects
 from engram.models.pauses import move_pauses
@@ -86,7 +87,7 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
     )
 
 
-def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: str) -> int:
+def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor) -> int:
     """Give everything of ``other`` to ``into``, and let its folders mean ``into``; returns how many sessions moved.
 
     Raises:
@@ -97,7 +98,7 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
     if {into.identity, other.identity} & paused_scopes(store):
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
     with store.transaction() as tx:
-        moved = join_projects(store, into.id, [other.id])
+        moved = join_projects(store, into.id, [other.id], actor=actor)
         tx.run("UPDATE project_folder SET project_id = ? WHERE project_id = ?", (into.id, other.id))
         tx.run("UPDATE spend SET project_id = ? WHERE project_id = ?", (into.id, other.id))
         move_pauses(tx, other.identity, into.identity)

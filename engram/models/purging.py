@@ -6,6 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from peewee import fn
+
+from engram.enums import Actor
+from engram.models import tables
 from engram.models.episode_changes import delete_episode
 from engram.models.episodes import Episode, select_episodes
 from engram.models.transaction import Reader, Tx
@@ -25,12 +29,12 @@ class PurgeRun:
 
 def untouched_since(store: Reader, status: str, before_ms: int, project_id: int | None = None) -> list[Episode]:
     """Memories of a status that were neither changed nor used since a time, the oldest first."""
-    where = "e.status = ? AND max(e.updated_at_ms, e.kept_at_ms, coalesce(e.accessed_at_ms, 0)) < ?"
-    parameters: list[str | int] = [status, before_ms]
+    episode = tables.Episode
+    last_touched = fn.max(episode.updated_at_ms, episode.kept_at_ms, fn.coalesce(episode.accessed_at_ms, 0))
+    condition = (episode.status == str(status)) & (last_touched < before_ms)
     if project_id is not None:
-        where += " AND e.project_id = ?"
-        parameters.append(project_id)
-    return select_episodes(store, where, parameters)
+        condition &= episode.project == project_id
+    return select_episodes(store, condition)
 
 
 def bytes_of(store: Reader, episode: Episode) -> int:
@@ -56,7 +60,7 @@ def begin_purge(tx: Tx) -> int:
     )
 
 
-def purge_episodes(tx: Tx, run_id: int, some: Sequence[Episode]) -> None:
+def purge_episodes(tx: Tx, run_id: int, some: Sequence[Episode], *, actor: Actor) -> None:
     """Delete memories with index, vectors, evidence and history, and log that; turns stay.
 
     Tombstones keep the extractor from making them again by itself.
@@ -69,7 +73,7 @@ def purge_episodes(tx: Tx, run_id: int, some: Sequence[Episode]) -> None:
             "SELECT DISTINCT run_id FROM history WHERE episode_id = ? AND run_id IS NOT NULL", (one.episode_id,)
         )
         runs |= {int(found[0]) for found in touched}
-        delete_episode(tx, one, is_purge=True)
+        delete_episode(tx, one, actor=actor, is_purge=True)
     report = {
         "episodes": [*report.get("episodes", []), *(one.episode_id for one in some)],
         "touched_runs": sorted(runs),

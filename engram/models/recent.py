@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from engram.models.conditions import IS_ACTIVE, IS_GLOBAL
-from engram.models.episodes import Episode, select_episodes
+from peewee import SQL, ColumnBase, fn
+
+from engram.enums import Status
+from engram.models import tables
+from engram.models.episodes import IS_GLOBAL, Episode, select_episodes
 from engram.models.transaction import Reader
 from engram.models.turns import StoredTurn, load_turn_row, unpack_facts
 
@@ -33,20 +36,17 @@ def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
 
 def pinned_episodes(store: Reader, project_id: int, limit: int = 100) -> list[Episode]:
     """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
-    return select_episodes(
-        store,
-        f"e.is_pinned = 1 AND {IS_ACTIVE} AND ({IS_GLOBAL} OR e.project_id = ?)",
-        (project_id,),
-        order="e.created_at_ms DESC, e.id DESC",
-        limit=limit,
-    )
+    episode = tables.Episode
+    condition = (episode.is_pinned == 1) & _is_active_in(project_id)
+    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
 
 
 def count_active(store: Reader, project_id: int) -> int:
     """Active memories of a project and of global scope."""
-    return int(
-        store.value(
-            f"SELECT count(*) FROM episode e WHERE {IS_ACTIVE} AND ({IS_GLOBAL} OR e.project_id = ?)",
-            (project_id,),
-        )
-    )
+    return int(store.fetch_value(tables.Episode.select(fn.count(SQL("*"))).where(_is_active_in(project_id))))
+
+
+def _is_active_in(project_id: int) -> ColumnBase:
+    episode = tables.Episode
+    condition: ColumnBase = (episode.status == Status.ACTIVE.value) & (IS_GLOBAL | (episode.project == project_id))
+    return condition

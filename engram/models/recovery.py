@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import peewee
+from peewee import ColumnBase
 
 from engram.atomic import read_regular
 from engram.causes import explain_error
-from engram.enums import Source
+from engram.enums import Actor, Source
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.failpoint import reach
-from engram.models import episode_changes, episodes, sessions
+from engram.models import episode_changes, episodes, sessions, tables
 from engram.models.conditions import IS_MANUAL
+from engram.models.episode_history import BY_HAND_ACTIONS
 from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.pauses import carry_pauses
@@ -40,7 +42,8 @@ logger = logging.getLogger(__name__)
 
 #: Saved, pinned, lowered or edited by a person or an agent: no reading of transcripts brings that back.
 _BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
-_BY_HAND = f"{_BY_HAND_IN_ROW} OR e.episode_id IN (SELECT episode_id FROM history WHERE reason = 'by hand')"
+_ACTIONS = ", ".join(f"'{action}'" for action in BY_HAND_ACTIONS)
+_BY_HAND = f"{_BY_HAND_IN_ROW} OR e.episode_id IN (SELECT episode_id FROM history WHERE action IN ({_ACTIONS}))"
 #: What reading damaged rows may raise, beside errors of Engram.
 _UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
 #: Rows of a damaged table that are tried in vain before the rest is given up.
@@ -77,7 +80,7 @@ class Restored:
     carried: Recovered
 
 
-def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
+def recover_by_hand(store: Store, sources: Sequence[Path], *, actor: Actor) -> Recovered:
     """Carry over what was saved, pinned, lowered, edited or forgotten, from the first source that has it.
 
     Sources, the newest first, may be damaged: what cannot be read is passed over, and counts as lost where no other
@@ -93,7 +96,7 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover source=%s part=tombstones reason=%s", path.name, error)
         try:
-            carried, unreadable = _carry_memories(store, source, sources[number + 1 :])
+            carried, unreadable = _carry_memories(store, source, sources[number + 1 :], actor)
             memories += carried
             unread |= unreadable
             is_complete = is_complete and (number > 0 or _is_whole(source))
@@ -104,7 +107,7 @@ def recover_by_hand(store: Store, sources: Sequence[Path]) -> Recovered:
             source.close()
     unread = {name for name in unread if not _is_there(store, name) and not _is_automatic(store, sources, name)}
     with store.transaction() as tx:
-        apply_tombstones(tx)
+        apply_tombstones(tx, actor=Actor.TIDYING)
     return Recovered(memories=memories, tombstones=tombstones, lost=len(unread), is_complete=is_complete)
 
 
@@ -126,18 +129,18 @@ def _is_whole(source: Store) -> bool:
     return all(source.value(f"PRAGMA integrity_check({table})") == "ok" for table in ("episode", "history"))
 
 
-def _carry_memories(store: Store, source: Store, older: Sequence[Path]) -> tuple[int, set[str]]:
+def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: Actor) -> tuple[int, set[str]]:
     """Carry over memories kept by hand; returns how many, and the ids (or row ids) of those that cannot be read."""
     memories = 0
     unread: set[str] = set()
     sound = _memories_of(store, older)
     for row_id, name in _rows_by_hand(source).items():
         try:
-            for memory in episodes.select_episodes(source, "e.id = ?", (row_id,)):
+            for memory in episodes.select_episodes(source, tables.Episode.id == row_id):
                 copy = sound.get((memory.episode_id, memory.revision))
                 if copy is not None and not _says_the_same(copy, memory):
                     continue  # its words are damaged; the older source brings them
-                memories += _carry(store, source, memory)
+                memories += _carry(store, source, memory, actor)
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover row=%s reason=%s", row_id, error)
             unread.add(name)
@@ -150,13 +153,21 @@ def _memories_of(store: Reader, paths: Sequence[Path]) -> dict[tuple[str, int], 
     for path in paths:
         source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
         try:
-            for memory in episodes.select_episodes(source, _BY_HAND):
+            for memory in episodes.select_episodes(source, _is_by_hand()):
                 memories.setdefault((memory.episode_id, memory.revision), memory)
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover source=%s part=comparison reason=%s", path.name, error)
         finally:
             source.close()
     return memories
+
+
+def _is_by_hand() -> ColumnBase:
+    episode, history = tables.Episode, tables.History
+    changed = history.select(history.episode_id).where(history.action.in_(BY_HAND_ACTIONS))
+    is_saved = episode.source == Source.MANUAL.value
+    condition: ColumnBase = is_saved | episode.is_pinned | episode.is_lowered | episode.episode_id.in_(changed)
+    return condition
 
 
 def _says_the_same(first: Episode, second: Episode) -> bool:
@@ -215,7 +226,7 @@ def _is_automatic(store: Reader, sources: Sequence[Path], name: str) -> bool:
     return False
 
 
-def _carry(store: Store, source: Store, one: Episode) -> bool:
+def _carry(store: Store, source: Store, one: Episode, actor: Actor) -> bool:
     """Add one memory, unless it is there or was forgotten; True where it was added."""
     if not episodes.is_episode_id(one.episode_id):
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is no id of a memory")
@@ -232,7 +243,7 @@ def _carry(store: Store, source: Store, one: Episode) -> bool:
                 is_global=session.is_global, cwd=session.cwd, at_ms=session.first_at_ms,
             )  # fmt: skip
         made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
-        episode_changes.add_episode(tx, made, evidence, action="recover", reason="by hand")
+        episode_changes.add_episode(tx, made, evidence, action="recover", reason="by hand", actor=actor)
     return True
 
 
@@ -264,7 +275,7 @@ def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
             _copy_file(backup, new, driver)
             reach("restore.copied")
             with Store(new, driver=driver) as store:
-                carried = recover_by_hand(store, [path] if is_file(path) else [])
+                carried = recover_by_hand(store, [path] if is_file(path) else [], actor=Actor.USER)
                 reach("restore.carried")
                 wipe_free_space(store)
                 memories = int(store.value("SELECT count(*) FROM episode"))
@@ -301,7 +312,7 @@ def rebuild_memory(path: Path, aside_name: str, sources: Sequence[Path], note: C
     try:
         with preparing_replacement(path) as new:
             with Store(new, driver=driver) as store:
-                carried = recover_by_hand(store, [*([path] if is_file(path) else []), *sources])
+                carried = recover_by_hand(store, [*([path] if is_file(path) else []), *sources], actor=Actor.TIDYING)
                 reach("restore.carried")
                 aside = free_name(path, aside_name)
                 note(store, aside, carried)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.models import episode_changes, episode_history, episode_index, episodes
-from engram.models.episode_history import add_history
-from engram.models.episodes import Episode, Evidence
-from engram.models.packed import pack_text
+from engram.models import episode_history, episodes
 from engram.models.store import Store
-from engram.models.transaction import Reader, Tx, Value
+from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid
 
 
@@ -94,78 +90,6 @@ def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], st
         (position, json.dumps(report, ensure_ascii=False), state, ended, run.id),
     )
     return Run(run.id, run.kind, run.started_at_ms, ended, state, position, report)
-
-
-def pack_content(tx: Tx, episode: Episode, run_id: int | None, reason: str) -> None:
-    """Store an episode's content compressed; it is read as before, but no longer stands in the text index."""
-    if tx.value("SELECT packed_content FROM episode WHERE id = ?", (episode.id,)) is not None:
-        return
-    packed = zlib.compress(episode.content.encode("utf-8"), 9)
-    _reindexed(tx, episode.id, "UPDATE episode SET packed_content = ?, content = '' WHERE id = ?", (packed, episode.id))
-    add_history(tx, episode.episode_id, "pack", reason, {}, {}, run_id=run_id)
-
-
-def unpack_content(tx: Tx, episode_id: str) -> None:
-    """Undo ``pack_content``."""
-    episode = episodes.find_episode(tx, episode_id)
-    if episode is not None:
-        sql = "UPDATE episode SET packed_content = NULL, content = ? WHERE id = ? AND packed_content IS NOT NULL"
-        _reindexed(tx, episode.id, sql, (pack_text(episode.content), episode.id))
-
-
-def _reindexed(tx: Tx, row_id: int, sql: str, parameters: Sequence[Value]) -> None:
-    episode_index.unindex_episode(tx, row_id)
-    tx.run(sql, parameters)
-    episode_index.index_episode(tx, row_id)
-
-
-def add_merged_evidence(tx: Tx, kept: Episode, merged: Episode, run_id: int | None) -> None:
-    """Give ``kept`` the evidence of ``merged`` too, logged so that it can be taken back."""
-    before = int(tx.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (kept.id,)))
-    episode_changes.add_evidence(tx, kept.id, episodes.evidence_of(tx, merged.id))
-    after = int(tx.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (kept.id,)))
-    if after > before:
-        add_history(tx, kept.episode_id, "evidence", f"from {merged.episode_id}", {"count": before}, {"count": after},
-                    run_id=run_id)  # fmt: skip
-
-
-def add_seen_evidence(tx: Tx, episode: Episode, evidence: Sequence[Evidence], reason: str, run_id: int | None) -> bool:
-    """Add entries to what a memory rests on, logged so that it can be taken back; whether any was new."""
-    before = int(tx.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (episode.id,)))
-    episode_changes.add_evidence(tx, episode.id, [entry for entry in evidence if entry.uuid])
-    after = int(tx.value("SELECT count(*) FROM evidence WHERE episode_ref = ?", (episode.id,)))
-    if after > before:
-        add_history(tx, episode.episode_id, "evidence", reason, {"count": before}, {"count": after}, run_id=run_id)
-    return after > before
-
-
-def drop_evidence_beyond(tx: Tx, row_id: int, count: int) -> None:
-    """Keep only the first ``count`` pieces of evidence."""
-    tx.run(
-        "DELETE FROM evidence WHERE episode_ref = ? AND seq NOT IN "
-        "(SELECT seq FROM evidence WHERE episode_ref = ? ORDER BY seq LIMIT ?)",
-        (row_id, row_id, count),
-    )
-
-
-def drop_evidence(tx: Tx, row_id: int, uuids: Iterable[str]) -> None:
-    """Take entries out of what a memory rests on."""
-    tx.run_many("DELETE FROM evidence WHERE episode_ref = ? AND uuid = ?", [(row_id, pack_uuid(u)) for u in uuids])
-
-
-def drop_history(tx: Tx, episode_id: str) -> None:
-    """Forget a memory's history, since it tells what was forgotten."""
-    tx.run("DELETE FROM history WHERE episode_id = ?", (episode_id,))
-
-
-def drop_history_of_run(tx: Tx, run_id: int) -> None:
-    """Forget a run's history once it is undone."""
-    tx.run("DELETE FROM history WHERE run_id = ?", (run_id,))
-
-
-def touch_episode(tx: Tx, episode_id: str) -> None:
-    """Note that somebody dealt with a memory, without counting a use."""
-    tx.run("UPDATE episode SET accessed_at_ms = ? WHERE episode_id = ?", (tx.now_ms(), episode_id))
 
 
 def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:

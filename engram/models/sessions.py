@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from engram.enums import Actor
+from engram.models.episode_changes import move_episodes_of_session
 from engram.models.pauses import note_end, note_pause
 from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken
 from engram.models.store import Store
@@ -146,11 +148,7 @@ def ensure_session(
         tx.run("UPDATE turn SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
         tx.run("UPDATE passage SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
         # A queued prompt may have been extracted before any line told the folder; its vectors are made anew.
-        tx.run(
-            "DELETE FROM vector WHERE owner = 'e' AND owner_id IN (SELECT id FROM episode WHERE session_ref = ?)",
-            (found.id,),
-        )
-        tx.run("UPDATE episode SET project_id = ? WHERE session_ref = ?", (project_id, found.id))
+        move_episodes_of_session(tx, found.id, project_id, "its folder became known", actor=Actor.TIDYING)
     made = find_session(tx, session_id)
     assert made is not None
     return made

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 from engram.errors import EngramError
+from engram.models import tables
 from engram.models.episode_history import history_of
 from engram.models.episodes import select_episodes
 from engram.models.store import Store
@@ -68,18 +69,18 @@ def _find_unreadable_text(store: Reader) -> str:
 
 def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
     """Each table and its columns of text, quoted; the text indexes keep none but for themselves."""
-    tables = store.rows(
+    names = store.rows(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
         "AND name NOT LIKE '%\\_fts\\_%' ESCAPE '\\'"
     )
-    for (table,) in tables:
+    for (table,) in names:
         columns = store.rows("SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'", (table,))
         if columns:
             yield f'"{table}"', ", ".join(f'"{name}"' for (name,) in columns)
 
 
 def _read_episode(store: Reader, row_id: int) -> None:
-    (episode,) = select_episodes(store, "e.id = ?", (row_id,))
+    (episode,) = select_episodes(store, tables.Episode.id == row_id)
     texts = (episode.summary, episode.content, episode.kind, episode.status, *episode.facts, *episode.entities)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a text is no text")

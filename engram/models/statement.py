@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ParamSpec
 
-from peewee import SQL, NodeList, Query, SqliteDatabase, Value
+import peewee
+from peewee import OP, SQL, ColumnBase, NodeList, Query, Select, SqliteDatabase, Value, fn
 
 P = ParamSpec("P")
 
@@ -83,3 +84,15 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
         )
 
     return bind
+
+
+def in_json_list(column: ColumnBase, values: Any) -> ColumnBase:
+    """The condition that a column has one of the values of a JSON list, given as text: any number, in one statement."""
+    condition: ColumnBase = column.in_(Select([fn.json_each(values)], [SQL("value")]))
+    return condition
+
+
+def is_same(column: ColumnBase, value: Any) -> ColumnBase:
+    """The condition that a column has a value that may be NULL."""
+    condition: ColumnBase = peewee.Expression(column, OP.IS, value)
+    return condition

@@ -14,6 +14,7 @@ import peewee
 
 from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder, read_regular
 from engram.clock import SYSTEM_CLOCK, Clock
+from engram.enums import Actor
 from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
 from engram.models.database import (
     choose_driver,
@@ -86,7 +87,7 @@ class Store(Reader):
         from engram.models.forgetting import apply_tombstones  # it needs a Store
 
         with self.transaction() as tx:
-            apply_tombstones(tx)
+            apply_tombstones(tx, actor=Actor.TIDYING)
             tx.run("DELETE FROM meta WHERE key = ?", (TOMBSTONES_DUE,))
 
     def _refuse_foreign(self, identity: tuple[int, int] | None) -> None:

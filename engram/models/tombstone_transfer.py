@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from engram.enums import Source
+from engram.enums import Actor, Source
 from engram.errors import BrokenDatabase
 from engram.models.forgetting import apply_tombstones, wipe_free_space
 from engram.models.project_erasing import carry_forgotten_projects
@@ -34,7 +34,7 @@ def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
     What projects hold that were forgotten since goes at once; what other tombstones name goes by ``apply_tombstones``.
     """
     before = int(tx.value("SELECT count(*) FROM tombstone"))
-    carry_forgotten_projects(tx, tombstones)
+    carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)
     tx.run_many("INSERT OR IGNORE INTO tombstone (kind, key, at_ms) VALUES (?, ?, ?)", tombstones)
     return int(tx.value("SELECT count(*) FROM tombstone")) - before
 
@@ -71,9 +71,9 @@ def clean_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
         if damage := copy.find_damage():
             raise BrokenDatabase(damage)
         with copy.transaction() as tx:
-            cleaned = carry_forgotten_projects(tx, tombstones)
+            cleaned = carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)
             carry_tombstones(tx, tombstones)
-            cleaned += apply_tombstones(tx)
+            cleaned += apply_tombstones(tx, actor=Actor.TIDYING)
         if cleaned:
             wipe_free_space(copy)
     finally:

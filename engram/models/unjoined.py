@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from peewee import SQL
+
+from engram.models import tables
 from engram.models.episodes import Episode, select_episodes
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
@@ -25,13 +28,9 @@ def mark_joined(store: Store, row_id: int) -> None:
 
 def next_unjoined(store: Reader, before_ms: int) -> Episode | None:
     """The oldest memory, by when it was said, that was said before a time and is not compared yet."""
-    waiting = select_episodes(
-        store,
-        "e.is_unjoined = 1 AND e.created_at_ms < ?",
-        (before_ms,),
-        order="e.created_at_ms, e.slot",
-        limit=1,
-    )
+    episode = tables.Episode
+    condition = (episode.is_unjoined == SQL("1")) & (episode.created_at_ms < before_ms)
+    waiting = select_episodes(store, condition, episode.created_at_ms, episode.slot, limit=1)
     return waiting[0] if waiting else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engram.enums import Source
+from engram.enums import Actor, Source
 from engram.models.episode_changes import delete_episode
 from engram.models.erasing import begin_anew
 from engram.models.forgetting import episodes_resting_on
@@ -35,7 +35,7 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
         for turn_id, key in turns:
             for episode in episodes_resting_on(store, [turn_id]):
                 if episode.source == Source.AUTO:
-                    delete_episode(tx, episode)
+                    delete_episode(tx, episode, actor=Actor.TIDYING)
             begin_anew(tx, turn_id)
             withdraw_turn(tx, key)
         tx.run("UPDATE session SET message_count = max(0, message_count - ?) WHERE id = ?", (len(turns), session.id))

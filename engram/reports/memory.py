@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.clock import iso_time
-from engram.models import episode_history, episodes, injections
+from engram.models import episode_history, episode_lists, episodes, injections
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.injections import Injection
@@ -48,7 +48,7 @@ def report_memory(store: Store, episode: Episode) -> MemoryReport:
         evidence=tuple(evidence_places(store, episode)),
         history=tuple(episode_history.history_of(store, episode.episode_id)),
         injections=tuple(injections.injections_of_episode(store, episode.episode_id)),
-        related=tuple(episodes.related_episodes(store, episode, episode.project_id)),
+        related=tuple(episode_lists.related_episodes(store, episode, episode.project_id)),
     )
 
 
@@ -73,6 +73,7 @@ def _change_to_json(change: Change) -> dict[str, Any]:
     return {
         "at": iso_time(change.at_ms) if change.at_ms else None,
         "action": change.action,
+        "actor": change.actor,
         "reason": change.reason,
         "run": change.run_id,
         "before": dict(change.before),

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from engram.embedding.embedder import Embedder
-from engram.models.episodes import episodes_by_row, evidence_of, latest_episodes
+from engram.models.episode_lists import latest_episodes
+from engram.models.episodes import episodes_by_row, evidence_of
 from engram.models.fulltext import Term, search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store

@@ -12,11 +12,12 @@ from engram import settings as settings_module
 from engram.errors import NotFound, StoreError
 from engram.ingest.folder import scope_of_folder
 from engram.log import start_logging
-from engram.models.episodes import Episode, find_episode, is_episode_id, may_see
+from engram.models.episodes import Episode, find_episode, is_episode_id
 from engram.models.replacement import is_replaced, using_database
 from engram.models.sessions import ProjectRow, find_project, known_values
 from engram.models.stages import note_failure
 from engram.models.store import Store
+from engram.models.visibility import may_see
 from engram.recollection.searching import NO_PROJECT
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings

@@ -112,7 +112,7 @@ def expand_text(
     if len(changes) > 1:
         lines += [
             "History:",
-            *[f"- {day(c.at_ms)}: {c.action}{': ' + c.reason if c.reason else ''}" for c in changes[-6:]],
+            *[f"- {day(c.at_ms)}: {c.action} by {c.actor}{': ' + c.reason if c.reason else ''}" for c in changes[-6:]],
         ]
     return "\n".join(lines)
 

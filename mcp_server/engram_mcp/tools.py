@@ -10,10 +10,19 @@ import re
 from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
-from engram.enums import Importance, Kind, Scope
+from engram.enums import Actor, Importance, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
-from engram.models import contexts, episode_changes, episode_history, episodes, injections, notes
+from engram.models import (
+    contexts,
+    episode_changes,
+    episode_history,
+    episode_lists,
+    episodes,
+    injections,
+    notes,
+    visibility,
+)
 from engram.models.contradictions import open_contradictions
 from engram.models.sessions import ProjectRow
 from engram.models.store import Store
@@ -67,8 +76,8 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
         view = access.view(store, project)
         episode = view.require(store, episode_id)
         episode_changes.note_access(store, episode_id)
-        related = episodes.related_episodes(store, episode, view.project_id)
-        if not episodes.may_see_context(episode, view.project_id):
+        related = episode_lists.related_episodes(store, episode, view.project_id)
+        if not visibility.may_see_context(episode, view.project_id):
             return answers.foreign_text(episode, related) + answers.tail(view.note)
         history = episode_history.history_of(store, episode_id)
         if not view.is_own(episode):
@@ -127,6 +136,7 @@ def save(
             supersedes=supersedes,
             is_pinned=is_pinned,
             kind=Kind.FACT if kind is None else Kind.parse(kind),
+            actor=Actor.AGENT,
         )
         is_own = made.scope == Scope.PROJECT and place.project is not None
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
@@ -165,8 +175,10 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
                 "it was made in another project, whose turns are kept here. Forget it without also_source, or name "
                 "that project with project= if the user wants its turns deleted"
             )
-        report = forget_episode(store, access.settings.places, episode_id, also_source=is_source_forgotten)
-        said = report.describe(lambda memory: episodes.may_see(memory, view.project_id))
+        report = forget_episode(
+            store, access.settings.places, episode_id, also_source=is_source_forgotten, actor=Actor.AGENT
+        )
+        said = report.describe(lambda memory: visibility.may_see(memory, view.project_id))
     access.wake_worker()
     return f"Deleted for good: {fence_safe(said, keep_lines=True)}" + answers.tail(view.note)
 
@@ -179,7 +191,13 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
         view = access.view(store, project)
         view.require(store, episode_id)
         done = correct_memory(
-            store, episode_id, text, why, lambda text: access.redact(store, text), session_id=access.session_id
+            store,
+            episode_id,
+            text,
+            why,
+            lambda text: access.redact(store, text),
+            session_id=access.session_id,
+            actor=Actor.AGENT,
         )
     access.wake_worker()
     if done.contradiction:
@@ -196,7 +214,7 @@ def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | 
     with access.store() as store:
         view = access.view(store, project)
         view.require(store, episode_id)
-        changed = pin_memory(store, episode_id, is_pinned=is_pinned)
+        changed = pin_memory(store, episode_id, is_pinned=is_pinned, actor=Actor.AGENT)
     access.wake_worker()
     what = "is pinned (it never ages, and every briefing begins with it)" if is_pinned else "is no longer pinned"
     return f"{episode_id} {what}: {one_line(changed.summary, 200)}" + answers.tail(view.note)
@@ -232,12 +250,12 @@ def status(access: Access) -> str:
 
 def _episode_lines(store: Store, view: View) -> list[str]:
     """The number of memories: by scope and status for those that may be seen here, in total for the others."""
-    seen, elsewhere = episodes.count_episodes(store, view.project_id)
+    seen, elsewhere = episode_lists.count_episodes(store, view.project_id)
     name = shown_name(view.project.name) if view.project else "none is known for this folder"
     return [
         f"project: {name}",
-        f"episodes: {sum(number for *_, number in seen)}",
-        *(f"- {scope}, {importance}, {state}: {number}" for scope, importance, state, number in seen),
+        f"episodes: {sum(count.number for count in seen)}",
+        *(f"- {count.scope}, {count.importance}, {count.status}: {count.number}" for count in seen),
         f"episodes of other projects, not seen here: {elsewhere}",
     ]
 
@@ -258,10 +276,10 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
     with access.store() as store:
         view = access.view(store, project)
         if around is None:
-            memories = episodes.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
+            memories = episode_lists.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
         else:
             at_ms = _moment(store, view, around)
-            memories = episodes.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
+            memories = episode_lists.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
         return answers.timeline_lines(memories, view.project_id) + answers.tail(view.note)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from engram.enums import Actor
 from engram.memories.correct import correct_memory
 from engram.models import episodes, sessions, work
 from engram.models.episodes import Episode
@@ -311,7 +312,7 @@ def test_correct_replaces_a_memory_with_its_reason_and_can_be_undone(
 
 def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json: RunJson) -> None:
     old = run_json("save", "--global", "Deploy on Tuesdays.")["id"]
-    done = correct_memory(filled, old, "Deploy on Mondays.", "a guess", lambda text: text)
+    done = correct_memory(filled, old, "Deploy on Mondays.", "a guess", lambda text: text, actor=Actor.AGENT)
     assert done.contradiction
 
     (waiting,) = run_json("contradictions")["contradictions"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from engram.enums import Status
+from engram.enums import Actor, Status
 from engram.models import episode_changes, episodes
 from engram.models.store import Store
 
@@ -22,7 +22,9 @@ def archived(filled: Store) -> list[str]:
     some = [one for one in episodes.all_episodes(filled) if one.importance == "normal"][:2]
     with filled.transaction() as tx:
         for one in some:
-            episode_changes.change_episode(tx, one, "age", "not used for 180 days", status=Status.ARCHIVED)
+            episode_changes.change_episode(
+                tx, one, "age", "not used for 180 days", status=Status.ARCHIVED, actor=Actor.TIDYING
+            )
     return [one.episode_id for one in some]
 
 

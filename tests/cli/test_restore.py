@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
+from engram.enums import Actor
 from engram.memories.save import save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
@@ -22,10 +23,12 @@ def home() -> Home:
     """A memory with one backup, and something taken since that only a restore takes back."""
     places = Home(default_home()).prepare()
     with open_store(places.memory_db) as store:
-        save_memory(store, "The mast is brown", str, scope="global")
+        save_memory(store, "The mast is brown", str, scope="global", actor=Actor.AGENT)
         make_backup(store, places.backups)
         with store.transaction() as tx:
-            episode_changes.add_episode(tx, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [])
+            episode_changes.add_episode(
+                tx, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [], actor=Actor.MODEL
+            )
     return places
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engram.clock import FixedClock, day_of
 from engram.consolidation.service import consolidate, undo_run
-from engram.enums import Importance, Scope, Source, Voice
+from engram.enums import Actor, Importance, Scope, Source, Voice
 from engram.errors import BadRequest
 from engram.memories.merging import merged_content, merged_summary
 from engram.models import episode_changes, episode_history, episodes, runs
@@ -27,7 +27,7 @@ def keep(store: Store, summary: str, **changes: object) -> Episode:
     made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope=Scope.GLOBAL)
     made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
     with store.transaction() as tx:
-        return episode_changes.add_episode(tx, made, [Evidence(f"uuid of {made.episode_id}", "s1")])
+        return episode_changes.add_episode(tx, made, [Evidence(f"uuid of {made.episode_id}", "s1")], actor=Actor.MODEL)
 
 
 def status_of(store: Store, episode: Episode) -> str:
@@ -196,13 +196,13 @@ def test_undo_restores_memories_and_notes_byte_for_byte(store: Store, settings: 
     report = consolidate(store, settings, is_forced=True)
     assert runs.content_digest(store) != before
 
-    undo_run(store, settings, report.run_id)
+    undo_run(store, settings, report.run_id, actor=Actor.USER)
 
     assert runs.content_digest(store) == before
     assert settings.places.memory_note.read_bytes() == note
     assert store.find_damage() == ""
     with pytest.raises(BadRequest):
-        undo_run(store, settings, report.run_id)
+        undo_run(store, settings, report.run_id, actor=Actor.USER)
 
 
 def test_a_run_over_its_time_budget_goes_on_next_time(store: Store, settings: Settings, clock: FixedClock) -> None:

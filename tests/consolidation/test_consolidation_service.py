@@ -11,7 +11,7 @@ from engram.clock import FixedClock
 from engram.consolidation import steps
 from engram.consolidation.context import Context
 from engram.consolidation.service import consolidate, undo_run
-from engram.enums import Status, Voice
+from engram.enums import Actor, Status, Voice
 from engram.models import episode_changes, episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -61,9 +61,11 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
     context = Context(store, settings, run_id=1)
     seen = now(store, first)
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, seen, "edit", "by hand", summary="my own words", content="mine")
+        episode_changes.change_episode(
+            tx, seen, "edit", "by hand", summary="my own words", content="mine", actor=Actor.USER
+        )
 
-    assert not context.change(seen, "age", "old", weight=0.7)
+    assert not context.change(seen, "age", "old", actor=Actor.TIDYING, weight=0.7)
     assert not steps._merge(context, seen, second, 0.95)
     assert (now(store, first).summary, now(store, first).content) == ("my own words", "mine")
     assert now(store, second).status == "active"
@@ -76,7 +78,7 @@ def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, setting
     seen = now(store, episode)
     episode_changes.note_access(store, episode.episode_id)
 
-    context.change(seen, "age", "old", weight=0.7)
+    context.change(seen, "age", "old", actor=Actor.TIDYING, weight=0.7)
 
     assert (now(store, episode).access_count, now(store, episode).weight) == (1, 0.7)
 
@@ -131,7 +133,7 @@ def test_a_long_step_stops_at_the_time_budget_and_the_next_run_goes_on_inside_it
     assert len(reports) > 2
     assert {one.run_id for one in reports} == {1}
     assert sum(line.startswith("age ") for line in reports[-1].lines) == 20
-    undo_run(store, settings, 1)
+    undo_run(store, settings, 1, actor=Actor.USER)
     assert {e.weight for e in episodes.all_episodes(store)} == {1.0}
 
 
@@ -145,14 +147,16 @@ def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_ba
     before = note.read_bytes()
     assert b"we use npm" in before
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, now(store, old), "supersede", "by hand", status=Status.SUPERSEDED)
+        episode_changes.change_episode(
+            tx, now(store, old), "supersede", "by hand", status=Status.SUPERSEDED, actor=Actor.TIDYING
+        )
 
     report = consolidate(store, settings, is_forced=True)
 
     assert b"we use npm" not in note.read_bytes()
     assert b"tabs, never spaces" in note.read_bytes()
     assert any("we use npm" in path.read_text() for path in archive.glob("*.md"))
-    undo_run(store, settings, report.run_id)
+    undo_run(store, settings, report.run_id, actor=Actor.USER)
     assert note.read_bytes() == before
     assert list(archive.glob("*.md")) == []
 
@@ -163,7 +167,7 @@ def test_undo_keeps_what_the_user_wrote_into_the_note_since(store: Store, settin
     note = settings.places.memory_note
     note.write_text(note.read_text() + "- my own line\n")
 
-    told = undo_run(store, settings, report.run_id)
+    told = undo_run(store, settings, report.run_id, actor=Actor.USER)
 
     assert "my own line" in note.read_text()
     assert "we use pnpm" not in note.read_text()
@@ -198,7 +202,7 @@ def test_an_undo_that_was_undone_by_a_later_run_is_refused_until_that_one_is_und
     clock.advance(200 * DAY)
     second = consolidate(store, settings, is_forced=True)
 
-    undo_run(store, settings, second.run_id)
-    undo_run(store, settings, first.run_id)
+    undo_run(store, settings, second.run_id, actor=Actor.USER)
+    undo_run(store, settings, first.run_id, actor=Actor.USER)
 
     assert runs.content_digest(store) == before

@@ -14,7 +14,7 @@ from engram.clock import FixedClock
 from engram.consolidation.service import consolidate
 from engram.consolidation.supersede import replaces
 from engram.embedding.embedder import Embedder
-from engram.enums import Kind, Scope, Voice
+from engram.enums import Actor, Kind, Scope, Voice
 from engram.memories.save import save_memory
 from engram.models import contradictions, episodes
 from engram.models.episodes import Episode
@@ -70,14 +70,14 @@ def test_real_changes_are_seen(bundled: Embedder) -> None:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("voice", ["user", "agent"])
+@pytest.mark.parametrize("actor", [Actor.USER, Actor.AGENT])
 def test_no_saved_memory_goes_out_of_force_by_itself(
-    store: Store, settings: Settings, clock: FixedClock, bundled: Embedder, voice: str
+    store: Store, settings: Settings, clock: FixedClock, bundled: Embedder, actor: Actor
 ) -> None:
     saved = []
     for text in dict.fromkeys(text for pair in BOTH_HOLD + CHANGES for text in pair):
         clock.advance(3600)
-        saved.append(save_memory(store, text, redact, scope=Scope.GLOBAL, voice=voice))
+        saved.append(save_memory(store, text, redact, scope=Scope.GLOBAL, actor=actor))
 
     tidy(store, settings, bundled)
 
@@ -93,7 +93,7 @@ def test_a_saved_memory_and_what_is_said_later_become_a_contradiction(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep, bundled: Embedder
 ) -> None:
     saved = save_memory(
-        store, "We deploy with Jenkins pipelines", redact, scope=Scope.GLOBAL, voice=Voice.USER, kind=Kind.DECISION
+        store, "We deploy with Jenkins pipelines", redact, scope=Scope.GLOBAL, actor=Actor.USER, kind=Kind.DECISION
     )
     pinned = keep("The queue lives in Redis", is_pinned=True)
     clock.advance(3600)

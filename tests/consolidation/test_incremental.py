@@ -8,7 +8,7 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate
-from engram.enums import Importance
+from engram.enums import Actor, Importance
 from engram.models import episode_changes
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -48,7 +48,7 @@ def test_the_first_run_compares_everything_and_the_next_only_what_came_or_change
     assert tidy() == frozenset()
 
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH)
+        episode_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH, actor=Actor.USER)
     new = keep("a new memory")
 
     assert tidy() == {edited.id, new.id}

@@ -11,7 +11,7 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate, undo_run
-from engram.enums import Source, Status, Voice
+from engram.enums import Actor, Source, Status, Voice
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
 from engram.extraction.language_model import LanguageModel
 from engram.extraction.provider import ModelReply, ModelRequest, NotServed
@@ -68,7 +68,9 @@ class Home:
                     tx, session, agent="claude-code", project_id=self.project.id, is_global=False,
                     cwd="/work/demo", at_ms=at_ms,
                 )  # fmt: skip
-            return add_episode(tx, made, [Evidence(f"{len(all_episodes(self.store)):032x}", session)])
+            return add_episode(
+                tx, made, [Evidence(f"{len(all_episodes(self.store)):032x}", session)], actor=Actor.MODEL
+            )
 
     def tidy(self) -> int:
         return consolidate(self.store, self.settings, reconciling=self.reconciler, is_forced=True).run_id
@@ -108,7 +110,7 @@ def test_the_earlier_one_goes_out_of_force_and_comes_back_with_the_run(home: Hom
     run = home.tidy()
     assert (home.status(old), home.status(new)) == ("superseded", "provisional")
 
-    undo_run(home.store, home.settings, run)
+    undo_run(home.store, home.settings, run, actor=Actor.USER)
     assert content_digest(home.store) == before
     home.tidy()
     assert home.status(old) == "provisional"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.enums import Importance, Status
-from engram.models import episodes
+from engram.models import episode_lists
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.recollection.briefing import build_briefing
@@ -28,7 +28,7 @@ def test_shared_and_rare_names_join_memories_and_suspect_lowered_or_replaced_one
     ):
         keep("left out", entities=("parser.py",), **changes)
 
-    found = episodes.related_episodes(store, one, one.project_id)
+    found = episode_lists.related_episodes(store, one, one.project_id)
 
     assert [e.episode_id for e in found] == [near.episode_id, far.episode_id]
 

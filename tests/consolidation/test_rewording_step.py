@@ -10,7 +10,7 @@ from planting import plant
 
 from engram.consolidation.rewording import REWRITTEN
 from engram.consolidation.service import Report, consolidate, undo_run
-from engram.enums import Importance, Source, Status
+from engram.enums import Actor, Importance, Source, Status
 from engram.errors import BudgetReached
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.episodes import Episode
@@ -91,7 +91,7 @@ def test_summary_kind_and_entities_change_and_the_verbatim_text_and_evidence_sta
     assert (change.action, change.reason) == (REWRITTEN, "in the words of test-model")
     assert change.before["summary"] == "I fixed it"
     assert report.lines == (f"reword {episode.episode_id} (in the words of test-model)",)
-    undo_run(store, settings, report.run_id)
+    undo_run(store, settings, report.run_id, actor=Actor.USER)
     assert runs.content_digest(store) == before
     assert tidy().lines == ()
     assert len(model.asked) == 1
@@ -129,7 +129,7 @@ def test_what_a_person_decided_or_another_extractor_made_is_left_alone(
 ) -> None:
     edited = local("edited by hand")
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH)
+        episode_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH, actor=Actor.USER)
     local("pinned", is_pinned=True)
     local("lowered", is_lowered=True)
     local("suspect", suspect="orders")

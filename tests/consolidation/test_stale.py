@@ -14,7 +14,7 @@ from engram.clock import FixedClock
 from engram.consolidation import stale
 from engram.consolidation.service import consolidate
 from engram.consolidation.stale import changes_since, read_numstat
-from engram.enums import Kind
+from engram.enums import Actor, Kind
 from engram.ingest.service import ingest_path
 from engram.models import episodes
 from engram.models.episodes import Episode, Evidence
@@ -118,7 +118,7 @@ def test_much_change_since_marks_it_and_undo_takes_that_back(
     report = consolidate(store, settings, is_forced=True)
 
     assert reason(store, episode).startswith("src/cache.py changed much: 120 lines in 1 commit, last 2026-01-0")
-    undo_run(store, settings, report.run_id)
+    undo_run(store, settings, report.run_id, actor=Actor.USER)
     assert reason(store, episode) == ""
 
 

@@ -12,7 +12,7 @@ from memory_states import current_row, states_of
 from engram.clock import FixedClock
 from engram.consolidation.on_extract import reconcile_new
 from engram.consolidation.service import consolidate, undo_run
-from engram.enums import Importance, Kind, Scope, Status
+from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.memories.forget import forget_episode
 from engram.memories.purge import plan_named, purge
 from engram.memories.save import save_memory, supersede
@@ -29,18 +29,24 @@ Keep = Callable[..., Episode]
 def chain(store: Store, *memories: Episode) -> None:
     for old, new in pairwise(memories):
         with store.transaction() as tx:
-            supersede(tx, current_row(store, old), new, "replaced")
+            supersede(tx, current_row(store, old), new, "replaced", actor=Actor.USER)
 
 
 def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
     with store.transaction() as tx:
         episode_changes.change_episode(
-            tx, current_row(store, episode), "age", "not used", run_id=run_id, status=Status.ARCHIVED
+            tx,
+            current_row(store, episode),
+            "age",
+            "not used",
+            run_id=run_id,
+            status=Status.ARCHIVED,
+            actor=Actor.TIDYING,
         )
 
 
 def forget(store: Store, settings: Settings, episode: Episode) -> tuple[str, ...]:
-    return forget_episode(store, settings.places, episode.episode_id).restored
+    return forget_episode(store, settings.places, episode.episode_id, actor=Actor.USER).restored
 
 
 def test_a_forgotten_successor_gives_its_predecessor_back(store: Store, settings: Settings, keep: Keep) -> None:
@@ -96,7 +102,7 @@ def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
     run_id = consolidate(store, settings, is_forced=True).run_id
 
     assert states_of(store, old, new) == [("active", ""), ("archived", "")]
-    undo_run(store, settings, run_id)
+    undo_run(store, settings, run_id, actor=Actor.USER)
     assert states_of(store, old, new) == [("superseded", new.episode_id), ("active", "")]
     assert runs.content_digest(store) == before
 
@@ -106,7 +112,13 @@ def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings:
     chain(store, old, new)
     with store.transaction() as tx:
         episode_changes.change_episode(
-            tx, current_row(store, new), "archive", "merged", status=Status.ARCHIVED, superseded_by=kept.episode_id
+            tx,
+            current_row(store, new),
+            "archive",
+            "merged",
+            status=Status.ARCHIVED,
+            superseded_by=kept.episode_id,
+            actor=Actor.TIDYING,
         )
     assert states_of(store, old) == [("superseded", new.episode_id)]
 
@@ -119,7 +131,7 @@ def test_a_purged_successor_gives_it_back(store: Store, keep: Keep) -> None:
     old, new, newest = keep("Redis"), keep("SQLite"), keep("Postgres")
     chain(store, old, new, newest)
 
-    purge(store, plan_named(store, [new.episode_id]))
+    purge(store, plan_named(store, [new.episode_id]), actor=Actor.USER)
     assert states_of(store, old) == [("superseded", newest.episode_id)]
     archive(store, newest)
     assert states_of(store, old) == [("active", "")]
@@ -152,7 +164,7 @@ def test_an_earlier_run_can_be_undone_after_its_successor_was_forgotten(
     assert states_of(store, old) == [("superseded", new.episode_id)]
     forget(store, settings, new)
 
-    undo_run(store, settings, run_id)
+    undo_run(store, settings, run_id, actor=Actor.USER)
 
     assert states_of(store, old) == [("active", "")]
 
@@ -161,7 +173,7 @@ def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep
     old = keep("the cache is Redis", status=Status.SUPERSEDED, superseded_by="ep_0000000000ff")
 
     with store.transaction() as tx:
-        forgetting.apply_tombstones(tx)
+        forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
 
     assert states_of(store, old) == [("active", "")]
 
@@ -187,7 +199,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     assert len(lines) == 2
     (run,) = runs.list_runs(store)
     assert (run.kind, run.state, run.report["lines"]) == ("extract", "done", lines)
-    undo_run(store, settings, run.id)
+    undo_run(store, settings, run.id, actor=Actor.USER)
     assert runs.content_digest(store) == before
     again = reconcile_new(
         store, settings, "s1", [new.id, twin.id],
@@ -204,11 +216,13 @@ def test_an_extraction_that_changes_nothing_older_leaves_no_run(store: Store, se
 
 def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings: Settings, keep: Keep) -> None:
     old = keep("Deploy on Friday")
-    new = save_memory(store, "Deploy on Tuesday", redact, scope=Scope.GLOBAL, supersedes=old.episode_id)
+    new = save_memory(
+        store, "Deploy on Tuesday", redact, scope=Scope.GLOBAL, supersedes=old.episode_id, actor=Actor.AGENT
+    )
     (run,) = runs.list_runs(store)
     assert run.kind == "save"
 
-    undo_run(store, settings, run.id)
+    undo_run(store, settings, run.id, actor=Actor.USER)
 
     assert states_of(store, old, new) == [("active", ""), ("archived", "")]
 
@@ -222,7 +236,7 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
     purged = keep("purged", status=Status.ARCHIVED, slot="a" * 32)
     forgotten = keep("forgotten", slot="b" * 32)
 
-    purge(store, plan_named(store, [purged.episode_id]))
+    purge(store, plan_named(store, [purged.episode_id]), actor=Actor.USER)
     forget(store, settings, forgotten)
 
     assert not tombstones.is_episode_forgotten(store, purged.episode_id)
@@ -234,9 +248,9 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
     barred = tombstones.barred_entries(store, [f"uuid of {one.episode_id}" for one in (purged, forgotten)])
     assert barred == {f"uuid of {forgotten.episode_id}"}
     with store.transaction() as tx:
-        again = [episode_changes.add_episode(tx, one, []) for one in (purged, forgotten)]
+        again = [episode_changes.add_episode(tx, one, [], actor=Actor.MODEL) for one in (purged, forgotten)]
     with store.transaction() as tx:
-        forgetting.apply_tombstones(tx)
+        forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
     assert [episodes.find_episode(store, one.episode_id) is not None for one in again] == [True, False]
 
 
@@ -244,6 +258,6 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
 def test_purging_leaves_the_words(store: Store, keep: Keep, status: str) -> None:
     purged = keep("purged", status=status)
 
-    purge(store, plan_named(store, [purged.episode_id]))
+    purge(store, plan_named(store, [purged.episode_id]), actor=Actor.USER)
 
     assert store.rows("SELECT 1 FROM tombstone WHERE kind IN ('words', 'evidence', 'entry', 'turn')") == []

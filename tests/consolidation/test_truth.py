@@ -11,7 +11,7 @@ from changed_minds import BOTH_STAY, CHANGED
 from engram.clock import FixedClock
 from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
-from engram.enums import Scope, Source
+from engram.enums import Actor, Scope, Source
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -41,9 +41,11 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
         new_ids = []
         for number, (old, new, _) in enumerate(CHANGED):
             with store.transaction() as tx:
-                episode_changes.add_episode(tx, decision(old, clock.at_ms + number), [])
+                episode_changes.add_episode(tx, decision(old, clock.at_ms + number), [], actor=Actor.MODEL)
                 new_ids.append(
-                    episode_changes.add_episode(tx, decision(new, clock.at_ms + 30 * DAY_MS + number), []).episode_id
+                    episode_changes.add_episode(
+                        tx, decision(new, clock.at_ms + 30 * DAY_MS + number), [], actor=Actor.MODEL
+                    ).episode_id
                 )
         while embed_missing(store, bundled):
             pass

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engram.clock import FixedClock
 from engram.consolidation.on_extract import reconcile_new
 from engram.consolidation.service import consolidate, undo_run
-from engram.enums import Importance, Kind, Voice
+from engram.enums import Actor, Importance, Kind, Voice
 from engram.models import episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -37,7 +37,7 @@ def test_merging_and_replacing_are_not_repeated_once_taken_back(store: Store, se
     before = runs.content_digest(store)
     run_id, lines = tidy()
     assert len(lines) == 2
-    undo_run(store, settings, run_id)
+    undo_run(store, settings, run_id, actor=Actor.USER)
 
     assert tidy()[1] == ()
     assert runs.content_digest(store) == before
@@ -51,7 +51,7 @@ def test_exact_duplicates_that_were_kept_apart_stay_apart(store: Store, settings
     same = {"summary": "the same", "content": "word for word"}
     first, second = keep(**same), keep(**same)
 
-    undo_run(store, settings, consolidate(store, settings, is_forced=True).run_id)
+    undo_run(store, settings, consolidate(store, settings, is_forced=True).run_id, actor=Actor.USER)
 
     assert consolidate(store, settings, is_forced=True).lines == ()
     assert state(store, first, second) == ["active", "active"]
@@ -62,7 +62,7 @@ def test_what_had_aged_begins_to_age_anew(store: Store, settings: Settings, cloc
     clock.advance((settings.archive_days + 1) * DAY)
     run_id = consolidate(store, settings, is_forced=True).run_id
     assert state(store, memory) == ["archived"]
-    undo_run(store, settings, run_id)
+    undo_run(store, settings, run_id, actor=Actor.USER)
 
     assert consolidate(store, settings, is_forced=True).lines == ()
 
@@ -79,7 +79,7 @@ def test_what_was_taken_out_of_memory_md_does_not_come_back(
     clock.advance(15 * DAY)
     run_id = consolidate(store, settings, is_forced=True).run_id
     assert "always write tests" in settings.places.memory_note.read_text()
-    undo_run(store, settings, run_id)
+    undo_run(store, settings, run_id, actor=Actor.USER)
 
     consolidate(store, settings, is_forced=True)
 

@@ -14,6 +14,7 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.consolidation.service import undo_run
+from engram.enums import Actor
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
 from engram.extraction.local import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
@@ -93,7 +94,7 @@ class Desk:
 
     def change(self, episode: Episode, **changes: Any) -> None:
         with self.store.transaction() as tx:
-            change_episode(tx, episode, "edit", "by hand", **changes)
+            change_episode(tx, episode, "edit", "by hand", **changes, actor=Actor.USER)
 
 
 def memory(summary: str, **fields: Any) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def test_a_later_session_puts_a_memory_out_of_force_and_the_run_takes_it_back(de
     assert history_of(desk.store, old.episode_id)[-1].action == "supersede"
 
     (run,) = list_runs(desk.store)
-    undo_run(desk.store, desk.settings, run.id)
+    undo_run(desk.store, desk.settings, run.id, actor=Actor.USER)
 
     assert desk.now(old).status == old.status
     assert desk.now(old).superseded_by == ""
@@ -175,7 +176,7 @@ def test_a_decision_told_in_four_sessions_is_one_memory_with_four_pieces_of_evid
     assert {one.uuid for one in evidence_of(desk.store, kept.id)} == {one.uuid for one in evidence}
 
     for run in list_runs(desk.store):
-        undo_run(desk.store, desk.settings, run.id)
+        undo_run(desk.store, desk.settings, run.id, actor=Actor.USER)
     assert len(evidence_of(desk.store, kept.id)) == 1
     assert (desk.now(kept).confirmations, desk.now(kept).status) == (0, kept.status)
 
@@ -305,7 +306,7 @@ def test_a_change_that_was_put_back_is_not_made_again(desk: Desk) -> None:
     old = desk.keep("Where does the cache live?", OLD)
     desk.keep("Move the cache out of Redis", NEW, action="supersedes", target="m1")
     (run,) = list_runs(desk.store)
-    undo_run(desk.store, desk.settings, run.id)
+    undo_run(desk.store, desk.settings, run.id, actor=Actor.USER)
 
     session = desk.session(f"The cache again, Redis or Postgres? {OLD}", NEW)
     again = [memory(f"{NEW} ({n})", action="supersedes", target=f"m{n}") for n in (1, 2)]
@@ -427,7 +428,7 @@ def test_what_is_forgotten_during_a_call_comes_back_by_no_later_request(desk: De
     def answer(text: str) -> dict[str, Any]:
         if OLD not in text:
             return {"memories": [memory(line, evidence=["e2"])], "rolling_summary": "Green buttons."}
-        forget_episode(desk.store, desk.settings.places, kept.episode_id)
+        forget_episode(desk.store, desk.settings.places, kept.episode_id, actor=Actor.USER)
         copied = memory(f"{OLD}; the buttons of the queue are green", evidence=["e1"], action="corrects", target="m1")
         return {"memories": [copied], "rolling_summary": f"{OLD}, and green buttons."}
 
@@ -447,7 +448,7 @@ def test_what_is_forgotten_of_another_session_during_a_call_is_not_told_by_a_new
     def answer(text: str) -> dict[str, Any]:
         if OLD not in text:
             return {"memories": [], "rolling_summary": ""}
-        forget_episode(desk.store, desk.settings.places, old.episode_id)
+        forget_episode(desk.store, desk.settings.places, old.episode_id, actor=Actor.USER)
         copied = memory(f"{OLD}; now in Postgres", passages=[], action="supersedes", target="m1")
         return {"memories": [copied], "rolling_summary": ""}
 

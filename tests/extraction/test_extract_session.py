@@ -12,7 +12,7 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Importance, Kind, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.errors import RetryLater
 from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
@@ -176,8 +176,8 @@ def test_what_the_user_changed_by_hand_or_pinned_stays(session: Session) -> None
     session.extract()
     edited, pinned = all_episodes(session.store)
     with session.store.transaction() as tx:
-        change_episode(tx, edited, "edit", "by hand", content="my own words")
-        change_episode(tx, pinned, "pin", "by hand", is_pinned=True)
+        change_episode(tx, edited, "edit", "by hand", content="my own words", actor=Actor.USER)
+        change_episode(tx, pinned, "pin", "by hand", is_pinned=True, actor=Actor.USER)
     session.extractor.propose = only()  # type: ignore[method-assign]
     session.say("assistant", "and more")
 
@@ -192,7 +192,7 @@ def test_what_was_forgotten_does_not_come_back(session: Session) -> None:
     session.say("assistant", "keep one")
     session.extract()
     with session.store.transaction() as tx:
-        delete_episode(tx, all_episodes(session.store)[0])
+        delete_episode(tx, all_episodes(session.store)[0], actor=Actor.USER)
     session.say("assistant", "more")
 
     report = session.extract()

@@ -15,6 +15,7 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate
+from engram.enums import Actor
 from engram.extraction.budget import Budget
 from engram.extraction.claude_provider import ClaudeProvider
 from engram.extraction.local import LocalExtractor
@@ -164,7 +165,7 @@ def test_what_was_forgotten_is_in_no_later_request(machine: Machine) -> None:
     first = len(machine.sent())
     (forgotten,) = (one for one in all_episodes(machine.store) if one.summary == rule)
 
-    forget_episode(machine.store, machine.settings.places, forgotten.episode_id)
+    forget_episode(machine.store, machine.settings.places, forgotten.episode_id, actor=Actor.USER)
     machine.answer()
     say(path, "user", "Which rules of the harbor do we have?", at=AT.format(5))
     machine.extract(machine.read(path))
@@ -189,7 +190,7 @@ def test_better_words_are_asked_without_what_was_forgotten_and_without_secrets(m
     machine.extract(session, LocalExtractor())
     for episode in all_episodes(machine.store):
         if "Bertha" in f"{episode.summary} {episode.content}":
-            forget_episode(machine.store, machine.settings.places, episode.episode_id)
+            forget_episode(machine.store, machine.settings.places, episode.episode_id, actor=Actor.USER)
     assert len(all_episodes(machine.store)) == 1
 
     machine.consolidate()

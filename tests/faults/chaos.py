@@ -28,7 +28,7 @@ from typing import Any
 from engram import failpoint
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Kind, Status
+from engram.enums import Actor, Kind, Status
 from engram.extraction.candidate import Candidate
 from engram.ingest.service import ingest_all
 from engram.models.episode_changes import add_episode
@@ -344,7 +344,12 @@ class Chaos:
             with store.transaction() as tx:
                 for _ in range(2):
                     text = f"Saved rule {number}: the {THINGS[number]} has {number + 2} doors."
-                    add_episode(tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [])
+                    add_episode(
+                        tx,
+                        Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"),
+                        [],
+                        actor=Actor.MODEL,
+                    )
         store.close()
         for point in failpoint.NAMES:
             if point.startswith("consolidate."):

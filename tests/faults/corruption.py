@@ -25,6 +25,7 @@ from transcript_lines import say
 
 from engram.cli.main import main as run_engram
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.errors import EngramError
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_all
@@ -157,14 +158,14 @@ class Trials:
         places = settings.places.prepare()
         store = open_store(places.memory_db, driver=settings.sqlite_driver)
         read_again(store, settings)
-        forgotten = save_memory(store, "The forgotten walnut harbour", redact, scope="global")
+        forgotten = save_memory(store, "The forgotten walnut harbour", redact, scope="global", actor=Actor.AGENT)
         for number in range(SAVED // 2):
-            save_memory(store, saved_text(number), redact, scope="global")
+            save_memory(store, saved_text(number), redact, scope="global", actor=Actor.AGENT)
         make_backup(store, places.backups)
-        forget_episode(store, places, forgotten.episode_id, also_source=True)
+        forget_episode(store, places, forgotten.episode_id, also_source=True, actor=Actor.USER)
         store.checkpoint("TRUNCATE")
         for number in range(SAVED // 2, SAVED):
-            save_memory(store, saved_text(number), redact, scope="global")
+            save_memory(store, saved_text(number), redact, scope="global", actor=Actor.AGENT)
         for suffix in ("", "-wal"):
             shutil.copyfile(f"{places.memory_db}{suffix}", f"{places.memory_db}{suffix}.kept")
         store.close()

@@ -23,7 +23,7 @@ import apsw
 from playhouse.apsw_ext import APSWDatabase
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Kind, Status
+from engram.enums import Actor, Kind, Status
 from engram.errors import EngramError
 from engram.extraction.candidate import Candidate
 from engram.extraction.service import extract_session
@@ -203,7 +203,7 @@ class Life:
     def forget(self, store: Store) -> None:
         for one in all_episodes(store):
             if one.summary == "Explain importer 1":
-                forget_episode(store, self.home, one.episode_id, also_source=True)
+                forget_episode(store, self.home, one.episode_id, also_source=True, actor=Actor.USER)
 
     def live(self, store: Store) -> int:
         """Do every step until it works; returns how many failed."""

@@ -12,6 +12,7 @@ import pytest
 from planting import plant
 from transcript_lines import say
 
+from engram.enums import Actor
 from engram.errors import BrokenDatabase, NewerSchema
 from engram.ingest.service import ingest_all
 from engram.memories.save import pin_memory, save_memory
@@ -57,15 +58,15 @@ def fill(settings: Settings) -> None:
     with open_store(places.memory_db, driver=settings.sqlite_driver) as store:
         assert read_all(store, settings) == 40
         project = list_projects(store)[0]
-        save_memory(store, "Saved before the backup", redact, project_id=project.id)
+        save_memory(store, "Saved before the backup", redact, project_id=project.id, actor=Actor.AGENT)
         automatic = Episode(episodes.new_episode_id(), "fact", "Taken by itself", "x", project_id=project.id, slot="s")
         pinned = Episode(episodes.new_episode_id(), "fact", "Pinned", "x", project_id=project.id, slot="p")
         with store.transaction() as tx:
             for one in (automatic, pinned):
-                episode_changes.add_episode(tx, one, [])
-        pin_memory(store, pinned.episode_id)
+                episode_changes.add_episode(tx, one, [], actor=Actor.MODEL)
+        pin_memory(store, pinned.episode_id, actor=Actor.USER)
         make_backup(store, places.backups)
-        save_memory(store, "Saved since the backup", redact, project_id=project.id)
+        save_memory(store, "Saved since the backup", redact, project_id=project.id, actor=Actor.AGENT)
         store.checkpoint("TRUNCATE")
 
 
@@ -161,7 +162,7 @@ def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         (saved,) = [one for one in episodes.all_episodes(store) if one.summary == "Saved before the backup"]
         with store.transaction() as tx:
-            episode_changes.delete_episode(tx, saved)
+            episode_changes.delete_episode(tx, saved, actor=Actor.USER)
         store.checkpoint("TRUNCATE")
     settings.places.memory_db.rename(settings.home / "aside.db")
     shutil.copyfile(settings.home / "aside.db", settings.places.memory_db)

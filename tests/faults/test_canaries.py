@@ -15,6 +15,7 @@ from engram.cli.main import engram
 from engram.cli.workspace import Workspace
 from engram.consolidation.service import consolidate
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.errors import ExtractionError
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
@@ -104,7 +105,14 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
     say(transcript, "assistant", "Decision: the harbour is deployed with SECRETMARK from now on.")
     ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
-    kept = save_memory(store, "The harbour is deployed with SECRETMARK always.", redact, scope="global", is_pinned=True)
+    kept = save_memory(
+        store,
+        "The harbour is deployed with SECRETMARK always.",
+        redact,
+        scope="global",
+        is_pinned=True,
+        actor=Actor.AGENT,
+    )
     secret = SECRETS["github"]
     with store.transaction() as tx:
         tx.run("UPDATE said SET text = replace(text, 'SECRETMARK', ?)", (secret,))
@@ -157,7 +165,7 @@ def test_a_planted_secret_is_found_nowhere(
     for extractor in (asking, LocalExtractor()):
         with contextlib.suppress(ExtractionError):
             extract_session(store, SESSION, extractor=extractor, embedder=HashedEmbedder(), settings=settings)
-    save_memory(store, told, redact, scope="global")
+    save_memory(store, told, redact, scope="global", actor=Actor.AGENT)
     huey.bind(settings.places, settings.sqlite_driver)
     flush(SESSION)
     searcher = Searcher(store, settings, embedder=HashedEmbedder())
@@ -199,9 +207,13 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     target = next(one for one in episodes.all_episodes(store) if canaries[0] in one.summary)
-    saved = save_memory(store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global")
-    edit_memory(store, target.episode_id, redact, summary=f"Always use {canaries[0]}, said {canaries[2]}")
-    edit_memory(store, target.episode_id, redact, summary="Always use another one")
+    saved = save_memory(
+        store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global", actor=Actor.AGENT
+    )
+    edit_memory(
+        store, target.episode_id, redact, summary=f"Always use {canaries[0]}, said {canaries[2]}", actor=Actor.USER
+    )
+    edit_memory(store, target.episode_id, redact, summary="Always use another one", actor=Actor.USER)
     make_backup(store, places.backups)
     store.checkpoint("TRUNCATE")
     for name in ("memory.broken.db", "memory.replaced.db"):
@@ -215,8 +227,8 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     index_notes(store, settings, redact)
     assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
 
-    forget_episode(store, places, target.episode_id, also_source=True)
-    forget_episode(store, places, saved.episode_id, also_source=True)
+    forget_episode(store, places, target.episode_id, also_source=True, actor=Actor.USER)
+    forget_episode(store, places, saved.episode_id, also_source=True, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -243,7 +255,7 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
     places = settings.places
     ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
-    save_memory(store, "The mast is brown.", redact, scope="global")
+    save_memory(store, "The mast is brown.", redact, scope="global", actor=Actor.AGENT)
     log_session(store, places, SESSION)
     index_notes(store, settings, redact)
     make_backup(store, places.backups)
@@ -255,7 +267,7 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
 
     for one in going:
         if episodes.find_episode(store, one.episode_id) is not None:
-            forget_episode(store, places, one.episode_id)
+            forget_episode(store, places, one.episode_id, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -270,9 +282,9 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
 def test_another_programs_database_that_was_set_aside_is_never_touched(settings: Settings, store: Store) -> None:
     foreign = settings.home / "memory.v2.db"
     foreign.write_bytes(b"theirs")
-    saved = save_memory(store, "Something to forget", redact, scope="global")
+    saved = save_memory(store, "Something to forget", redact, scope="global", actor=Actor.AGENT)
 
-    forget_episode(store, settings.places, saved.episode_id, also_source=True)
+    forget_episode(store, settings.places, saved.episode_id, also_source=True, actor=Actor.USER)
 
     assert foreign.read_bytes() == b"theirs"
     assert free_name(foreign, "memory.v2.db").name != "memory.v2.db"

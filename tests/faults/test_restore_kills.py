@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from engram import failpoint
+from engram.enums import Actor
 from engram.errors import AlreadyRunning
 from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
@@ -37,12 +38,12 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     )
     places = made.places.prepare()
     with open_store(places.memory_db, driver=made.sqlite_driver) as store:
-        save_memory(store, "Saved before the backup", str, scope="global")
-        forgotten = save_memory(store, FORGOTTEN, str, scope="global")
+        save_memory(store, "Saved before the backup", str, scope="global", actor=Actor.AGENT)
+        forgotten = save_memory(store, FORGOTTEN, str, scope="global", actor=Actor.AGENT)
         backup = make_backup(store, places.backups)
         shutil.copyfile(backup.path, tmp_path / "outside.db")
-        save_memory(store, "Saved since the backup", str, scope="global")
-        forget_episode(store, places, forgotten.episode_id, also_source=True)
+        save_memory(store, "Saved since the backup", str, scope="global", actor=Actor.AGENT)
+        forget_episode(store, places, forgotten.episode_id, also_source=True, actor=Actor.USER)
     return made
 
 
@@ -99,7 +100,7 @@ def test_what_the_restored_file_knows_as_forgotten_leaves_the_memory_set_aside(s
         (kept,) = [one for one in episodes.all_episodes(store) if one.summary == "Saved since the backup"]
     copy = Path(shutil.move(copy, settings.home.parent / "other.db"))
     with open_store(copy, driver=settings.sqlite_driver) as store:
-        forget_episode(store, places, kept.episode_id, also_source=True)
+        forget_episode(store, places, kept.episode_id, also_source=True, actor=Actor.USER)
     shutil.copyfile(places.memory_db, settings.home / "memory.v2.db")
 
     restore(settings, copy, crash=crash)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engram.enums import Actor
 from engram.models import injections, sessions
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -57,7 +58,7 @@ class Live:
         """Keep an episode."""
         made = Episode(new_episode_id(), "fact", summary, summary, **({"quality": 0.75} | fields))
         with self.store.transaction() as tx:
-            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")])
+            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.ingest.folder import scope_of_folder
 from engram.ingest.moves import find_moves, join_moved, read_hints
 from engram.models.episode_changes import add_episode
@@ -65,7 +66,9 @@ def project_of(store: Store, settings: Settings, folder: Path) -> ProjectRow:
 def keep(store: Store, project: ProjectRow, text: str = FACT) -> Episode:
     """A memory of a project."""
     with store.transaction() as tx:
-        return add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+        return add_episode(
+            tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [], actor=Actor.MODEL
+        )
 
 
 def test_a_renamed_folder_joins_its_project_by_itself_and_finds_its_memories(

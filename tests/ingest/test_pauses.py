@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engram.clock import FixedClock
+from engram.enums import Actor
 from engram.models import pauses
 from engram.models.recovery import recover_by_hand
 from engram.models.sessions import pause, paused_scopes, resume
@@ -126,6 +127,6 @@ def test_another_memory_knows_of_the_pauses_of_the_one_it_replaces(
     clock.at_ms += 1000
     resume(store, "")
     with open_store(tmp_path / "new.db", clock=clock) as new:
-        recover_by_hand(new, [store.path, tmp_path / "older.db"])
+        recover_by_hand(new, [store.path, tmp_path / "older.db"], actor=Actor.USER)
 
         assert pauses.pauses_of(new, None) == [(begun, begun + 1000)]

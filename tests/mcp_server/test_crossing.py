@@ -13,6 +13,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
+from engram.enums import Actor
 from engram.ingest.service import ingest_path
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
@@ -62,7 +63,9 @@ def settings(tmp_path: Path) -> Settings:
                     source=source,
                     voice="user",
                 )
-                episode_changes.add_episode(tx, episode, [Evidence(entry, session)] if source == "auto" else [])
+                episode_changes.add_episode(
+                    tx, episode, [Evidence(entry, session)] if source == "auto" else [], actor=Actor.MODEL
+                )
     return made
 
 

@@ -21,6 +21,7 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.clock import day_of
+from engram.enums import Actor
 from engram.ingest.service import ingest_path
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode, Evidence
@@ -81,7 +82,7 @@ def settings(tmp_path: Path) -> Settings:
                     stale_reason=f"{CANARY}.sh was changed",
                     access_count=5,
                 )
-                episode_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)])
+                episode_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)], actor=Actor.MODEL)
         log_session(store, made.places, session)
         save_note(made.places, f"the {CANARY} note\n# and its {CANARY} part", redact, store.now_ms(), NAME)
         made.places.memory_note.write_text(

@@ -20,6 +20,7 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.clock import FixedClock
+from engram.enums import Actor
 from engram.ingest.service import ingest_path
 from engram.models import episode_changes, sessions
 from engram.models.episodes import Episode
@@ -80,7 +81,7 @@ def settings(tmp_path: Path) -> Settings:
                 voice="user",
             )
             with store.transaction() as tx:
-                episode_changes.add_episode(tx, made_episode, [])
+                episode_changes.add_episode(tx, made_episode, [], actor=Actor.MODEL)
             clock.advance(86_400)
     (made.places.notes / "MEMORY.md").write_text("# Memory\n\n## Hosts\nthe zebra host is staging\n")
     return made

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from engram.enums import Actor
 from engram.errors import NotFound
 from engram.ingest.service import ingest_path
 from engram.memories.forget import forget_episode
@@ -77,7 +78,7 @@ def remember(store: Store, summary: str, turn_number: int) -> Episode:
         project_id=stored.project_id, project="boat", entities=("hull",), facts=(summary,), slot=summary[:8],
     )  # fmt: skip
     with store.transaction() as tx:
-        return episode_changes.add_episode(tx, made, evidence)
+        return episode_changes.add_episode(tx, made, evidence, actor=Actor.MODEL)
 
 
 @pytest.fixture
@@ -107,9 +108,11 @@ def spread(store: Store, home: Home, target: Episode) -> None:
         )  # fmt: skip
     with store.transaction() as tx:
         vectors.put_vectors(tx, "m", [("e", target.id, 0, b"zanzibar")])
-        changed = episode_changes.change_episode(tx, target, "edit", "quokkafied", summary="The hull is quokkafied")
+        changed = episode_changes.change_episode(
+            tx, target, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
+        )
         injections.add_injections(tx, [Injection(SESSION, "p", "prompt", target.episode_id, 0.5, 9, "shown")])
-        episode_changes.change_episode(tx, changed, "edit", "back", summary=target.summary)
+        episode_changes.change_episode(tx, changed, "edit", "back", summary=target.summary, actor=Actor.USER)
     store.checkpoint("TRUNCATE")
     home.backups.mkdir(mode=0o700)
     shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")
@@ -119,7 +122,7 @@ def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, t
     spread(store, home, target)
     assert all(word.encode() in everything(home) for word in WORDS)
 
-    report = forget_episode(store, home, target.episode_id, also_source=True)
+    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
     index_notes(store, Settings(), redact)
     store.checkpoint("TRUNCATE")
 
@@ -135,7 +138,7 @@ def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) ->
     other = remember(store, "The mast stays brown", 2)
     spread(store, home, target)
 
-    forget_episode(store, home, target.episode_id, also_source=True)
+    forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert episodes.find_episode(store, other.episode_id) is not None
     assert [one.turn.prompt for one in turns_of_session(store, 1)] == ["Which colour has the hull?", "And the mast?"]
@@ -154,7 +157,7 @@ def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) ->
 def test_another_reading_does_not_bring_the_turn_back(
     store: Store, home: Home, target: Episode, transcript: Path
 ) -> None:
-    forget_episode(store, home, target.episode_id, also_source=True)
+    forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     copy = transcript.with_name("5f0e4e0e-5d62-4ae0-9e42-000000000002.jsonl")
     copy.write_bytes(transcript.read_bytes())
@@ -167,7 +170,7 @@ def test_another_reading_does_not_bring_the_turn_back(
 
 
 def test_the_extractor_cannot_keep_it_again(store: Store, home: Home, target: Episode) -> None:
-    forget_episode(store, home, target.episode_id, also_source=False)
+    forget_episode(store, home, target.episode_id, also_source=False, actor=Actor.USER)
 
     assert target.slot is not None
     assert tombstones.is_slot_gone(store, target.slot)
@@ -179,7 +182,7 @@ def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: 
     beside = remember(store, "Xylocarpa oil protects the hull", 1)
 
     plan = plan_forget(store, target.episode_id, also_source=True)
-    report = forget_episode(store, home, target.episode_id, also_source=True)
+    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert [one.episode_id for one in plan.memories] == [target.episode_id, beside.episode_id]
     assert list(report.episode_ids) == [target.episode_id, beside.episode_id]
@@ -191,13 +194,18 @@ def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: 
     other = remember(store, "The mast stays brown", 2)
     with store.transaction() as tx:
         episode_changes.change_episode(
-            tx, other, "merge", f"with {target.episode_id}", summary=f"{other.summary} | zanzibarian"
+            tx,
+            other,
+            "merge",
+            f"with {target.episode_id}",
+            summary=f"{other.summary} | zanzibarian",
+            actor=Actor.TIDYING,
         )
         merged = episodes.find_episode(store, other.episode_id)
         assert merged is not None
-        episode_changes.change_episode(tx, merged, "undo", "split", summary=other.summary)
+        episode_changes.change_episode(tx, merged, "undo", "split", summary=other.summary, actor=Actor.USER)
 
-    forget_episode(store, home, target.episode_id, also_source=False)
+    forget_episode(store, home, target.episode_id, also_source=False, actor=Actor.USER)
 
     told = [dataclasses.asdict(one) for one in episode_history.history_of(store, other.episode_id)]
     assert target.episode_id not in json.dumps(told)
@@ -207,7 +215,7 @@ def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, ta
     home.backups.mkdir(mode=0o700)
     (home.backups / "broken.db").write_bytes(b"zanzibarian, but no database at all" * 100)
 
-    report = forget_episode(store, home, target.episode_id, also_source=True)
+    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert report.dropped_backups == 1
     assert not (home.backups / "broken.db").exists()
@@ -215,4 +223,4 @@ def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, ta
 
 def test_what_is_not_there_cannot_be_forgotten(store: Store, home: Home) -> None:
     with pytest.raises(NotFound):
-        forget_episode(store, home, "ep_000000000000", also_source=True)
+        forget_episode(store, home, "ep_000000000000", also_source=True, actor=Actor.USER)

@@ -14,7 +14,7 @@ import pytest
 from engram.consolidation.context import Context
 from engram.consolidation.graduation import note_line
 from engram.consolidation.steps import merge_near_duplicates
-from engram.enums import Scope, Status
+from engram.enums import Actor, Scope, Status
 from engram.memories.correct import correct_memory
 from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
@@ -64,7 +64,7 @@ def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
     bite = settings.places.recollections / "s9.pending"
     bite.write_text(json.dumps({"additionalContext": f"- [{older.episode_id}] {KEPT} | The hull shines in a {WORD}…"}))
 
-    forget_episode(store, settings.places, newer.episode_id)
+    forget_episode(store, settings.places, newer.episode_id, actor=Actor.USER)
 
     assert files_with(settings.home, WORD) == []
     host = find_episode(store, older.episode_id)
@@ -78,16 +78,18 @@ def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
 
 
 def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings: Settings, keep: Keep) -> None:
-    gone = save_memory(store, GONE, redact, scope=Scope.GLOBAL)
-    correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact)
+    gone = save_memory(store, GONE, redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
+    correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact, actor=Actor.AGENT)
     other, mine, theirs = keep("The mast is brown"), keep("The sail is white"), keep("The sail is grey")
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, other, "archive", f"taken back: {GONE}", status=Status.ARCHIVED)
+        episode_changes.change_episode(
+            tx, other, "archive", f"taken back: {GONE}", status=Status.ARCHIVED, actor=Actor.TIDYING
+        )
     with store.transaction() as tx:
         note_contradiction(tx, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
     make_backup(store, settings.places.backups)
 
-    forget_episode(store, settings.places, gone.episode_id)
+    forget_episode(store, settings.places, gone.episode_id, actor=Actor.USER)
 
     assert files_with(settings.home, WORD) == []
     assert [one.newer_id for one in open_contradictions(store)] == [theirs.episode_id]
@@ -101,7 +103,7 @@ def test_a_line_of_a_note_that_holds_the_beginning_of_a_forgotten_memory_goes(
     assert line.endswith("…")
     settings.places.memory_note.write_text(f"# Memory\n\n{line}\n- a line of my own\n")
 
-    forget_episode(store, settings.places, gone.episode_id)
+    forget_episode(store, settings.places, gone.episode_id, actor=Actor.USER)
 
     assert settings.places.memory_note.read_text() == "# Memory\n\n- a line of my own\n"
 
@@ -109,14 +111,14 @@ def test_a_line_of_a_note_that_holds_the_beginning_of_a_forgotten_memory_goes(
 def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
     store: Store, settings: Settings, tmp_path: Path
 ) -> None:
-    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL)
-    second = correct_memory(store, first.episode_id, GONE, "it was painted", redact).made
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
+    second = correct_memory(store, first.episode_id, GONE, "it was painted", redact, actor=Actor.AGENT).made
     engram(settings, "export", "--output", str(tmp_path / "outside.jsonl"))
-    forget_episode(store, settings.places, second.episode_id)
+    forget_episode(store, settings.places, second.episode_id, actor=Actor.USER)
     restored = find_episode(store, first.episode_id)
     assert restored is not None
     with store.transaction() as tx:
-        episode_changes.delete_episode(tx, restored, is_purge=True)
+        episode_changes.delete_episode(tx, restored, is_purge=True, actor=Actor.USER)
 
     engram(settings, "import", str(tmp_path / "outside.jsonl"))
 
@@ -125,13 +127,13 @@ def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
 
 
 def test_forgetting_the_corrections_one_by_one_brings_back_what_each_replaced(store: Store, settings: Settings) -> None:
-    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL)
-    second = correct_memory(store, first.episode_id, "The hull is green", "painted", redact).made
-    third = correct_memory(store, second.episode_id, "The hull is blue", "painted", redact).made
+    first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
+    second = correct_memory(store, first.episode_id, "The hull is green", "painted", redact, actor=Actor.AGENT).made
+    third = correct_memory(store, second.episode_id, "The hull is blue", "painted", redact, actor=Actor.AGENT).made
 
-    forget_episode(store, settings.places, third.episode_id)
+    forget_episode(store, settings.places, third.episode_id, actor=Actor.USER)
     states = {one.episode_id: one.status for one in episodes.all_episodes(store)}
-    forget_episode(store, settings.places, second.episode_id)
+    forget_episode(store, settings.places, second.episode_id, actor=Actor.USER)
 
     assert states == {first.episode_id: "superseded", second.episode_id: "active"}
     assert {one.episode_id: one.status for one in episodes.all_episodes(store)} == {first.episode_id: "active"}

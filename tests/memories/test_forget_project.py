@@ -15,10 +15,10 @@ import pytest
 from planting import plant
 from transcript_lines import line
 
-from engram.enums import Scope, Source
+from engram.enums import Actor, Scope, Source
 from engram.ingest.service import ingest_path
 from engram.memories.forget_project import forget_project
-from engram.models import episode_changes, episodes, injections, runs, vectors
+from engram.models import episode_changes, episode_evidence, episodes, injections, runs, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.project_folders import merge_projects
@@ -117,7 +117,7 @@ def remember(store: Store, folder: str, session: str, summary: str, **changes: o
     )  # fmt: skip
     with store.transaction() as tx:
         return episode_changes.add_episode(
-            tx, made, [Evidence(one.uuid, session, stored.id) for one in stored.turn.said]
+            tx, made, [Evidence(one.uuid, session, stored.id) for one in stored.turn.said], actor=Actor.MODEL
         )
 
 
@@ -152,8 +152,10 @@ def everywhere(store: Store, home: Home, settings: Settings, memory: Episode) ->
         runs.update_run(tx, run, position="", state="done", report=report)
     with store.transaction() as tx:
         vectors.put_vectors(tx, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
-        changed = episode_changes.change_episode(tx, memory, "edit", "quokkafied", summary="The hull is quokkafied")
-        episode_changes.change_episode(tx, changed, "edit", "back", summary=memory.summary)
+        changed = episode_changes.change_episode(
+            tx, memory, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
+        )
+        episode_changes.change_episode(tx, changed, "edit", "back", summary=memory.summary, actor=Actor.USER)
         injections.add_injections(
             tx,
             [Injection(one, "p", "prompt", other.episode_id, 0.5, 9, "shown") for one in (BOAT_SESSION, SHED_SESSION)],
@@ -190,7 +192,7 @@ def test_no_word_of_it_stays_in_the_memory_folder_also_after_another_reading(
     store.checkpoint("TRUNCATE")
     assert {one.split(": ")[1] for one in canaries_in(home)} == set(CANARIES)
 
-    report = forget_project(store, home, project(store))
+    report = forget_project(store, home, project(store), actor=Actor.USER)
     read(store)
     index_notes(store, settings, redact)
     for session in (BOAT_SESSION, SHED_SESSION):
@@ -210,7 +212,7 @@ def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home:
     before = [store.rows(sql, (shed.id,)) for sql in (turns, said)]
     log = next(home.daily_notes.iterdir()).read_text()
 
-    forget_project(store, home, project(store))
+    forget_project(store, home, project(store), actor=Actor.USER)
 
     assert [store.rows(sql, (shed.id,)) for sql in (turns, said)] == before
     assert episodes.find_episode(store, everywhere.episode_id) == everywhere
@@ -239,11 +241,11 @@ def test_an_older_backup_does_not_bring_it_back(
     shutil.copyfile(home.memory_db, outside)
     with store.transaction() as tx:
         tx.run("DELETE FROM evidence WHERE episode_ref = ?", (hand.id,))
-        episode_changes.delete_episode(tx, hand, is_purge=True)  # it is in the backup alone
+        episode_changes.delete_episode(tx, hand, is_purge=True, actor=Actor.USER)  # it is in the backup alone
         pier = ensure_project(tx, "/home/dev/pier", "pier")
     if is_merged:
-        merge_projects(store, pier, project(store), "by hand")
-    forget_project(store, home, pier if is_merged else project(store))
+        merge_projects(store, pier, project(store), "by hand", actor=Actor.USER)
+    forget_project(store, home, pier if is_merged else project(store), actor=Actor.USER)
     driver = store.driver
     store.close()
 
@@ -267,10 +269,10 @@ def test_an_older_backup_does_not_bring_it_back(
 def test_a_memory_that_is_made_anew_of_the_transcripts_does_not_read_it_either(
     store: Store, home: Home, tmp_path: Path, everywhere: Episode, read: Callable[[Store], None]
 ) -> None:
-    forget_project(store, home, project(store))
+    forget_project(store, home, project(store), actor=Actor.USER)
 
     with open_store(tmp_path / "new.db", driver=store.driver) as made:
-        recover_by_hand(made, [home.memory_db])
+        recover_by_hand(made, [home.memory_db], actor=Actor.USER)
         read(made)
 
         assert [word for word in CANARIES if word in words_in(made)] == []
@@ -284,7 +286,7 @@ def test_what_was_said_before_but_not_read_yet_is_never_read_and_what_is_said_la
     speak(BOAT, BOAT_SESSION, ("user", "unread thrumbelina"), ("assistant", "unread gobbelkraut"))
     speak(BOAT, late_session, ("user", "a session of which nothing was read: quokkafied"))
 
-    forget_project(store, home, project(store))
+    forget_project(store, home, project(store), actor=Actor.USER)
     read(store)
     assert [word for word in CANARIES if word in words_in(store)] == []
 
@@ -308,9 +310,11 @@ def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store,
     supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope=Scope.GLOBAL, slot="docs")
     boat_turn = store.value("SELECT id FROM turn WHERE project_id = ?", (project(store).id,))
     with store.transaction() as tx:
-        runs.add_seen_evidence(tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", None)
+        episode_evidence.add_evidence(
+            tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", actor=Actor.MODEL
+        )
 
-    report = forget_project(store, home, project(store))
+    report = forget_project(store, home, project(store), actor=Actor.USER)
 
     assert [one.episode_id for one in report.kept_global] == [kept.episode_id]
     now = episodes.find_episode(store, kept.episode_id)
@@ -326,8 +330,8 @@ def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store,
 def test_a_project_that_joins_a_forgotten_one_later_keeps_its_past(
     store: Store, home: Home, everywhere: Episode, tmp_path: Path
 ) -> None:
-    forget_project(store, home, project(store))
-    merge_projects(store, project(store), project(store, SHED), "by hand")
+    forget_project(store, home, project(store), actor=Actor.USER)
+    merge_projects(store, project(store), project(store, SHED), "by hand", actor=Actor.USER)
     store.checkpoint("TRUNCATE")
     outside = tmp_path / "outside.db"
     shutil.copyfile(home.memory_db, outside)

@@ -16,7 +16,7 @@ from transcript_lines import say
 from engram.consolidation.context import Context
 from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Source, Status
+from engram.enums import Actor, Source, Status
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
@@ -94,7 +94,9 @@ def remember(store: Store) -> Keep:
         fields = {"session_id": SESSION, "slot": episodes.slot_of("turn", "decision", summary), **changes}
         made = Episode(episodes.new_episode_id(), "decision", summary, f"{summary}, word for word", **fields)  # type: ignore[arg-type]
         with store.transaction() as tx:
-            return episode_changes.add_episode(tx, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids])
+            return episode_changes.add_episode(
+                tx, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids], actor=Actor.MODEL
+            )
 
     return remember
 
@@ -114,7 +116,7 @@ def texts(store: Store) -> list[str]:
 
 
 def forget(store: Store, settings: Settings, episode: Episode, **options: bool) -> object:
-    return forget_episode(store, settings.places, episode.episode_id, **options)
+    return forget_episode(store, settings.places, episode.episode_id, **options, actor=Actor.USER)
 
 
 def test_one_memory_goes_with_the_words_that_it_alone_rests_on(
@@ -130,7 +132,7 @@ def test_one_memory_goes_with_the_words_that_it_alone_rests_on(
         shutil.copyfile(settings.places.memory_db, path)
     assert len(words_in(settings.home, PROMPT, ANSWER, COMMAND)) > 6
 
-    report = forget_episode(store, settings.places, target.episode_id)
+    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -151,7 +153,7 @@ def test_what_another_memory_needs_stays_and_is_named(
     target = remember("The hull is painted", said["answer"], said["prompt"])
     beside = remember("Paint with that colour", said["prompt"])
 
-    report = forget_episode(store, settings.places, target.episode_id)
+    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
 
     assert [(one.entry, [e.episode_id for e in one.needed_by]) for one in report.needed] == [
         (said["prompt"], [beside.episode_id])
@@ -182,7 +184,7 @@ def test_a_memory_out_of_force_needs_nothing_but_keeps_its_summary(
     archived = remember("Something else of old", said["answer"], status=Status.ARCHIVED, facts=(f"{ANSWER} tone",))
     earlier = remember("The hull is painted now", said["answer"], status=Status.ARCHIVED)
 
-    report = forget_episode(store, settings.places, target.episode_id)
+    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
 
     assert set(report.episode_ids) == {target.episode_id, earlier.episode_id}
     left = episodes.find_episode(store, archived.episode_id)
@@ -197,7 +199,7 @@ def test_with_the_source_whole_turns_go_and_what_rests_on_them(
     target = remember("The hull is painted", said["answer"])
     beside = remember("Oil breaks the pump", said["other"])
 
-    report = forget_episode(store, settings.places, target.episode_id, also_source=True)
+    report = forget_episode(store, settings.places, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert set(report.episode_ids) == {target.episode_id, beside.episode_id}
     assert report.turns == 1
@@ -361,7 +363,7 @@ def test_reading_everything_again_into_a_new_memory_stores_no_erased_word(
     new_home = tmp_path / "new"
 
     with open_store(new_home / "memory.db", driver=settings.sqlite_driver) as fresh:
-        recover_by_hand(fresh, [settings.places.memory_db])
+        recover_by_hand(fresh, [settings.places.memory_db], actor=Actor.USER)
         read(fresh, settings, transcript)
         for extractor in extractors(fresh, settings):
             extract(fresh, settings, extractor)
@@ -389,13 +391,13 @@ def test_tombstones_clean_any_open_memory(
         with copy.transaction() as tx:
             tx.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", rows)
         with copy.transaction() as tx:
-            assert forgetting.apply_tombstones(tx) > 0
+            assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) > 0
         forgetting.wipe_free_space(copy)
 
         left = [one.episode_id for one in episodes.all_episodes(copy)]
         assert left == ([] if also_source else [beside.episode_id])
         with copy.transaction() as tx:
-            assert forgetting.apply_tombstones(tx) == 0 or not also_source
+            assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) == 0 or not also_source
         assert copy.find_damage() == ""
     assert words_in(outside.parent, PROMPT, ANSWER, COMMAND) == []
 
@@ -427,7 +429,7 @@ def test_a_memory_that_took_up_another_goes_with_it(
     context = Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)]))
     merge_near_duplicates(context)
 
-    report = forget_episode(store, settings.places, older.episode_id)
+    report = forget_episode(store, settings.places, older.episode_id, actor=Actor.USER)
 
     assert set(report.episode_ids) == {older.episode_id, newer.episode_id}
     assert words_in(settings.home, ANSWER, PROMPT) == []
@@ -441,7 +443,7 @@ def test_of_a_memory_that_took_up_the_forgotten_one_the_rest_stays(
     context = Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)]))
     merge_near_duplicates(context)
 
-    report = forget_episode(store, settings.places, newer.episode_id)
+    report = forget_episode(store, settings.places, newer.episode_id, actor=Actor.USER)
 
     left = episodes.find_episode(store, older.episode_id)
     assert left is not None
@@ -459,7 +461,7 @@ def test_two_that_said_the_same_go_together(
     same = remember(f"The {ANSWER} hull", said["prompt"], slot="5" * 32)
     archive_exact_duplicates(Context(store, settings))
 
-    report = forget_episode(store, settings.places, same.episode_id)
+    report = forget_episode(store, settings.places, same.episode_id, actor=Actor.USER)
 
     assert set(report.episode_ids) == {kept.episode_id, same.episode_id}
     assert words_in(settings.home, ANSWER) == []

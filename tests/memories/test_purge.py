@@ -12,7 +12,7 @@ from planting import plant
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate, undo_run
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Importance, Kind, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.errors import BadRequest, NotFound
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
@@ -81,7 +81,7 @@ def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store
     with store.transaction() as tx:
         put_vectors(tx, "test", [("e", one.id, 0, b"\0\0" * 8) for one in (gone, stays)])
 
-    report = purge(store, plan_purge(store, archived_days=-1))
+    report = purge(store, plan_purge(store, archived_days=-1), actor=Actor.USER)
 
     assert report.episode_ids == (gone.episode_id,)
     assert not is_there(store, gone)
@@ -99,10 +99,10 @@ def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep)
     changed, used, gone = (keep(f"archived {n}", status=Status.ARCHIVED) for n in range(3))
     plan = plan_purge(store, archived_days=-1)
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, changed, "edit", "by hand", status=Status.ACTIVE)
+        episode_changes.change_episode(tx, changed, "edit", "by hand", status=Status.ACTIVE, actor=Actor.USER)
     episode_changes.note_access(store, used.episode_id)
 
-    report = purge(store, plan)
+    report = purge(store, plan, actor=Actor.USER)
 
     assert (report.episode_ids, report.kept) == ((gone.episode_id,), 2)
     assert is_there(store, changed)
@@ -110,7 +110,7 @@ def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep)
 
 
 def test_nothing_planned_leaves_no_run(store: Store) -> None:
-    assert purge(store, PurgePlan((), 0)).run_id == 0
+    assert purge(store, PurgePlan((), 0), actor=Actor.USER).run_id == 0
     assert purging.list_purges(store) == []
 
 
@@ -123,12 +123,12 @@ def test_a_consolidation_whose_memories_were_purged_says_that_it_cannot_be_undon
     later = consolidate(store, settings, is_forced=True)
     merged = episodes.find_episode(store, first.episode_id)
 
-    purge(store, plan_named(store, [second.episode_id]))
+    purge(store, plan_named(store, [second.episode_id]), actor=Actor.USER)
 
     with pytest.raises(BadRequest, match=r"were purged on .* a purge is final"):
-        undo_run(store, settings, report.run_id)
+        undo_run(store, settings, report.run_id, actor=Actor.USER)
     assert episodes.find_episode(store, first.episode_id) == merged
-    assert undo_run(store, settings, later.run_id)
+    assert undo_run(store, settings, later.run_id, actor=Actor.USER)
     assert all(is_there(store, one) for one in other)
 
 
@@ -162,10 +162,12 @@ def test_turns_stay_and_another_extraction_of_them_makes_no_purged_memory_again(
     made = episodes.all_episodes(store)
     with store.transaction() as tx:
         for one in made:
-            episode_changes.change_episode(tx, one, "age", "test", status=Status.ARCHIVED, importance=Importance.NORMAL)
+            episode_changes.change_episode(
+                tx, one, "age", "test", status=Status.ARCHIVED, importance=Importance.NORMAL, actor=Actor.TIDYING
+            )
     turns = turns_of_session(store, session)
 
-    report = purge(store, plan_purge(store, archived_days=-1))
+    report = purge(store, plan_purge(store, archived_days=-1), actor=Actor.USER)
     plant(store, "UPDATE turn SET extracted_revision = 0")
 
     assert len(report.episode_ids) == len(made)

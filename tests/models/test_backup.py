@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
+from engram.enums import Actor
 from engram.errors import BadRequest, BrokenDatabase, StoreError
 from engram.models import backup as backups
 from engram.models import episode_changes, episodes
@@ -56,7 +57,7 @@ def keep(store: Store, text: str, **fields: object) -> Episode:
         made = Episode(
             episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
         )  # type: ignore[arg-type]
-        return episode_changes.add_episode(tx, made, [Evidence(ENTRY, "s1", None)])
+        return episode_changes.add_episode(tx, made, [Evidence(ENTRY, "s1", None)], actor=Actor.MODEL)
 
 
 def summaries(path: Path) -> list[str]:
@@ -188,10 +189,10 @@ def test_what_was_done_by_hand_is_carried_over_and_the_rest_is_not(store: Store,
     keep(store, "Pinned", is_pinned=True, slot="slot-2")
     gone = keep(store, "Forgotten", source="manual")
     with store.transaction() as tx:
-        episode_changes.delete_episode(tx, gone)
+        episode_changes.delete_episode(tx, gone, actor=Actor.USER)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
-    found = recover_by_hand(new, [store.path, store.path])
+    found = recover_by_hand(new, [store.path, store.path], actor=Actor.USER)
 
     kept = episodes.all_episodes(new)
     assert [one.summary for one in kept] == ["Saved", "Pinned"]
@@ -206,10 +207,10 @@ def test_what_was_forgotten_since_the_backup_does_not_come_back(store: Store, fo
     gone = keep(store, "Forgotten later", source="manual")
     made = make_backup(store, folder)
     with store.transaction() as tx:
-        episode_changes.delete_episode(tx, gone)
+        episode_changes.delete_episode(tx, gone, actor=Actor.USER)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
-    recover_by_hand(new, [store.path, made.path])
+    recover_by_hand(new, [store.path, made.path], actor=Actor.USER)
 
     assert episodes.all_episodes(new) == []
     new.close()

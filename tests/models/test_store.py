@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from planting import plant
 
+from engram.enums import Actor
 from engram.errors import Conflict, ForeignDatabase, NewerSchema
 from engram.models import (
     episode_changes,
@@ -140,9 +141,9 @@ def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
 def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
     with store.transaction() as tx:
         made = episode_changes.add_episode(
-            tx, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), []
+            tx, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra"), [], actor=Actor.MODEL
         )
-        episode_changes.change_episode(tx, made, "edit", "better words", summary="lock is held")
+        episode_changes.change_episode(tx, made, "edit", "better words", summary="lock is held", actor=Actor.USER)
 
     assert fulltext.search_episodes(store, ["flock"], 5) == []
     assert fulltext.search_episodes(store, ["held"], 5)[0][0] == made.id
@@ -155,9 +156,12 @@ def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None
     slot = episodes.slot_of("turn", "fix", "flock leaks")
     with store.transaction() as tx:
         made = episode_changes.add_episode(
-            tx, episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot), []
+            tx,
+            episodes.Episode(episodes.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot),
+            [],
+            actor=Actor.MODEL,
         )
-        episode_changes.delete_episode(tx, made)
+        episode_changes.delete_episode(tx, made, actor=Actor.USER)
 
     assert episodes.find_episode(store, made.episode_id) is None
     assert tombstones.is_slot_gone(store, slot)
@@ -245,14 +249,14 @@ def test_every_uuid_survives_packing(text: str) -> None:
 def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:
     with store.transaction() as tx:
         made = episode_changes.add_episode(
-            tx, episodes.Episode(episodes.new_episode_id(), "fact", "a summary", "content"), []
+            tx, episodes.Episode(episodes.new_episode_id(), "fact", "a summary", "content"), [], actor=Actor.MODEL
         )
         vectors.put_vectors(tx, "m", [("e", made.id, 0, b"\0\0")])
-        episode_changes.change_episode(tx, made, "edit", is_pinned=True)
+        episode_changes.change_episode(tx, made, "edit", is_pinned=True, actor=Actor.USER)
     kept = vectors.load_vectors(store, "e", "m")
 
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, made, "edit", scope="global")
+        episode_changes.change_episode(tx, made, "edit", scope="global", actor=Actor.USER)
 
     assert [row[0] for row in kept] == [made.id]
     assert vectors.load_vectors(store, "e", "m") == []

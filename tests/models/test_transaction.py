@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from engram.models import tables
+from engram.models.records import RecordReader
 from engram.models.store import Store, open_store
 from engram.models.transaction import Tx
 
@@ -103,3 +106,31 @@ def test_a_snapshot_stays_as_it_was(store: Store, tmp_path: Path) -> None:
 
         assert reader.value("SELECT count(*) FROM meta WHERE key = 'k'") == 0
     assert rows(store) == 1
+
+
+def test_queries_of_peewee_and_sql_run_alike(store: Store) -> None:
+    with store.transaction() as tx:
+        row_id = tx.insert(tables.Entity.insert(kind="", name="sqlite"))
+        tx.run(tables.Tombstone.insert(kind="episode", key=b"a", at_ms=1))
+        assert tx.run(tables.Tombstone.update(at_ms=2).where(tables.Tombstone.key == b"a")) == 1
+        assert tx.run("UPDATE tombstone SET at_ms = at_ms + 1 WHERE key = ?", (b"a",)) == 1
+
+    rows = store.fetch(tables.Tombstone.select(tables.Tombstone.key, tables.Tombstone.at_ms))
+    assert store.fetch_value(tables.Entity.select(tables.Entity.id)) == row_id
+    assert [(row.key, row.at_ms) for row in rows] == store.rows("SELECT key, at_ms FROM tombstone") == [(b"a", 3)]
+    assert store.fetch_first(tables.Tombstone.select().where(tables.Tombstone.key == b"b")) is None
+
+
+def test_records_are_read_by_name(store: Store) -> None:
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Forgotten:
+        at_ms: int
+        kind: str
+
+    records = RecordReader(Forgotten, tables.Tombstone, left_out=("key",))
+    assert store.fetch_record(records, records.select()) is None
+    with store.transaction() as tx:
+        tx.run(tables.Tombstone.insert(kind="turn", key=b"k", at_ms=7))
+
+    assert store.fetch_record(records, records.select()) == Forgotten(at_ms=7, kind="turn")
+    assert store.fetch_records(records, records.select()) == [Forgotten(at_ms=7, kind="turn")]

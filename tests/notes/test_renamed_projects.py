@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.fulltext import search_notes
 from engram.models.project_folders import merge_projects, rename_project
@@ -78,12 +79,12 @@ def test_a_project_that_another_one_joined_sees_the_notes_of_both(memory: Store,
         put_vectors(tx, "m", [("n", chunk, 0, b"walrus")])
     seen = memory.value("SELECT max(seq) FROM vector")
 
-    merge_projects(memory, shed, boat, "by hand")
+    merge_projects(memory, shed, boat, "by hand", actor=Actor.USER)
 
     assert sees(memory, home, shed) == SEES_ALL
     # An index in memory reads the vector again, with its new project.
     assert memory.value("SELECT max(seq) FROM vector") > seen
-    merge_projects(memory, made_project(memory, "pier"), shed, "by hand")
+    merge_projects(memory, made_project(memory, "pier"), shed, "by hand", actor=Actor.USER)
     assert sees(memory, home, made_project(memory, "pier")) == SEES_ALL
 
 

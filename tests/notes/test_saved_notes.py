@@ -13,6 +13,7 @@ import pytest
 
 from engram.consolidation.context import Context
 from engram.consolidation.graduation import graduate
+from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
@@ -145,8 +146,8 @@ def test_a_note_is_found_read_and_forgotten_in_its_own_file(home: Home, memory: 
     headings = {chunk.heading.split(" › ")[1] for chunk in cut_markdown(path.read_text())}
     assert headings == {"zoo"}
 
-    kept = save_memory(memory, "in the boathouse of the harbour.", redact, scope="global")
-    forget_episode(memory, home, kept.episode_id, also_source=True)
+    kept = save_memory(memory, "in the boathouse of the harbour.", redact, scope="global", actor=Actor.AGENT)
+    forget_episode(memory, home, kept.episode_id, also_source=True, actor=Actor.USER)
     assert "boathouse" not in path.read_text()
     assert "walrus sleeps" in path.read_text()
 
@@ -231,10 +232,17 @@ def test_notes_inside_an_old_log_survive_a_new_log_and_a_forgotten_turn(
 ) -> None:
     (home.daily_notes / "2026-05-01.md").write_text(OLD_LOG)
     speak("user", "We always keep the zebra in hall number nine of the northern zoo.", "2026-05-01T10:00:00.000Z")
-    kept = save_memory(memory, "We always keep the zebra in hall number nine.", redact, scope="global", session_id="s1")
+    kept = save_memory(
+        memory,
+        "We always keep the zebra in hall number nine.",
+        redact,
+        scope="global",
+        session_id="s1",
+        actor=Actor.AGENT,
+    )
 
     log_session(memory, home, "s1")
-    forget_episode(memory, home, kept.episode_id, also_source=True)
+    forget_episode(memory, home, kept.episode_id, also_source=True, actor=Actor.USER)
 
     assert [text for text in SAVED_BEFORE if text not in saved_text(home)] == []
 
@@ -262,7 +270,7 @@ def test_a_memory_note_that_cannot_be_rewritten_is_left_alone(
         home.memory_note.symlink_to(tmp_path / "mine.md")
     else:
         home.memory_note.write_bytes(content)
-    made = save_memory(memory, "Use pnpm everywhere.", redact, scope="global")
+    made = save_memory(memory, "Use pnpm everywhere.", redact, scope="global", actor=Actor.AGENT)
     for _ in range(3):
         episode_changes.note_access(memory, made.episode_id)
     context = Context(memory, Settings(home=home.root))

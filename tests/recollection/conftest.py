@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engram.clock import FixedClock
-from engram.enums import Scope
+from engram.enums import Actor, Scope
 from engram.models import sessions
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -42,7 +42,7 @@ class Memory:
         if made.project_id is None and made.scope == Scope.PROJECT:
             made = replace(made, project_id=self.project.id)
         with self.store.transaction() as tx:
-            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")])
+            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
     def ask(self, prompt: str = PROMPT, *, session: str = "s1", **fields: Any) -> str:
         """What UserPromptSubmit would show for a prompt; "" for silence."""

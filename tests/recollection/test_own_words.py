@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from engram.enums import Actor
 from engram.ingest.service import ingest_path
 from engram.memories.save import save_memory
-from engram.models.episode_changes import add_episode, add_evidence
+from engram.models.episode_changes import add_episode
+from engram.models.episode_evidence import add_evidence
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.sessions import find_session
 from engram.models.turns import StoredTurn, turns_of_session
@@ -60,7 +62,7 @@ def keep_of(memory: Any, session: str, number: int = 0, summary: str = FACT) -> 
             new_episode_id(), "fact", summary, summary, session_id=session, project_id=memory.project.id, quality=0.75,
             created_at_ms=turn.turn.started_at_ms, entities=("watcher.py",),
         )  # fmt: skip
-        return add_episode(tx, made, [Evidence(entry, session, turn.id)])
+        return add_episode(tx, made, [Evidence(entry, session, turn.id)], actor=Actor.MODEL)
 
 
 TALK = ["How does the watcher lock?", FACT, "And how is it tested, by which file?", "By tests of the lock alone."]
@@ -89,13 +91,17 @@ class TestTheSessionItself:
         turn = turns(memory, "s1")[0]
         kept = memory.keep()
         with memory.store.transaction() as tx:
-            add_evidence(tx, kept.id, [Evidence(turn.turn.entries[0].uuid, "s1", turn.id)])
+            add_evidence(
+                tx, kept, [Evidence(turn.turn.entries[0].uuid, "s1", turn.id)], "said again", actor=Actor.MODEL
+            )
 
         assert memory.ask(prompt_id="p1") == ""
         assert memory.ask(session="s2")
 
     def test_what_it_saved_before_its_transcript_was_read_does_not_come_back(self, memory: Any) -> None:
-        save_memory(memory.store, FACT, lambda text: text, project_id=memory.project.id, session_id="s1")
+        save_memory(
+            memory.store, FACT, lambda text: text, project_id=memory.project.id, session_id="s1", actor=Actor.AGENT
+        )
         assert find_session(memory.store, "s1") is None
 
         assert memory.ask() == ""

@@ -15,7 +15,7 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
-from engram.enums import Status
+from engram.enums import Actor, Status
 from engram.ingest.service import ingest_path
 from engram.models import episode_changes, injections, sessions
 from engram.models.episodes import Episode, find_episode
@@ -67,7 +67,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
                 project_id=found["alpha"],
                 created_at_ms=clock.now_ms() - DAY_MS,
             )
-            episode_changes.add_episode(tx, episode, [])
+            episode_changes.add_episode(tx, episode, [], actor=Actor.MODEL)
             for channel in ("prompt", "tool", injections.AT_START):
                 given = Injection("s-1", channel, channel, USED, 0.5, 5, "shown", clock.now_ms() - DAY_MS)
                 injections.add_injections(tx, [given])
@@ -127,7 +127,7 @@ def test_one_line_is_said_once_a_week_and_names_nothing_of_another_project(
             project_id=project(store, "beta"),
             created_at_ms=clock.now_ms() - 300 * DAY_MS,
         )
-        episode_changes.add_episode(tx, own, [])
+        episode_changes.add_episode(tx, own, [], actor=Actor.MODEL)
 
     first = build_briefing(store, settings, project_id=project(store, "beta"))
     second = build_briefing(store, settings, project_id=project(store, "alpha"))
@@ -155,11 +155,11 @@ def test_the_line_never_names_what_is_not_shown_by_itself(
     with store.transaction() as tx:
         used = find_episode(store, USED)
         assert used is not None
-        episode_changes.change_episode(tx, used, "edit", "by hand", **change)
+        episode_changes.change_episode(tx, used, "edit", "by hand", **change, actor=Actor.USER)
         other = dataclasses.replace(
             used, episode_id="ep_0000000000b3", summary="Tests run in a container", stable_id="", id=0
         )
-        episode_changes.add_episode(tx, other, [])
+        episode_changes.add_episode(tx, other, [], actor=Actor.MODEL)
 
     told = build_briefing(store, settings, project_id=project(store, "alpha"))
 

@@ -11,6 +11,7 @@ import pytest
 from engram.bench.synthetic import SyntheticMemory
 from engram.bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.models import fulltext
 from engram.models.episode_changes import add_episode, delete_episode
 from engram.models.episodes import Episode, new_episode_id
@@ -43,7 +44,7 @@ def save(store: Store, summary: str, *, project: str = "", scope: str = "project
         episode = Episode(
             new_episode_id(), "fact", summary, summary, project_id=row.id if row else None, project=project, scope=scope
         )
-        return add_episode(tx, episode, [])
+        return add_episode(tx, episode, [], actor=Actor.MODEL)
 
 
 def test_the_rarest_terms_count_alone_and_the_others_two_by_two() -> None:
@@ -116,7 +117,7 @@ def test_what_is_new_is_caught_up_with_and_what_is_forgotten_is_never_shown(stor
     assert searcher.catch_up() == 0
 
     with store.transaction() as tx:
-        delete_episode(tx, forgotten)
+        delete_episode(tx, forgotten, actor=Actor.USER)
     searcher.catch_up()
     assert [hit.id for hit in searcher.recall(Query("lock of the queue"))] == [kept.episode_id]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engram.enums import Actor
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
@@ -20,7 +21,7 @@ def keep(store: Store, rows: np.ndarray) -> list[int]:
     ids = []
     with store.transaction() as tx:
         for number, row in enumerate(rows):
-            made = add_episode(tx, Episode(new_episode_id(), "fact", f"memory {number}", "text"), [])
+            made = add_episode(tx, Episode(new_episode_id(), "fact", f"memory {number}", "text"), [], actor=Actor.MODEL)
             unit = (row / np.linalg.norm(row)).astype(np.float16).tobytes()
             put_vectors(tx, "test", [("e", made.id, 0, unit)])
             ids.append(made.id)

@@ -9,7 +9,7 @@ import pytest
 
 from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Status
+from engram.enums import Actor, Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.sessions import ensure_project, ensure_session
@@ -56,7 +56,7 @@ def project_id(store: Store, name: str = "app") -> int:
 def save(store: Store, summary: str, **more: object) -> Episode:
     with store.transaction() as tx:
         episode = Episode(new_episode_id(), "decision", summary, summary, **more)  # type: ignore[arg-type]
-        return add_episode(tx, episode, [Evidence("t1-a")])
+        return add_episode(tx, episode, [Evidence("t1-a")], actor=Actor.MODEL)
 
 
 @pytest.fixture(params=["text alone", "with vectors"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import Store, open_store
@@ -32,7 +33,7 @@ def keep(store: Store, *rows: list[float]) -> list[int]:
     ids = []
     with store.transaction() as tx:
         for row in rows:
-            made = add_episode(tx, Episode(new_episode_id(), "fact", "a summary", "text"), [])
+            made = add_episode(tx, Episode(new_episode_id(), "fact", "a summary", "text"), [], actor=Actor.MODEL)
             put_vectors(tx, "m", [("e", made.id, 0, np.array(row, dtype=np.float16).tobytes())])
             ids.append(made.id)
     return ids
@@ -111,7 +112,7 @@ def test_a_question_reads_no_kind_of_vectors_for_the_first_time_while_another_th
     reader.start()
     assert reached.wait(60)
     with store.transaction() as tx:
-        made = add_episode(tx, Episode(new_episode_id(), "fact", "a summary", "text"), [])
+        made = add_episode(tx, Episode(new_episode_id(), "fact", "a summary", "text"), [], actor=Actor.MODEL)
         put_vectors(tx, embedder.model_id, [("e", made.id, 0, np.ones(embedder.dimension, np.float16).tobytes())])
 
     meanwhile = searcher.catch_up(), searcher.refresh()

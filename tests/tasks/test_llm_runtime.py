@@ -12,6 +12,7 @@ import pytest
 from transcript_lines import say
 
 from engram.clock import FixedClock
+from engram.enums import Actor
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.ingest.service import ingest_path
@@ -102,7 +103,14 @@ def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Be
     bench.extract()
     (kept,) = all_episodes(bench.store)
     with bench.store.transaction() as tx:
-        change_episode(tx, kept, "merge", "took up ep_0123456789ab", summary="keep the cache in sqlite | really")
+        change_episode(
+            tx,
+            kept,
+            "merge",
+            "took up ep_0123456789ab",
+            summary="keep the cache in sqlite | really",
+            actor=Actor.TIDYING,
+        )
     bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer())
     bench.say("assistant", "Done.")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
+from engram.enums import Actor
 from engram.errors import BrokenDatabase, StoreError
 from engram.memories.save import save_memory
 from engram.models.backup import list_backups
@@ -32,7 +33,7 @@ def runtime(tmp_path: Path, clock: FixedClock) -> Iterator[Runtime]:
 
 
 def save(store: Store) -> None:
-    save_memory(store, "The mast is brown", str, scope="global")
+    save_memory(store, "The mast is brown", str, scope="global", actor=Actor.AGENT)
 
 
 def test_an_empty_memory_needs_none(runtime: Runtime) -> None:

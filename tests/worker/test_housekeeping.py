@@ -11,6 +11,7 @@ import pytest
 from planting import plant
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.memories.save import save_memory
 from engram.models.stages import note_damage
 from engram.models.store import open_store
@@ -149,7 +150,7 @@ def test_damage_in_the_list_of_work_stops_the_worker(office: Office) -> None:
 
 def test_damage_that_a_question_meets_stops_the_worker(office: Office) -> None:
     store = office.runtime.store
-    save_memory(store, "The retry budget of the importer is three.", redact, scope="global")
+    save_memory(store, "The retry budget of the importer is three.", redact, scope="global", actor=Actor.AGENT)
     plant(store, "UPDATE episode SET summary = CAST(x'61e28261' AS TEXT)")
 
     answer = json.loads(office.server.answer(json.dumps({"op": "recall", "query": "retry budget importer"}).encode()))

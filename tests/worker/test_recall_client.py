@@ -14,6 +14,7 @@ from transcript_lines import say
 
 from engram.cli.main import engram
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.ingest.service import ingest_path
 from engram.memories.save import save_memory
 from engram.models.store import Store, open_store
@@ -47,7 +48,7 @@ def store(settings: Settings) -> Iterator[Store]:
     say(path, "assistant", "The parser keeps its cursor in the database.", at="2026-05-01T10:00:05.000Z")
     with open_store(settings.places.memory_db) as opened:
         ingest_path(opened, path, settings=settings, redact=redact, close=True)
-        save_memory(opened, "The cursor of the parser is a byte offset.", redact, scope="global")
+        save_memory(opened, "The cursor of the parser is a byte offset.", redact, scope="global", actor=Actor.AGENT)
         embed_missing(opened, HashedEmbedder())
         yield opened
 

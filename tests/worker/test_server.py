@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.sessions import ensure_project
@@ -103,7 +104,12 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
     with open_store(settings.places.memory_db) as store:
         text = "The parser keeps its cursor in the database."
         with store.transaction() as tx:
-            add_episode(tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [])
+            add_episode(
+                tx,
+                Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"),
+                [],
+                actor=Actor.MODEL,
+            )
         embedder = HashedEmbedder()
         searcher = Searcher(store, settings, embedder=embedder)
         yield Runtime(settings, store, searcher, Recollection(), embedder)  # type: ignore[arg-type]
@@ -155,7 +161,7 @@ def test_who_names_no_project_gets_what_belongs_to_none(home: Home, runtime: Run
     with store.transaction() as tx:
         project = ensure_project(tx, "/x", "x")
         text = "The parser of project x has a cursor of its own."
-        add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [])
+        add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [], actor=Actor.MODEL)
 
     def found(**more: object) -> list[str]:
         answer = ask_worker(home, {"op": "recall", "query": "the cursor of the parser", **more})

@@ -9,7 +9,6 @@ from peewee import Model
 
 from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
 from engram.models.tables.episodes import (
-    ACTORS,
     Contradiction,
     Entity,
     Episode,
@@ -33,7 +32,6 @@ from engram.models.tables.vectors import Vector, VectorModel
 from engram.models.tables.work import Lease, Pause, Stage, TaskRun, Work
 
 __all__ = [
-    "ACTORS",
     "ALL_TABLES",
     "ALL_TEXT_INDEXES",
     "ALL_VIEWS",

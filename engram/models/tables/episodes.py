@@ -7,13 +7,11 @@ from typing import ClassVar
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, FloatField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
+from engram.enums import Actor
 from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.passages import TOKENIZER
 from engram.models.tables.projects import Project
 from engram.models.tables.sessions import Session
-
-#: Who can have changed a memory: a person, Claude by a tool, an extractor, or Engram's own tidying.
-ACTORS = ("user", "agent", "model", "tidying")
 
 
 class Episode(Table):
@@ -144,12 +142,11 @@ class History(Table):
     #: JSON objects.
     before = TextField()
     after = TextField()
-    #: One of ``ACTORS``.
-    actor = TextField(default="tidying")
+    actor = TextField(default=Actor.TIDYING.value)
 
     class Meta:
         indexes = ((("episode_id",), False), (("run_id",), False))
-        constraints = (one_of("actor", ACTORS),)
+        constraints = (one_of("actor", Actor.values()),)
 
 
 class Contradiction(Table):

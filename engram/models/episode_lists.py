@@ -1,0 +1,133 @@
+"""Lists of episodes for people: the latest, those around a time, related ones, and how many there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peewee import SQL, ColumnBase, Query, fn
+
+from engram.enums import Scope
+from engram.models import tables
+from engram.models.episodes import (
+    EPISODES,
+    IS_CURRENT,
+    IS_GLOBAL,
+    Episode,
+    episodes_by_row,
+    query_episodes,
+    select_episodes,
+)
+from engram.models.statement import is_same, prepared
+from engram.models.transaction import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeCount:
+    """How many memories of one sort there are."""
+
+    scope: str
+    importance: str
+    status: str
+    number: int
+
+
+def current_episodes(store: Reader, project_id: int | None) -> list[Episode]:
+    """Return what is current in a project: its memories and the global ones, the oldest first."""
+    return store.fetch_records(EPISODES, _current_in(project_id))
+
+
+@prepared
+def _current_in(project_id: int | None) -> Query:
+    episode = tables.Episode
+    condition = IS_CURRENT & (is_same(episode.project, project_id) | IS_GLOBAL)
+    return query_episodes().where(condition).order_by(episode.created_at_ms, episode.summary, episode.id)
+
+
+def latest_episodes(
+    store: Reader,
+    *,
+    project_id: int | None = None,
+    with_global: bool = True,
+    limit: int = 50,
+    before_ms: int | None = None,
+) -> list[Episode]:
+    """Return current episodes, the newest first; of a project (and global ones), or of all."""
+    episode = tables.Episode
+    condition = IS_CURRENT
+    if project_id is not None:
+        is_own = (episode.project == project_id) & (episode.scope == Scope.PROJECT.value)
+        condition &= (is_own | IS_GLOBAL) if with_global else is_own
+    if before_ms is not None:
+        condition &= episode.created_at_ms <= before_ms
+    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
+
+
+def episodes_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
+    """Return episodes before and after a time, the oldest first; of a project and global ones, or of all."""
+    episode = tables.Episode
+    is_seen: ColumnBase = SQL("1") if project_id is None else (episode.project == project_id) | IS_GLOBAL
+    half = max(1, limit // 2)
+    before = select_episodes(
+        store, is_seen & (episode.created_at_ms <= at_ms), episode.created_at_ms.desc(), episode.id.desc(), limit=half
+    )
+    after = select_episodes(
+        store, is_seen & (episode.created_at_ms > at_ms), episode.created_at_ms, episode.id, limit=limit - half
+    )
+    return before[::-1] + after
+
+
+def related_episodes(store: Reader, episode: Episode, project_id: int | None, limit: int = 5) -> list[Episode]:
+    """Return episodes that share the most, and the rarest, entities with this one; never suspect.
+
+    Only global ones and those of ``project_id``, which may be another project than that of a global episode.
+    """
+    row_ids = store.fetch_values(_related_rows(episode.id, project_id, limit))
+    by_row = episodes_by_row(store, row_ids)
+    return [by_row[row_id] for row_id in row_ids if row_id in by_row]
+
+
+@prepared
+def _related_rows(row_id: int, project_id: int | None, limit: int) -> Query:
+    other = tables.Episode
+    mine, shared, every = tables.EpisodeEntity.alias(), tables.EpisodeEntity.alias(), tables.EpisodeEntity.alias()
+    uses = every.select(fn.count(SQL("*"))).where(every.entity == shared.entity)
+    weight = fn.sum(SQL("1.0") / uses)
+    return (
+        mine.select(shared.episode)
+        .join(shared, on=(shared.entity == mine.entity) & (shared.episode != mine.episode))
+        .join(other, on=other.id == shared.episode)
+        .where(
+            (mine.episode == row_id)
+            & IS_CURRENT
+            & (other.suspect == "")
+            & (other.is_lowered == 0)
+            & (IS_GLOBAL | is_same(other.project, project_id))
+        )
+        .group_by(shared.episode)
+        .order_by(weight.desc(), shared.episode)
+        .limit(limit)
+    )
+
+
+def count_episodes(store: Reader, project_id: int) -> tuple[list[EpisodeCount], int]:
+    """Return the numbers of what a project may see, and the number of all other episodes."""
+    episode = tables.Episode
+    sort = (episode.scope, episode.importance, episode.status)
+    number = fn.count(SQL("*"))
+    rows = store.fetch(
+        episode.select(*sort, number.alias("number"))
+        .where(IS_GLOBAL | (episode.project == project_id))
+        .group_by(*sort)
+        .order_by(*sort)
+    )
+    seen = [EpisodeCount(row.scope, row.importance, row.status, row.number) for row in rows]
+    total = int(store.fetch_value(episode.select(number)))
+    return seen, total - sum(count.number for count in seen)
+
+
+def unpacked_before(store: Reader, before_ms: int) -> list[Episode]:
+    """Return episodes that nobody said, kept or used since a time, and whose content is not packed yet."""
+    episode = tables.Episode
+    last_touched = fn.max(episode.created_at_ms, episode.kept_at_ms, fn.coalesce(episode.accessed_at_ms, 0))
+    is_packed = episode.packed_content.is_null(False) | (episode.content == "")
+    return select_episodes(store, (last_touched < before_ms) & ~is_packed)

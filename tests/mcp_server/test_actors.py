@@ -1,0 +1,90 @@
+"""Every tool that changes a memory: its history names the agent, by the tool itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from engram.enums import Actor, Scope
+from engram.memories.save import save_memory
+from engram.models.episode_history import history_of
+from engram.models.store import open_store
+from engram.settings import Settings
+from engram_mcp.access import Access
+from engram_mcp.server import build_server
+
+#: Tools that change memories, each used below.
+CHANGING = {"memory_save", "memory_correct", "memory_pin", "memory_forget"}
+#: Tools that change none; ``memory_expand`` counts a use.
+READING = {
+    "memory_recall", "memory_expand", "memory_search", "memory_get", "memory_status", "memory_timeline",
+    "memory_context",
+}  # fmt: skip
+
+
+class Desk:
+    """The tools of one server, and the history of what they did."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self._settings = settings
+        self.server = build_server(Access(settings, str(folder)))
+
+    def call(self, tool: str, **arguments: object) -> str:
+        """Call a tool; returns its answer."""
+        return str(self.server.tools[tool].work(**arguments))
+
+    def save(self, content: str, **arguments: object) -> str:
+        """Save a memory; returns its id."""
+        said = self.call("memory_save", content=content, scope="global", importance="normal", **arguments)
+        return re.findall(r"ID: (ep_[0-9a-f]{12})", said)[0]
+
+    def steps(self, episode_id: str) -> list[tuple[str, str]]:
+        """``(action, actor)`` of a memory's history."""
+        with open_store(self._settings.places.memory_db) as store:
+            return [(step.action, step.actor) for step in history_of(store, episode_id)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+    settings.places.prepare()
+    open_store(settings.places.memory_db).close()
+    (tmp_path / "work").mkdir()
+    return Desk(settings, tmp_path / "work")
+
+
+def test_every_tool_is_known_to_change_memories_or_not(desk: Desk) -> None:
+    assert set(desk.server.tools) == CHANGING | READING
+
+
+def test_what_an_agent_does_is_the_agents(desk: Desk) -> None:
+    first = desk.save("Deploy on Friday.")
+    desk.call("memory_pin", id=first)
+    desk.call("memory_pin", id=first, on=False)
+    second = desk.save("Never deploy on Friday.", supersedes=first)
+    said = desk.call("memory_correct", id=second, text="Deploy daily.", why="a better rule")
+    third = re.findall(r"ID: (ep_[0-9a-f]{12})", said)[0]
+
+    agent = str(Actor.AGENT)
+    assert desk.steps(first) == [("save", agent), ("pin", agent), ("unpin", agent), ("supersede", agent)]
+    assert desk.steps(second) == [("save", agent), ("supersede", agent)]
+    assert desk.steps(third) == [("correct", agent)]
+
+    desk.call("memory_forget", id=third)
+
+    assert desk.steps(second)[-1] == ("restore", agent)
+    assert desk.steps(third) == []
+
+
+def test_expand_says_who_changed_it(desk: Desk, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+    with open_store(settings.places.memory_db) as store:
+        made = save_memory(store, "Tabs are four wide.", str, scope=Scope.GLOBAL, actor=Actor.USER).episode_id
+    desk.call("memory_pin", id=made)
+
+    shown = desk.call("memory_expand", id=made)
+
+    assert re.search(r": save by user$", shown, re.MULTILINE)
+    assert re.search(r": pin by agent: by hand$", shown, re.MULTILINE)
