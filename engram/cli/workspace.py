@@ -12,8 +12,8 @@ import click
 
 from engram.errors import SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
+from engram.models.projects import ProjectRow
 from engram.models.replacement import using_database
-from engram.models.sessions import ProjectRow
 from engram.models.stages import note_failure
 from engram.models.store import Store, open_store
 from engram.paths import Home

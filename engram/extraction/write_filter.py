@@ -1,4 +1,4 @@
-"""The gate at writing: what never becomes a memory, and what repeats what is there."""
+"""Filter what is written: recognize text that never becomes a memory, and repetitions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from engram.text.content_words import content_words
 
-#: The tag around every text that Engram injects; a message that holds it repeats Engram and is never learned from.
+#: The tag around every text that Engram injects; nothing is learned from a message that contains it.
 INJECTION_MARKER = "engram-memories"
-#: Share of the shorter bite's words that the other holds, from which both say the same.
+#: Share of common words, of the shorter bite, from which on two bites say the same.
 SAME_SHARE = 0.6
 
 _OWN = re.compile(rf"</?{INJECTION_MARKER}\b|\[ep_[0-9a-z]{{6,}}\]", re.IGNORECASE)
@@ -20,18 +20,18 @@ _LOG_LINE = re.compile(
 
 
 def is_own(text: str) -> bool:
-    """Whether the text holds what Engram injected: it never becomes a memory again."""
+    """Return True if the text contains something that Engram injected."""
     return bool(_OWN.search(text))
 
 
 def is_log(text: str) -> bool:
-    """Whether most lines are a pasted log, stack or diff."""
+    """Return True if most lines are of a pasted log, stack trace or diff."""
     lines = [line for line in text.splitlines() if line.strip()]
     return len(lines) >= 3 and sum(bool(_LOG_LINE.match(line)) for line in lines) * 2 >= len(lines)
 
 
 def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
-    """Whether a bite says what one of the others (as ``content_words``) says already."""
+    """Return True if a bite says the same as one of the others, which are given as ``content_words``."""
     words = content_words(bite)
     if not words:
         return True

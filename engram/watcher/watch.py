@@ -13,7 +13,7 @@ from engram.errors import BrokenDatabase, EngramError, StoreError
 from engram.failpoint import reach
 from engram.ingest.result import IngestResult
 from engram.ingest.service import in_order_of_change, ingest_path, ingest_source
-from engram.models.sessions import paused_scopes
+from engram.models.pauses import paused_scopes
 from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store
 from engram.models.transcripts import Seen, all_seen, note_gone

@@ -13,8 +13,9 @@ from engram.errors import NotFound, StoreError
 from engram.ingest.folder import scope_of_folder
 from engram.log import start_logging
 from engram.models.episodes import Episode, find_episode, is_episode_id
+from engram.models.projects import ProjectRow, find_project
 from engram.models.replacement import is_replaced, using_database
-from engram.models.sessions import ProjectRow, find_project, known_values
+from engram.models.sessions import known_values
 from engram.models.stages import note_failure
 from engram.models.store import Store
 from engram.models.visibility import may_see
