@@ -52,8 +52,8 @@ def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None
     sessions = store.rows("SELECT session_id FROM session WHERE project_id = ? ORDER BY id", (project.id,))
     return ProjectContents(
         project=project,
-        session_ids=tuple(str(row[0]) for row in sessions),
-        turn_ids=tuple(int(row[0]) for row in turns),
+        session_ids=tuple(session_id for (session_id,) in sessions),
+        turn_ids=tuple(turn_id for (turn_id,) in turns),
         memories=tuple(episode for episode in own if episode.scope != Scope.GLOBAL),
         released=tuple(episode for episode in own if episode.scope == Scope.GLOBAL),
         supported=tuple(resting),

@@ -11,7 +11,7 @@ from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.fulltext import search_notes
 from engram.models.project_folders import merge_projects, rename_project
-from engram.models.recovery import restore_backup
+from engram.models.restore import restore_backup
 from engram.models.sessions import ProjectRow, ensure_project
 from engram.models.store import Store, open_store
 from engram.models.vectors import put_vectors
