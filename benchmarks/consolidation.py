@@ -29,7 +29,7 @@ from engram.enums import Actor
 from engram.ingest.service import ingest_all
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.store import Store, open_store
-from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT
+from engram.notes.memory_note import MAX_BYTES, MAX_LINES
 from engram.redaction import redact
 from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
@@ -97,7 +97,7 @@ class Year:
         data = note.read_bytes() if note.exists() else b""
         self.note_lines = max(self.note_lines, len(data.splitlines()))
         self.note_bytes = max(self.note_bytes, len(data))
-        if len(data.splitlines()) > LINES_LIMIT or len(data) > BYTES_LIMIT:
+        if len(data.splitlines()) > MAX_LINES or len(data) > MAX_BYTES:
             raise Broken(f"MEMORY.md has {len(data.splitlines())} lines and {len(data)} bytes")
 
 

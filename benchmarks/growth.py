@@ -36,7 +36,7 @@ from engram.embedding.compile import ensure_compiled
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
 from engram.models.leases import release_lease, take_lease
-from engram.models.sessions import find_project
+from engram.models.projects import find_project
 from engram.models.store import Store, open_store
 from engram.paths import Home
 from engram.socketpath import socket_address

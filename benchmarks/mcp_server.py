@@ -26,7 +26,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from engram.enums import Actor
-from engram.models import episode_changes, episodes, sessions
+from engram.models import episode_changes, episodes, projects
 from engram.models.episodes import Episode
 from engram.models.store import open_store
 from engram.settings import Settings
@@ -42,7 +42,7 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
     """Store ``count`` episodes of about 30 words."""
     draw = random.Random(1)
     with open_store(settings.places.memory_db) as store, store.transaction() as tx:
-        project = sessions.ensure_project(tx, str(folder), folder.name, str(folder))
+        project = projects.ensure_project(tx, str(folder), folder.name, str(folder))
         for number in range(count):
             words = [draw.choice(WORDS) + str(draw.randrange(40)) for _ in range(30)]
             made = Episode(

@@ -30,7 +30,7 @@ from engram.enums import Actor, Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
 from engram.models.vectors import missing_vectors, put_vectors
 from engram.models.work import due_work

@@ -25,7 +25,7 @@ from engram.embedding.load import load_embedder
 from engram.enums import Actor, Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
 from engram.paths import Home
 from engram.search.question.query import Query

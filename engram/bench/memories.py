@@ -11,8 +11,9 @@ from typing import TypeAlias
 from engram.bench.datasets import Chat, Question, Unit
 from engram.bench.measure import QuestionResult, ShownHit
 from engram.embedding.embedder import Embedder
+from engram.models.projects import ensure_project
 from engram.models.search_rows import last_turn_ms
-from engram.models.sessions import ensure_project, ensure_session
+from engram.models.sessions import ensure_session
 from engram.models.store import Store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn

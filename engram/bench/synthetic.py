@@ -14,8 +14,9 @@ from engram.enums import Actor, Kind
 from engram.models.counts import count_totals
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
+from engram.models.projects import ensure_project
 from engram.models.search_rows import count_documents
-from engram.models.sessions import SessionRow, ensure_project, ensure_session
+from engram.models.sessions import SessionRow, ensure_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import ensure_transcript

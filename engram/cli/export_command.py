@@ -16,7 +16,12 @@ from engram.cli.output import print_json, say, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.models import episode_changes, episodes, sessions
+from engram.models import (
+    episode_changes,
+    episodes,
+    projects,
+    sessions,
+)
 from engram.models.store import Store
 from engram.models.tombstone_transfer import is_named_by_tombstone
 from engram.reports.episode_json import episode_from_json, episode_to_json
@@ -63,7 +68,7 @@ def export(workspace: Workspace, project: str | None, only_current: bool, output
 
 
 def _identity(store: Store, episode: episodes.Episode) -> dict[str, str]:
-    project = None if episode.project_id is None else sessions.project_by_id(store, episode.project_id)
+    project = None if episode.project_id is None else projects.project_by_id(store, episode.project_id)
     return {} if project is None else {"project_identity": project.identity, "project_root": project.root}
 
 
@@ -146,7 +151,7 @@ def _import_one(workspace: Workspace, store: Store, line: dict[str, Any]) -> str
         if episode.slot and episodes.episode_by_slot(store, episode.slot) is not None:
             return "known"
         if episode.project:
-            place = sessions.find_project(store, identity or episode.project) or sessions.ensure_project(
+            place = projects.find_project(store, identity or episode.project) or projects.ensure_project(
                 tx, identity or f"name:{episode.project}", episode.project, str(line.get("project_root") or "")
             )
             episode = dataclasses.replace(episode, project_id=place.id)

@@ -27,7 +27,7 @@ from engram.models.project_folders import (
     merge_projects,
     rename_project,
 )
-from engram.models.sessions import find_project_of_identity
+from engram.models.projects import find_project_of_identity
 
 
 @click.group("projects", invoke_without_command=True)

@@ -8,7 +8,7 @@ from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import counts
-from engram.models.sessions import paused_scopes
+from engram.models.pauses import paused_scopes
 from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState

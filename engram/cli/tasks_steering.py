@@ -9,8 +9,8 @@ from engram.cli.output import iso, print_json, when
 from engram.cli.task_rows import find_piece
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import work
-from engram.models.sessions import pause as pause_scope
-from engram.models.sessions import resume as resume_scope
+from engram.models.pauses import pause as pause_scope
+from engram.models.pauses import resume as resume_scope
 from engram.models.work import TASKS_SCOPE, Work, WorkState
 
 

@@ -13,7 +13,7 @@ import click
 from engram.errors import SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
 from engram.models.copies import open_memory
-from engram.models.sessions import ProjectRow
+from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.paths import Home
 from engram.settings import Loaded, Settings, load

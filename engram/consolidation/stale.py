@@ -15,7 +15,8 @@ from engram.enums import Actor, Kind
 from engram.ingest.scope import why_not
 from engram.models import episodes, watermarks
 from engram.models.episodes import Episode
-from engram.models.sessions import ProjectRow, find_session, list_projects
+from engram.models.projects import ProjectRow, list_projects
+from engram.models.sessions import find_session
 from engram.models.turns import load_turn_row
 from engram.transcripts.project import is_excluded
 

@@ -1,4 +1,7 @@
-"""The language model's answer: its schema, and how it is read. Unknown keys are ignored, missing ones filled in."""
+"""The output of a language model: its schema, and how it is read.
+
+Unknown keys are ignored, missing ones are filled in where that is safe.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from engram.enums import Importance, Kind, Scope
 from engram.redaction import redact
 
-#: Most memories of one answer that are looked at.
+#: Maximum number of memories read from an output.
 MAX_ANSWER_MEMORIES = 60
-#: Longest summary of the session, in characters.
+#: Maximum length of the summary of a session, in characters.
 MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
-#: Most passages of one memory.
+#: Maximum number of passages of a memory.
 MAX_PASSAGES = 2
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
@@ -23,7 +26,7 @@ ProposedKind = Literal[Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind
 
 
 class ProposedMemory(BaseModel):
-    """One memory as the model proposes it."""
+    """A memory as the model proposes it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -31,7 +34,7 @@ class ProposedMemory(BaseModel):
     summary: str = ""
     evidence: list[str]
     action: Action = "new"
-    #: Short id of the memory that the action is about.
+    #: Short id of the memory that the action refers to.
     target: str | None = None
     passages: list[str] = []
     entities: list[str] = []
@@ -40,7 +43,7 @@ class ProposedMemory(BaseModel):
 
 
 class ModelOutput(BaseModel):
-    """The whole answer."""
+    """The whole output."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -92,12 +95,12 @@ ANSWER_SCHEMA: Mapping[str, Any] = answer_schema(_MEMORY_PROPERTIES, rolling_sum
 
 
 def read_answer(text: str) -> ModelOutput:
-    """The answer in a text, also inside a code fence or after the model's thoughts.
+    """Read the output in a text; it may stand inside a code fence or after the model's thoughts.
 
-    A memory of another shape is left out; what is missing of one is filled in where that does no harm.
+    Memories of another shape are left out.
 
     Raises:
-        ValueError: there is no answer, or none of its memories can be read.
+        ValueError: there is no output, or none of its memories can be read.
     """
     answer = json_object(text)
     proposed = answer["memories"][:MAX_ANSWER_MEMORIES]
@@ -109,18 +112,18 @@ def read_answer(text: str) -> ModelOutput:
 
 
 def read_object(text: str) -> list[Any]:
-    """What stands under ``memories`` in the answer of a server that holds to no shape. Raises ValueError."""
+    """Return the list under ``memories`` in a text that follows no schema. Raises ValueError."""
     return list(json_object(text)["memories"][:MAX_ANSWER_MEMORIES])
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The object with ``memories`` in a text, also inside a code fence or after the model's thoughts. Raises ValueError."""
+    """Return the object with ``memories`` in a text, as ``read_answer`` finds it. Raises ValueError."""
     text = text.rpartition("</think>")[2]
     start, stop = text.find("{"), text.rfind("}")
     try:
         answer = json.loads(text[start : stop + 1])
     except (ValueError, RecursionError) as error:
-        raise ValueError("the answer is no JSON") from error
+        raise ValueError("the answer is not JSON") from error
     if not isinstance(answer, dict) or not isinstance(answer.get("memories"), list):
         raise ValueError("the answer has another shape")
     return answer
@@ -144,10 +147,10 @@ def _memory(raw: Any) -> ProposedMemory | None:
 
 
 def rolling_summary_of(answer: ModelOutput) -> str:
-    """What the session is about so far, fit to be stored; "" where the model did not say."""
+    """Return the summary of the session so far, redacted; "" if the model gave none."""
     return " ".join(redact(cleaned(answer.rolling_summary)).split())[:MAX_ROLLING_SUMMARY_CHARACTERS]
 
 
 def cleaned(text: str) -> str:
-    """A text without what no database takes: NULs and halves of surrogate pairs."""
+    """Return a text without what no database accepts: NULs and halves of surrogate pairs."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -39,11 +39,11 @@ def read_env(path: Path) -> dict[str, str]:
         return {}
     if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
         raise SettingsError(f"{path} must be yours alone: chmod 600 {path}")
-    found = {}
+    variables = {}
     for line in (read_regular(path, _ENV_BYTES) or b"").decode("utf-8", "replace").splitlines():
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and not name.startswith("#"):
             value = value.strip()
             is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-            found[name.strip()] = value[1:-1] if is_quoted else value
-    return found
+            variables[name.strip()] = value[1:-1] if is_quoted else value
+    return variables

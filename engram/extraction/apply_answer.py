@@ -1,4 +1,4 @@
-"""What an extraction says of memories that are kept already is applied to them: each change logged, in one run."""
+"""Apply what an extraction says of existing memories: every change is logged in one run, which can be undone."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from engram.models.watermarks import undone
 
 @dataclass(slots=True)
 class Applied:
-    """What became of the actions."""
+    """The result of applying actions."""
 
-    #: A line a change, as ``engram consolidate --list`` shows them.
+    #: A line for each change, as ``engram consolidate --list`` shows it.
     lines: list[str] = field(default_factory=list)
     #: Number of memories that changed.
     changed: int = 0
-    #: Number of contradictions that wait for a person.
+    #: Number of contradictions noted for a person to decide.
     contradictions: int = 0
 
 
@@ -36,18 +36,18 @@ def apply_actions(
     evidence: Callable[[Candidate], Sequence[Evidence]],
     project_id: int | None,
 ) -> Applied:
-    """Apply what candidates say of kept memories. One run logs all of it, so that it can be undone.
+    """Apply what candidates say of existing memories.
 
-    Never touched: what is pinned or saved by hand (a contradiction is noted, a person decides), what is of another
-    project, what holds everywhere and was said in another project where the candidate holds in this one alone, what was
-    said later than the candidate, and what a person put back once. A memory in the user's voice ends
-    only by what the user said. What is suspect ends nothing.
+    These memories are never changed: pinned and saved ones (a contradiction is noted, and a person decides), those of
+    another project, global ones of another project if the candidate holds in this project only, those said later than
+    the candidate, and those that a person restored. A memory of the user's ends only by what the user said. A suspect
+    candidate ends nothing.
 
     Args:
         tx: the transaction.
-        candidates: proposals of one session, those without a target too.
-        stored: the memory that the candidate of a place became; None where it was left out.
-        evidence: the entries of a candidate.
+        candidates: the proposals of a session, those without a target included.
+        stored: returns the memory that the candidate at a place became; None if it was left out.
+        evidence: returns the entries of a candidate.
         project_id: the project of the session.
     """
     applied = Applied()
@@ -70,9 +70,9 @@ def apply_actions(
 
 
 def _is_reachable(older: Episode, candidate: Candidate, project_id: int | None) -> bool:
-    """Whether a candidate may say anything of a memory."""
-    is_ours = older.project_id == project_id or (older.scope == Scope.GLOBAL and candidate.rests_on_user)
-    return older.is_current and is_ours
+    """Return True if a candidate may change a memory."""
+    is_visible = older.project_id == project_id or (older.scope == Scope.GLOBAL and candidate.rests_on_user)
+    return older.is_current and is_visible
 
 
 def _confirm(
@@ -83,7 +83,7 @@ def _confirm(
     run_id: int,
     applied: Applied,
 ) -> None:
-    """It was said again: its evidence grows, and where that was in another session, it is confirmed."""
+    """Add evidence to a memory that was said again; confirm it if that was in another session."""
     if is_kept_by_hand(older):
         return
     is_elsewhere = any(entry.session_id != older.session_id for entry in evidence)
@@ -114,7 +114,7 @@ def _end(
     run_id: int,
     applied: Applied,
 ) -> None:
-    """Put the older memory out of force, unless a person has to decide, or decided already."""
+    """Archive or supersede a memory, unless a person has to decide or has decided."""
     if newer is not None and candidate.action != "retracts" and not may_stand_for(newer, older):
         return
     since = newer.holds_from_ms if newer is not None else candidate.said_at_ms

@@ -1,4 +1,4 @@
-"""Compose bites: up to forty words of adjacent statements under their heading, one line."""
+"""Compose bites: one line of up to forty words from adjacent statements, with their heading."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SU
 from engram.extraction.cues import CAUSE, CHOICE, GENERIC, NARRATION, PROBLEM, RULE, STATUS
 from engram.text.statements import Block, Statement
 
-#: Longest heading put before a bite, in words.
+#: Maximum length of a heading put before a bite, in words.
 MAX_TOPIC_WORDS = 9
-#: Shortest statement that may stand alone, in words.
+#: Minimum length of a statement that may stand alone, in words.
 MIN_WORDS = 4
-#: A sentence of so few words without a name or a cue is an interjection ("You're right.", "There it is.").
+#: Maximum length of an interjection without a name or a cue ("You're right.", "There it is."), in words.
 MAX_INTERJECTION_WORDS = 4
-#: How far a passage may run over its forty words before it is cut.
+#: How many words a passage may have beyond its forty before it is cut.
 MAX_EXCESS_WORDS = 6
-#: Most statements a passage reaches over.
+#: Maximum distance between two statements of a passage.
 MAX_GAP_STATEMENTS = 2
 
 _OPENER = re.compile(
@@ -26,7 +26,7 @@ _OPENER = re.compile(
     r"got it|you're (?:absolutely )?right|good (?:question|point|catch|news))\s*[.!,:—–-]+\s+)+(?=\S)",
     re.IGNORECASE,
 )
-#: What makes even a short sentence tell something: a name, a number.
+#: What makes even a short sentence informative: a name or a number.
 _TELLS = re.compile(r"[`\d_/]|\w[A-Z]|\w\.\w")
 _SAID = re.compile("|".join(cue.pattern for cue in (PROBLEM, CHOICE, CAUSE, RULE)), re.IGNORECASE)
 _TRAIL = re.compile(r"\s*[:;,—–-]+$")
@@ -36,19 +36,19 @@ _WORD = re.compile(r"[A-Za-z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Adjacent statements of one message that make one bite."""
+    """Adjacent statements of a message that make a bite."""
 
-    #: Place of the first and behind the last statement in the message.
+    #: Index of the first statement in the message, and the index after the last one.
     start: int
     stop: int
     #: The line itself.
     bite: str
-    #: Heading or lead that was put before it; "" where none was.
+    #: Heading or lead put before it; "" for none.
     prefix: str
 
 
 def is_chatter(statement: Statement, *, is_user: bool = False) -> bool:
-    """Whether the statement alone is narration, a question to the user or a report of the moment."""
+    """Return True for narration, a question to the user, or a report of a passing state."""
     text = statement.text
     words = len(text.split())
     if words < 2:
@@ -66,13 +66,13 @@ def is_chatter(statement: Statement, *, is_user: bool = False) -> bool:
 
 
 def passages(statements: Sequence[Statement], *, is_user: bool = False) -> list[Passage]:
-    """A passage for each statement that can begin one, extended over its neighbours to forty words."""
-    kept = [i for i, one in enumerate(statements) if not is_chatter(one, is_user=is_user)]
+    """Return a passage for each statement that can begin one, extended to forty words."""
+    kept = [i for i, statement in enumerate(statements) if not is_chatter(statement, is_user=is_user)]
     return [_from(statements, kept[at:], is_user) for at in range(len(kept))]
 
 
 def _from(statements: Sequence[Statement], kept: Sequence[int], is_user: bool) -> Passage:
-    """The passage that begins at the first of ``kept``; what is not kept is passed over."""
+    """Return the passage that begins at the first of ``kept``; statements that are not kept are skipped."""
     start = kept[0]
     first = statements[start]
     prefix = _prefix(first)
@@ -91,7 +91,7 @@ def _from(statements: Sequence[Statement], kept: Sequence[int], is_user: bool) -
 
 
 def joined(words: list[str], before: Statement, more: Statement, addition: list[str]) -> list[str]:
-    """Two statements on one line: bullets are parted by a semicolon, sentences by their full stop."""
+    """Join two statements on one line: with a semicolon between bullets, with a full stop between sentences."""
     if not words[-1].endswith((".", "!", "?", ":", ";")):
         mark = ";" if more.block is not Block.PROSE or before.block is not Block.PROSE else "."
         return [*words[:-1], words[-1] + mark, *addition]
@@ -99,13 +99,13 @@ def joined(words: list[str], before: Statement, more: Statement, addition: list[
 
 
 def opened(text: str) -> str:
-    """The text without its opening interjection ("Done.", "You're right,")."""
+    """Return the text without its opening interjection ("Done.", "You're right,")."""
     rest = _OPENER.sub("", text)
     return rest if len(rest.split()) >= MIN_WORDS else text
 
 
 def _prefix(statement: Statement) -> str:
-    """The heading or lead that the statement needs to be understood; "" where it says nothing or repeats."""
+    """Return the heading or lead that the statement needs; "" if they say nothing or repeat it."""
     said = {w.lower() for w in _WORD.findall(statement.text)}
     for label in (statement.lead, statement.topic):
         label = _TRAIL.sub("", label)
@@ -118,7 +118,7 @@ def _prefix(statement: Statement) -> str:
 
 
 def cut(text: str) -> str:
-    """The text as one line of at most ``MAX_SUMMARY_WORDS`` words, cut at a clause where one ends near."""
+    """Return one line of at most ``MAX_SUMMARY_WORDS`` words, cut at the end of a clause if one is near."""
     words = text.split()
     line = " ".join(words)
     if len(words) > MAX_SUMMARY_WORDS:

@@ -1,4 +1,4 @@
-"""Run a command with a text on its standard input: time, output and leftovers are bounded."""
+"""Run a command with a text on its standard input, with bounds on time and output, and no process left behind."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pathlib import Path
 
 from engram.extraction import call_guard
 
-#: Largest standard output that is read, in bytes; a command that writes more is ended.
+#: Maximum size of the standard output, in bytes; a command that writes more is ended.
 MAX_OUTPUT_BYTES = 8_000_000
-#: Standard error that is kept, in bytes; the rest is read and dropped.
+#: Maximum size of the standard error that is kept, in bytes; the rest is read and dropped.
 MAX_ERROR_BYTES = 64_000
-#: Time the guard has for itself beyond the command's, and to end what it guards, in seconds.
+#: Time of the guard beyond the command's, and its time to end the command, in seconds.
 _GUARD_SECONDS, _END_SECONDS = 5.0, 3.0
 _CHUNK_BYTES = 65_536
-#: What is read of a pipe after the command has ended: more than a pipe holds.
+#: Chunks read of a pipe after the command has ended; more than a pipe holds.
 _MAX_LAST_CHUNKS = 32
 
 
@@ -32,15 +32,15 @@ _MAX_LAST_CHUNKS = 32
 class Finished:
     """How a command ended."""
 
-    #: The command's exit code; 128 + n where signal n ended it, 127 where it could not be started.
+    #: The command's exit code; 128 + n if signal n ended it, 127 if it could not be started.
     exit_code: int
     #: At most ``MAX_OUTPUT_BYTES``.
     output: bytes
     #: At most ``MAX_ERROR_BYTES``.
     errors: bytes
-    #: True where its time was over or it was cancelled.
+    #: True if its time was over or it was cancelled.
     has_timed_out: bool = False
-    #: True where it wrote more than ``MAX_OUTPUT_BYTES``.
+    #: True if it wrote more than ``MAX_OUTPUT_BYTES``.
     has_overflowed: bool = False
 
 
@@ -53,18 +53,18 @@ def run_bounded(
     seconds: float,
     cancelled: threading.Event | None = None,
 ) -> Finished:
-    """Run a command to its end, or end it together with every process of its group.
+    """Run a command to its end, or end it with every process of its group.
 
-    A guard process stands between: if this process is killed, the guard ends the command. What the command leaves
-    behind holds nobody up, even where it keeps the output open.
+    A guard process runs the command and ends it if this process is killed. A process that the command leaves behind
+    with its output open does not delay the return.
 
     Args:
         command: program and arguments; no shell.
         text: what the command reads from its standard input.
         folder: its working folder.
         environment: its whole environment.
-        seconds: the longest it may run.
-        cancelled: once this is set, the command is ended within a fraction of a second.
+        seconds: how long it may run.
+        cancelled: setting it ends the command within a fraction of a second.
     """
     ours, theirs = socket.socketpair()
     guard = [sys.executable, "-I", "-S", str(Path(call_guard.__file__)), f"{seconds:.3f}", str(theirs.fileno())]
@@ -96,7 +96,7 @@ def run_bounded(
 
 
 class _Exchange:
-    """Feeds standard input and collects output and errors until the guard reports that the command has ended."""
+    """Writes the input and collects output and errors until the guard reports that the command has ended."""
 
     def __init__(
         self,
@@ -108,10 +108,10 @@ class _Exchange:
     ) -> None:
         self.output = bytearray()
         self.errors = bytearray()
-        #: What the guard reported; that of a killed command where it reported nothing.
+        #: The exit code that the guard reported; that of a killed command if it reported none.
         self.exit_code = 128 + signal.SIGKILL
         self._guard = guard
-        #: True where the deadline passed or the caller cancelled.
+        #: True if the deadline passed or the caller cancelled.
         self.was_cut = False
         self._has_ended = False
         self._process = process
@@ -120,7 +120,7 @@ class _Exchange:
         self._cancelled = cancelled
 
     def run(self) -> bool:
-        """Exchange until the command has ended; False where it wrote too much."""
+        """Exchange data until the command has ended; returns False if it wrote too much."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -155,7 +155,7 @@ class _Exchange:
         except BlockingIOError:
             return
         except OSError:
-            # The command does not read; how it ends says why.
+            # The command does not read its input; its exit code says why.
             written = len(self._left)
         self._left = self._left[written:]
         if not self._left:
@@ -164,7 +164,7 @@ class _Exchange:
                 stream.close()
 
     def _take_report(self, selector: selectors.BaseSelector) -> None:
-        """The command has ended: all that it wrote is in the pipes, which something may keep open."""
+        """Read the rest of the output: the command has ended, but another process may keep the pipes open."""
         report = self._guard.recv(16)
         if report.isdigit():
             self.exit_code = int(report)
@@ -185,7 +185,7 @@ class _Exchange:
 
 
 def _end(process: subprocess.Popen[bytes], guard: socket.socket) -> None:
-    """Let the guard end the command and itself, or end its group where it does not."""
+    """Let the guard end the command and itself; kill its group if it does not."""
     deadline = time.monotonic() + _END_SECONDS
     with contextlib.suppress(OSError):
         guard.shutdown(socket.SHUT_WR)
@@ -193,7 +193,7 @@ def _end(process: subprocess.Popen[bytes], guard: socket.socket) -> None:
             guard.settimeout(left)
             if not guard.recv(16):
                 break
-    # The guard is not reaped yet, so that nobody else has its group's number.
+    # The guard is not reaped yet, so no other group has its number.
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

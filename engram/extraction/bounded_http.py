@@ -1,4 +1,4 @@
-"""An HTTP client whose calls end: each wait, the whole call and the size of the answer are bounded."""
+"""An HTTP client with bounds on each wait, on the whole call and on the size of the answer."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import httpx2
 
-#: Largest answer that is read, in bytes.
+#: Maximum size of an answer, in bytes.
 MAX_ANSWER_BYTES = 8_000_000
-#: Longest call in all, in seconds, whatever the settings say.
+#: Maximum duration of a call, in seconds, whatever the settings say.
 MAX_CALL_SECONDS = 60.0
 
 
 def make_client(
     wait_seconds: float, total_seconds: float, transport: httpx2.BaseTransport | None = None
 ) -> httpx2.Client:
-    """A client that follows no redirect and reads no endless answer.
+    """Return a client that follows no redirects and stops reading an endless answer.
 
     Args:
-        wait_seconds: longest wait for a connection, and for the next bytes.
-        total_seconds: longest time from the answer's first bytes to its last; ``ending`` bounds what comes before.
-        transport: for tests; None takes the network and the proxies of the environment.
+        wait_seconds: maximum wait for a connection, and for the next bytes.
+        total_seconds: maximum time from the answer's first byte to its last; ``ending`` bounds the whole call.
+        transport: for tests; None uses the network and the proxies of the environment.
     """
     import httpx2
 
@@ -61,9 +61,9 @@ def _bounded_stream(inner: httpx2.SyncByteStream, total_seconds: float) -> httpx
 
 @contextlib.contextmanager
 def ending(client: httpx2.Client, total_seconds: float) -> Iterator[threading.Event]:
-    """Close the client's connections when the block takes longer than that; the event tells whether it did.
+    """Close the client's connections if the block takes longer than ``total_seconds``; the event is then set.
 
-    A server that sends its head a byte at a time never lets a single wait run out: only this ends it.
+    No single wait ends a server that sends its headers a byte at a time; this does.
     """
     has_ended = threading.Event()
 

@@ -1,4 +1,4 @@
-"""After a failure the server is left alone for a while, so that many sessions make no storm."""
+"""A circuit breaker: after a failure the server is not asked for a while, however many sessions wait."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from engram.clock import Clock
 from engram.errors import ExtractionError
 from engram.models.work import BACK_OFF_SECONDS
 
-#: How long a server is left alone that refused the key, the model or every request, in seconds.
+#: How long a server that refused the key, the model or every request is not asked, in seconds.
 UNAVAILABLE_SECONDS = 900.0
-#: Longest wait that a server may ask for, in seconds.
+#: Maximum wait that a server may ask for, in seconds.
 MAX_WAIT_SECONDS = 3_600.0
-#: Share by which a wait is lengthened at most, by chance.
+#: Maximum random extension of a wait, as a share of it.
 JITTER = 0.25
 
 
 @dataclass(slots=True)
 class Breaker:
-    """Whether the server may be asked now."""
+    """Decides whether the server may be asked now."""
 
     clock: Clock
     _until: float = 0.0
@@ -28,16 +28,16 @@ class Breaker:
     _chance: random.Random = field(default_factory=random.Random)
 
     def check(self) -> None:
-        """Nothing where the server may be asked.
+        """Return if the server may be asked.
 
         Raises:
-            ExtractionError: what went wrong last time; nothing may be sent yet.
+            ExtractionError: the last failure; nothing may be sent yet.
         """
         if self._error is not None and self.clock.steady_seconds() < self._until:
             raise type(self._error)(str(self._error))
 
     def trip(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
-        """Leave the server alone: so long, or 15, 30, 60, 120 s by the failures in a row; returns the error."""
+        """Open the breaker for a time, or for 15, 30, 60, 120 s by the number of failures in a row; returns the error."""
         self._failures += 1
         wait = max(seconds, BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS)) - 1])
         wait *= 1 + JITTER * self._chance.random()
@@ -45,5 +45,5 @@ class Breaker:
         return error
 
     def worked(self) -> None:
-        """The server answered."""
+        """Close the breaker, since the server answered."""
         self._failures, self._error = 0, None

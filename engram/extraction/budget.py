@@ -1,4 +1,4 @@
-"""The only way to the language model: a reservation before each call, within caps, settled after it."""
+"""The budget of the language model: each call is reserved within the caps before it, and settled after it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from engram.models.stages import note_failure, note_success
 from engram.models.store import Store
 from engram.settings import Settings
 
-#: Tokens that the server adds to a request by itself (roles, the shape of the answer), at most.
+#: Maximum number of tokens that the server adds to a request (roles, the schema of the answer).
 OVERHEAD_TOKENS = 1_000
-#: Stage under which status shows how the language model does.
+#: Stage under which status shows the language model.
 STAGE = "llm"
 
 
@@ -29,39 +29,41 @@ class Price:
     output: float
 
     def dollars(self, input_tokens: int, output_tokens: int) -> float:
-        """What a call of these sizes costs."""
+        """Return the cost of a call of these sizes."""
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
-#: What an unknown model is taken to cost: too much rather than too little.
+#: Assumed price of an unknown model; rather too high than too low.
 UNKNOWN_PRICE = Price(5.0, 20.0)
-#: A server on one's own machine or network costs nothing.
+#: Price of a server on this machine or in a private network.
 OWN_SERVER_PRICE = Price(0.0, 0.0)
 
 
 def price_of(settings: Settings) -> Price:
-    """The price of the model that the settings name.
+    """Return the price of the model that the settings name.
 
     Raises:
-        SettingsError: an entry of the price table is no ``model=input/output``.
+        SettingsError: an entry of the price table is not of the form ``model=input/output``.
     """
     table = {}
     for entry in settings.llm_prices:
         model, _, prices = entry.partition("=")
         try:
-            one, _, other = prices.partition("/")
-            price = Price(float(one), float(other))
+            input_price, _, output_price = prices.partition("/")
+            price = Price(float(input_price), float(output_price))
             if not (0 <= price.input < math.inf and 0 <= price.output < math.inf):
                 raise ValueError("no price")
             table[model.strip()] = price
         except ValueError as error:
-            raise SettingsError(f"llm_prices has {entry!r}; write model=input/output in dollars a million") from error
+            raise SettingsError(
+                f"llm_prices has {entry!r}; write model=input/output, in dollars per million tokens"
+            ) from error
     own = OWN_SERVER_PRICE if is_own_server(settings.llm_base_url) else UNKNOWN_PRICE
     return table.get(settings.llm_model, own)
 
 
 def is_own_server(base_url: str) -> bool:
-    """True for a server on this machine or in a private network: nobody sends a bill for it."""
+    """Return True for a server on this machine or in a private network, which costs nothing."""
     try:
         host = urlsplit(base_url).hostname or ""
     except ValueError:
@@ -76,22 +78,22 @@ def is_own_server(base_url: str) -> bool:
 
 @dataclass(slots=True)
 class Usage:
-    """What a call took, to be filled in by the caller; the estimate stands where it is not."""
+    """The size and cost of a call: an estimate until the caller fills it in."""
 
     input_tokens: int
     output_tokens: int
-    #: What the call cost, where the provider says so; None computes it from the price.
+    #: Cost of the call, if the provider says so; None to compute it from the price.
     dollars: float | None = None
 
     def was_free(self) -> None:
-        """The call was refused before any work was done: it costs nothing, though it counts as a call."""
+        """Note that the call was refused before any work was done: it counts as a call, but costs nothing."""
         self.input_tokens = self.output_tokens = 0
         self.dollars = None
 
 
 @dataclass(slots=True)
 class Budget:
-    """Reserves and settles calls; the caps hold over all processes that share a memory."""
+    """Reserves and settles calls; the caps hold for all processes that share a memory."""
 
     store: Store
     settings: Settings
@@ -107,21 +109,21 @@ class Budget:
         model: str = "",
         price: Price | None = None,
     ) -> Iterator[Usage]:
-        """Reserve the most that a call with ``text`` can cost, run the block, settle what it took.
+        """Reserve the maximum cost of a call with ``text``, run the block, then settle the actual cost.
 
-        No token is shorter than a byte, so the reservation is never too small. Where the process dies in the block
-        the reservation goes on counting in full: it may have been paid for.
+        No token is shorter than a byte, so the reservation is never too small. If the process dies in the block, the
+        reservation keeps counting in full, since the call may have been paid for.
 
         Args:
-            task: what ``engram cost`` names the call.
-            text: everything that is sent.
-            max_output_tokens: most tokens of the answer.
-            project_id: whose cap it counts against.
-            model: the model's name; that of the settings where it is "".
-            price: what it costs; that of the settings where it is None.
+            task: the name of the call in ``engram cost``.
+            text: the whole request.
+            max_output_tokens: maximum number of tokens of the answer.
+            project_id: the project whose cap it counts against.
+            model: the model's name; "" for that of the settings.
+            price: its price; None for that of the settings.
 
         Raises:
-            BudgetReached: a cap would be passed; the block does not run.
+            BudgetReached: the call would exceed a cap; the block does not run.
         """
         price = price or price_of(self.settings)
         usage = Usage(len(text.encode()) + OVERHEAD_TOKENS, max_output_tokens)
@@ -141,11 +143,11 @@ class Budget:
             )  # fmt: skip
 
     def note_answers(self, count: int) -> None:
-        """The model answered: status says so."""
+        """Note for status that the model answered."""
         note_success(self.store, STAGE, seen=count, done=count)
 
     def note_trouble(self, reason: str) -> None:
-        """Why the model is not asked, or cannot be understood: status shows it."""
+        """Note for status why the model is not asked or not understood."""
         note_failure(self.store, STAGE, reason)
 
 

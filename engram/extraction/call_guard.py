@@ -1,4 +1,4 @@
-"""Run one command for a limited time and leave no process of its group behind.
+"""Run a command for a limited time and leave no process of its group behind.
 
 Run as a script, by the standard library alone: ``python -I -S call_guard.py SECONDS FD COMMAND…``. The guard must lead a
 process group of its own. ``FD`` is one end of a socket pair whose other end the parent holds open. The guard ends the
@@ -19,18 +19,18 @@ import time
 
 #: Exit codes of the guard itself, as ``timeout`` and the shell use them.
 EXIT_TIMEOUT, EXIT_NOT_STARTED = 124, 127
-#: Longest time between two looks at the command, in seconds.
+#: Interval at which the command is checked, in seconds.
 POLL_SECONDS = 0.1
-#: Time between SIGTERM and SIGKILL for a command whose time is over, in seconds.
+#: Time between SIGTERM and SIGKILL when the command's time is over, in seconds.
 GRACE_SECONDS = 0.5
-#: prctl's option that makes orphaned descendants children of this process (Linux).
+#: The option of prctl that makes orphaned descendants children of this process (Linux).
 _PR_SET_CHILD_SUBREAPER = 36
-#: Looks for descendants before the guard gives up: they may start others meanwhile.
-_MAX_LOOKS = 20
+#: How often the guard looks for descendants, which may start others meanwhile.
+_MAX_SCANS = 20
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command and end its group; returns only where there is no group of its own to end."""
+    """Run the command and end its group; returns only if the guard leads no group."""
     deadline = time.monotonic() + float(arguments[0])
     parent_fd = int(arguments[1])
     os.set_inheritable(parent_fd, False)
@@ -63,7 +63,7 @@ def _run(command: list[str], parent_fd: int, deadline: float) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Let what leaves the group stay a descendant of the guard; does nothing where the system can't."""
+    """Keep processes that leave the group as descendants of the guard; does nothing on systems that can't."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes
 
@@ -71,8 +71,8 @@ def _adopt_orphans() -> None:
 
 
 def _end_descendants() -> None:
-    """End every descendant, those too that started a session of their own; nothing where there is no /proc."""
-    for _ in range(_MAX_LOOKS):
+    """Kill every descendant, those with a session of their own included; does nothing without /proc."""
+    for _ in range(_MAX_SCANS):
         descendants = _descendants()
         if not descendants:
             return
@@ -82,7 +82,7 @@ def _end_descendants() -> None:
 
 
 def _descendants() -> set[int]:
-    """The living descendants of this process."""
+    """Return the ids of the living descendants of this process."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():

@@ -1,4 +1,4 @@
-"""What an extractor proposes: a candidate, with the text and the entries it rests on."""
+"""The candidate for a memory that an extractor proposes, with the text and the entries it rests on."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
 
-#: Longest summary, in words; what is injected is this one line.
+#: Maximum length of a summary, in words; the summary is what is injected.
 MAX_SUMMARY_WORDS = 40
-#: Longest summary, in characters.
+#: Maximum length of a candidate's summary, in characters.
 MAX_CANDIDATE_SUMMARY_CHARACTERS = 400
-#: Most facts a candidate lists.
+#: Maximum number of facts of a candidate.
 MAX_FACTS = 5
-#: Actions of a candidate that put their target out of force.
+#: Actions that end their target: it is superseded or archived.
 ENDING_ACTIONS = ("corrects", "supersedes", "resolves", "retracts")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory proposed from one or more turns. Text is redacted already and holds no tool output."""
+    """A memory proposed from one or more turns. Its text is redacted and contains no tool output."""
 
     kind: Kind
     #: The bite: one line, at most ``MAX_SUMMARY_WORDS`` words, no web address.
@@ -39,17 +39,17 @@ class Candidate:
     #: How likely it holds as stated, 0 to 1.
     confidence: float = 0.5
     status: Status = Status.PROVISIONAL
-    #: Why it must never be injected by itself; "" where nothing speaks against it.
+    #: Why it must never be injected; "" if it may be.
     suspect: str = ""
-    #: How likely it is worth keeping, 0 to 1, by the deterministic gate.
+    #: How likely it is worth keeping, 0 to 1.
     quality: float = 0.0
-    #: The extractor that proposed it, where another one stood in; "" for the one that was asked.
+    #: The extractor that proposed it if another one stood in; "" for the one that was asked.
     extractor: str = ""
-    #: What it does to ``target``: new (nothing), same, corrects, supersedes, resolves or retracts.
+    #: What it says of ``target``: new (nothing), same, corrects, supersedes, resolves or retracts.
     action: str = "new"
-    #: Id of the memory that the action is about; "" for a new one.
+    #: Id of the memory that the action refers to; "" for a new one.
     target: str = ""
-    #: Whether the user said, typed or chose any of what it rests on.
+    #: True if the user said or chose any of its evidence.
     rests_on_user: bool = False
-    #: When the latest of it was said; 0 where that is not known.
+    #: When the latest of its evidence was said, in milliseconds since 1970; 0 if that is not known.
     said_at_ms: int = 0

@@ -1,4 +1,4 @@
-"""Make candidates of chosen passages: content, evidence, facts, and whether they are confirmed."""
+"""Make candidates from chosen passages: content, evidence, facts, and whether they are confirmed."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from engram.extraction.candidate import MAX_FACTS, Candidate
 from engram.extraction.exchange import ARROW
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
-from engram.extraction.write_filter import content_words
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
+from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock
 
-#: How much of the telling message a content holds before other voices, in characters.
+#: Maximum length of the passage's own message in a content before other messages, in characters.
 MAX_LEAD_CHARACTERS = 600
-#: Share of the passage's words that another message of the turn must hold to support it.
+#: Share of the passage's words that another message of the turn must contain to support it.
 MIN_SUPPORT_SHARE = 0.3
-#: Most supporting messages of a candidate, and how much of each its content holds, in characters.
+#: Maximum number of supporting messages of a candidate, and of characters of each in its content.
 MAX_SUPPORTS = 2
 MAX_SUPPORT_CHARACTERS = 300
-#: How much of the prompt a content holds at first, in characters.
+#: Maximum length of the prompt in a content, in characters.
 MAX_PROMPT_CHARACTERS = 200
 
 
 def candidate(option: Option, *, is_global: bool = False) -> Candidate:
-    """The candidate of one chosen passage.
+    """Return the candidate of a chosen passage.
 
     Args:
         option: The passage.
@@ -75,7 +75,7 @@ def _scope(option: Option, is_global: bool) -> Scope:
 
 
 def _standing(option: Option) -> tuple[Status, float]:
-    """Status and confidence: confirmed is what the user typed or agreed to, and a fix whose command passed."""
+    """Return status and confidence; confirmed is what the user typed or agreed to, and a fix whose command passed."""
     if option.is_typed:
         return Status.ACTIVE, 0.9
     if option.episode is not None:
@@ -87,7 +87,7 @@ def _standing(option: Option) -> tuple[Status, float]:
 
 
 def _facts(option: Option) -> tuple[str, ...]:
-    """First error line, command and files of the fix episode, then commits of the turn."""
+    """Return error line, command and files of the fix episode, then the commits of the turn."""
     facts: list[str] = []
     if option.episode is not None:
         files = ", ".join(f.replace("\\", "/").rsplit("/", 1)[-1] for f in option.episode.files[:4])
@@ -98,7 +98,7 @@ def _facts(option: Option) -> tuple[str, ...]:
 
 
 def _supports(option: Option) -> list[TextBlock]:
-    """Other messages of the turn that say much of what the passage says, the closest first."""
+    """Return other messages of the turn that say much of what the passage says, the closest first."""
     said = content_words(option.passage.bite)
     own = {id(s) for s in (option.said, *option.others)}
     others = [s for s in option.turn.said if id(s) not in own and s.role is Role.ASSISTANT and s.uuid]
@@ -108,7 +108,7 @@ def _supports(option: Option) -> list[TextBlock]:
 
 
 def _evidence(option: Option, supports: Sequence[TextBlock]) -> tuple[str, ...]:
-    """The telling entry, the entries that support it, then the prompt it answers, which the content quotes."""
+    """Return the entry of the passage, the entries that support it, then the prompt that the content quotes."""
     prompts = [s.uuid for s in option.turn.said if s.role is Role.USER]
     own = [option.said.uuid, *(s.uuid for s in (*option.others, *supports)), *prompts]
     calls = [option.episode.failed_uuid, option.episode.passed_uuid] if option.episode is not None else []
@@ -116,7 +116,7 @@ def _evidence(option: Option, supports: Sequence[TextBlock]) -> tuple[str, ...]:
 
 
 def _content(option: Option, supports: Sequence[TextBlock]) -> str:
-    """The message from the telling line on, what supports it, the prompt, then what stands before it."""
+    """Return the message from the passage on, supporting messages, the prompt, then the text before the passage."""
     lines = option.said.text.splitlines()
     telling = "\n".join(lines[option.line :]).strip()
     parts = [telling[:MAX_LEAD_CHARACTERS]]
@@ -135,7 +135,7 @@ def _content(option: Option, supports: Sequence[TextBlock]) -> str:
 
 
 def _nearest_lines(text: str, said: frozenset[str]) -> str:
-    """The text from the line on that shares most words with the passage."""
+    """Return the text from the line that shares the most words with the passage."""
     lines = text.splitlines()
     best = max(range(len(lines)), key=lambda i: len(said & content_words(lines[i])))
     return "\n".join(lines[best:]).strip()

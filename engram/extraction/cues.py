@@ -1,4 +1,4 @@
-"""Cue words: what in a statement's wording speaks of a decision, a cause, a fix, or of chatter."""
+"""Cue words: wordings that indicate a decision, a cause, a fix, or chatter."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _ANY = re.IGNORECASE
 
 
 def _words(alternatives: str) -> re.Pattern[str]:
-    """A pattern of whole words or phrases, parted by " | "; no case."""
+    """Return a case-insensitive pattern of whole words or phrases, separated by " | "."""
     phrases = [" ".join(phrase.split()) for phrase in alternatives.split(" |")]
     return re.compile(r"(?<![\w-])(?:" + "|".join(phrases) + r")(?![\w-])", _ANY)
 
 
-#: Why something is so.
+#: A cause or reason.
 CAUSE = _words(
     r"""
     because | since | due to | caused by | so that | the reason | root cause | culprit | stems? from |
@@ -21,7 +21,7 @@ CAUSE = _words(
     otherwise | why
     """
 )
-#: Something was wrong.
+#: A problem.
 PROBLEM = _words(
     r"""
     bugs? | issues? | problems? | broken | breaks? | broke | fails? | failed | failing | failure |
@@ -31,13 +31,13 @@ PROBLEM = _words(
     unable | no longer | without
     """
 )
-#: It was put right.
+#: A repair.
 REPAIR = _words(
     r"""
     fix(?:ed|es)? | resolved? | corrected | repaired | the fix | solved | works now | handled
     """
 )
-#: Something was chosen, or replaced by something else.
+#: A choice or a replacement.
 CHOICE = _words(
     r"""
     instead(?: of)? | rather than | decided | decision | chose | chosen | opted | prefer(?:s|red)? |
@@ -46,7 +46,7 @@ CHOICE = _words(
     deliberate(?:ly)? | on purpose | by design | intentional(?:ly)? | only
     """
 )
-#: A rule that holds from now on.
+#: A rule.
 RULE = _words(
     r"""
     must(?: not)? | should(?: not)? | shouldn't | mustn't | always | never | only when | only if |
@@ -63,7 +63,7 @@ MECHANISM = _words(
     before | after | once | while | where | via | named? | called
     """
 )
-#: Something was done.
+#: A change that was made.
 CHANGE = _words(
     r"""
     added? | adds | changed? | updated? | implement(?:ed|s)? | refactored | introduced | created |
@@ -71,7 +71,7 @@ CHANGE = _words(
     made | enabled? | disabled? | exposed? | wrapped | covers? | bumped
     """
 )
-#: Something was tried and given up.
+#: Something tried and abandoned.
 DEAD_END = _words(
     r"""
     tried | attempt(?:ed)? | didn't work | doesn't work | did not work | does not work | won't work |
@@ -80,7 +80,7 @@ DEAD_END = _words(
     backed out | unworkable | different approach | not real | turned out | turns out
     """
 )
-#: It was found or proved.
+#: A finding.
 FINDING = _words(
     r"""
     found | confirmed | verified | discovered | the issue is | the problem is | the bug is |
@@ -89,14 +89,14 @@ FINDING = _words(
     important(?:ly)? | note | caveat | however | but
     """
 )
-#: What remains.
+#: Open work.
 OPEN = _words(
     r"""
     remain(?:s|ing)? | left | open | pending | todo | follow-?up | not yet | still | later | next |
     separate pr | out of scope | deferred | uncommitted | unpushed | not pushed | complete[d]? | done
     """
 )
-#: What the speaker is about to do: narration, never a memory.
+#: Narration of what the speaker is about to do; never a memory.
 NARRATION = re.compile(
     r"(?:^|[.!:;,—-]\s+|\b(?:and|so|but|then)\s+)"
     r"(?:now[, ]+|next[, ]+|first[, ]+|ok(?:ay)?[, ]+|(?:good|great|perfect)[.,!]?\s+)*"
@@ -107,7 +107,7 @@ NARRATION = re.compile(
     r"time to|checking|looking at|running|reading|starting|moving on|continuing|proceeding|waiting)\b",
     _ANY,
 )
-#: Reports of a state that holds for a moment.
+#: Reports of a passing state.
 STATUS = _words(
     r"""
     all (?:\w+ )?tests (?:now )?(?:are )?pass(?:ing|ed|es)? | tests? pass(?:es|ed|ing)? | all green |
@@ -118,7 +118,7 @@ STATUS = _words(
     already (?:done|passed|committed)
     """
 )
-#: Talk about the talk.
+#: Chatter about the conversation itself.
 CHATTER = _words(
     r"""
     here's | here is | here are | summary of | would you like | want me to | shall i | let me know |
@@ -137,7 +137,7 @@ WISH = _words(
     agree | i'll | as well
     """
 )
-#: Headings that say what kind of thing follows.
+#: Headings that say what follows.
 TOPIC_CAUSE = _words(
     r"""
     root cause | causes? | problems? | bugs? | issues? | why | findings? | diagnosis | gaps? | risks?
@@ -185,7 +185,7 @@ GENERIC = re.compile(
     _ANY,
 )
 
-#: Cues whose counts are features, by name.
+#: Feature name → cue that is counted in the bite.
 COUNTED: dict[str, re.Pattern[str]] = {
     "cause": CAUSE,
     "problem": PROBLEM,
@@ -202,7 +202,7 @@ COUNTED: dict[str, re.Pattern[str]] = {
     "chatter": CHATTER,
     "wish": WISH,
 }
-#: Cues looked for in a statement's heading and lead, by name.
+#: Feature name → cue that is searched for in heading and lead.
 TOPICAL: dict[str, re.Pattern[str]] = {
     "topic_cause": TOPIC_CAUSE,
     "topic_choice": TOPIC_CHOICE,

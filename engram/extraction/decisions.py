@@ -1,4 +1,4 @@
-"""Decisions that the user made in a dialog: a question and its answer, a plan approved or rejected."""
+"""Candidates from dialogs: a question that the user answered, a plan that they approved or rejected."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
 from engram.transcripts.record import ARROW, Role, TextBlock, Turn
 
-#: Longest part of a question, and of an answer, in a summary, in words.
+#: Maximum length of a question and of an answer in a summary, in words.
 MAX_QUESTION_WORDS = 22
 ANSWER_WORDS = 14
-#: Worth of a decision, 0 to 1, beside passages.
+#: Quality of a decision, 0 to 1, compared with passages.
 DECISION_QUALITY = 0.9
-#: How likely it holds as stated.
+#: Confidence in a decision, 0 to 1.
 DECISION_CONFIDENCE = 0.85
 
 
 def without_dialogs(turn: Turn) -> Turn:
-    """The turn with what user and assistant said in their own words alone."""
+    """Return the turn with only what user and assistant said in their own words."""
     kept = tuple(said for said in turn.said if said.role in (Role.USER, Role.ASSISTANT))
     return turn if len(kept) == len(turn.said) else replace(turn, said=kept)
 
 
 def decisions(turn: Turn) -> Iterator[Candidate]:
-    """One candidate for each decision of a turn, in order; it says who decided, and never holds everywhere.
+    """Yield a candidate for each decision of a turn, in order. It says who decided, and is never global.
 
-    A question that was answered in the user's own words is one too: the answer alone would not say what it is about.
+    A question answered in the user's own words counts too: the answer alone would not say what it is about.
     """
     for said in turn.said:
         if said.role is Role.CHOSEN:
@@ -43,24 +43,24 @@ def decisions(turn: Turn) -> Iterator[Candidate]:
 
 
 def _is_answer(turn: Turn, said: TextBlock) -> bool:
-    """True for an answer in the user's own words, where no label was chosen too."""
+    """Return True for an answer in the user's own words, without a chosen option."""
     return _of_dialog(turn, said, Role.PROPOSED) is not None and _of_dialog(turn, said, Role.CHOSEN) is None
 
 
 def _of_dialog(turn: Turn, said: TextBlock, role: Role) -> TextBlock | None:
-    """The first text of the same question or plan in another role."""
-    return next((one for one in turn.said if one.role is role and one.message_id == said.message_id), None)
+    """Return the first text of the same question or plan in another role."""
+    return next((other for other in turn.said if other.role is role and other.message_id == said.message_id), None)
 
 
 def _candidate(turn: Turn, said: TextBlock, comment: TextBlock | None) -> Candidate:
     proposed = _of_dialog(turn, said, Role.PROPOSED)
     summary = _summary(said, proposed, comment)
-    told = [one for one in (said, comment, proposed) if one is not None]
+    texts = [text for text in (said, comment, proposed) if text is not None]
     return Candidate(
         kind=Kind.DECISION,
         summary=summary,
         content=_content(said, proposed, comment),
-        evidence=tuple(dict.fromkeys(one.uuid for one in told if one.uuid)),
+        evidence=tuple(dict.fromkeys(text.uuid for text in texts if text.uuid)),
         turn_keys=(turn.key,),
         entities=entities_of(summary, turn),
         importance=Importance.HIGH if ARROW in said.text or said.role is Role.USER else Importance.NORMAL,
@@ -68,13 +68,13 @@ def _candidate(turn: Turn, said: TextBlock, comment: TextBlock | None) -> Candid
         voice=Voice.CHOSEN,
         confidence=DECISION_CONFIDENCE,
         status=Status.ACTIVE,
-        suspect=_suspect(told),
+        suspect=_suspect(texts),
         quality=DECISION_QUALITY,
     )
 
 
 def _summary(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | None) -> str:
-    """One line that says who decided what."""
+    """Return one line that says who decided what."""
     if said.role is Role.USER:
         question = proposed.text.partition("\n")[0] if proposed is not None else ""
         line = f"Asked “{_words(question, MAX_QUESTION_WORDS)}” the user answered: {_words(said.text, ANSWER_WORDS)}"
@@ -98,9 +98,9 @@ def _content(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | N
     return "\n\n".join(parts)[:MAX_CONTENT_CHARACTERS]
 
 
-def _suspect(told: Sequence[TextBlock]) -> str:
-    """Why a decision must not be injected: its question or plan may repeat what somebody else wrote."""
-    for said in told:
+def _suspect(texts: Sequence[TextBlock]) -> str:
+    """Return why a decision must not be injected, since it may repeat what others wrote; "" if it may be."""
+    for said in texts:
         is_typed = said.role is Role.USER and typed_text(said.text).split() == said.text.split()
         reason = why_suspect(said.text, is_typed=is_typed, is_assistant=said.role is not Role.USER)
         if reason:

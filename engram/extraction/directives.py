@@ -1,4 +1,4 @@
-"""Directives: what the user laid down for later, in their own typed words."""
+"""Directives: rules for later that the user typed in their own words."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engram.enums import Kind, Scope
 from engram.extraction.bite import cut
 from engram.text.statements import Block, split
 
-#: Shortest and longest directive, in words; longer sentences are descriptions.
+#: Minimum and maximum length of a directive, in words; longer sentences are descriptions.
 MIN_WORDS = 3
 MAX_WORDS = 60
 
-#: A rule for always, said to the agent or of the team.
+#: A lasting rule for the agent or the team.
 _LASTING = re.compile(
     r"(?:^|[,;:.!–—-]\s+|\b(?:and|but|so|then|please|you|we|i|claude|agents?|must|should|to|let'?s|want)\s+)(?:always|never)\s+(?!mind\b|\w+ed\b)|"
     r"\b(?:from now on|going forward|in (?:the )?future(?=[,.!]|$)|every time (?:you|we|i)|whenever (?:you|we|i)|each time (?:you|we|i)|"
@@ -24,7 +24,7 @@ _LASTING = re.compile(
 _SUBJECT = (
     r"(?:you|we|claude|agents?|tests?|commits?|prs?|docs?|comments?|messages?|names?|errors?|branches|subagents?)"
 )
-#: A rule said of oneself or of the team.
+#: A rule about the user or the team.
 _STANDING = re.compile(
     r"\b(?:we (?:use|prefer|only (?:use|support|want)|name|follow|require|support) \w|we don'?t (?:use|commit|want|push|support|do|write|add)|"
     r"i (?:prefer|like (?:to|it when)|don'?t (?:like|want)|do not want|hate) \w|i(?:'d| would) (?:prefer|rather) \w+ \w+|"
@@ -32,7 +32,7 @@ _STANDING = re.compile(
     rf"{_SUBJECT} (?:must|should)(?:n'?t| not| never| always| only)\b|{_SUBJECT} must\b|{_SUBJECT} (?:are|is) not allowed)",
     re.IGNORECASE,
 )  # fmt: skip
-#: An order not to do, or to prefer, at the beginning of a clause.
+#: A prohibition or preference at the beginning of a clause.
 _ORDER = re.compile(
     r"(?:^|[.!,;:—–-]\s+|\b(?:and|but|please|also)\s+)(?:please\s+)?"
     r"(?:don'?t|do not|prefer|avoid|stop|make sure (?:to|that you|you|we|claude)|be sure to|"
@@ -40,7 +40,7 @@ _ORDER = re.compile(
     r"\s*(?!know|think|see|worry|forget|understand|have|need|mind|get|care|believe|remember|really|exist)",
     re.IGNORECASE,
 )
-#: Only for the task at hand.
+#: Wordings that hold for the current task only.
 _PASSING = re.compile(
     r"\b(?:for now|yet|right now|this time|just now|at the moment|today|this once|temporarily|until|first,|anymore\?|"
     r"i don'?t (?:know|think|see|understand|get|have|remember|believe|care)|don'?t (?:know|think|worry)|never ?mind|"
@@ -54,13 +54,13 @@ _DECIDES = re.compile(
     r"\b(?:we (?:use|only|follow|require|support|ship|decided|go with)|let'?s (?:use|go with|keep|stick))\b",
     re.IGNORECASE,
 )
-#: What ties a sentence to this code base: symbols, paths, "this", "our", "here".
+#: What binds a sentence to this code base: symbols, paths, "this", "our", "here".
 _LOCAL = re.compile(
     r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|"
     r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|code|file|cli|api|server|page|button|component|"
     r"branch|table|database|function|method|module|package|service))\b)"
 )
-#: All of the user's projects, said in so many words.
+#: All projects of the user, explicitly.
 _EVERY_PROJECT = (
     r"(?:(?:this and )?(?:every|each|any)(?: other| single| one)?(?: \w+)?(?: of)?(?: my| our| the)?|all(?: of)?(?: my| our| the)?(?: other)?) "
     r"(?:projects?|repos?|repositor(?:y|ies)|code ?bases?|workspaces?)(?: (?:of (?:mine|ours)|(?:that )?(?:i|we) (?:have|own|work (?:on|in)|maintain|touch|start)))?"
@@ -71,7 +71,7 @@ _UNIVERSAL = re.compile(
     r"\beverywhere\b|\bproject[- ]independent(?:ly)?\b|\bglobally, (?:in|for|across)\b",
     re.IGNORECASE,
 )
-#: A universal rule worded as an order: the order at the beginning, or behind the words for all projects.
+#: A universal rule worded as an order, before or after the words for all projects.
 _UNIVERSAL_RULE = re.compile(
     rf"^(?:please )?(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|(?:everywhere|wherever)(?: (?:i|we) (?:work|code|go))?)[,:]? "
     r"(?:please )?(?:(?:i|we|you) (?:want|use|expect|prefer|need|must|should)|use|write|keep|put|run|add|sign|format|name|avoid|answer|"
@@ -80,9 +80,9 @@ _UNIVERSAL_RULE = re.compile(
     rf"\b(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|everywhere(?: (?:i|we) (?:work|code|go))?)[.!]?$",
     re.IGNORECASE,
 )
-#: Names of ways to write names: no symbols of a project.
+#: Names of naming styles, which are no symbols of a project.
 _CASES = re.compile(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
-#: Habits that go with the person rather than the project.
+#: Habits that belong to the person rather than to the project.
 _HABIT = re.compile(
     r"\b(?:commits?|committing|push|prs?|pull requests?|branch(?:es)?|tests?|tdd|comments?|docs?|explain\w*|answers?|repl(?:y|ies)|"
     r"language|english|german|french|spanish|emojis?|dashes|plans?|ask|questions?|subagents?|agents?|models?|style|naming|names?|"
@@ -93,24 +93,24 @@ _HABIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One rule of the user."""
+    """A rule of the user."""
 
     #: The user's sentence, as one line.
     bite: str
     kind: Kind
     scope: Scope
-    #: Whether it is worded for good ("always", "we use"), not as an order at hand.
+    #: True if it is worded as lasting ("always", "we use"), not as an order for now.
     is_lasting: bool
 
 
 def directives(typed: str, project: str = "") -> list[Directive]:
-    """Rules that the user laid down in a text they typed themselves; questions and passing orders are none.
+    """Return the rules in a text that the user typed; questions and orders for now are none.
 
     Args:
         typed: What the user typed, without anything pasted, quoted or relayed.
-        project: Display name of the project; a sentence that names it holds for the project.
+        project: Display name of the project; a sentence that names it holds for this project only.
     """
-    found = []
+    rules = []
     for statement in split(typed):
         words = statement.text.split()
         if statement.block is Block.ROW or not MIN_WORDS <= len(words) <= MAX_WORDS:
@@ -118,24 +118,24 @@ def directives(typed: str, project: str = "") -> list[Directive]:
         if is_directive(statement.text):
             is_lasting = any(rule.search(statement.text) for rule in (_LASTING, _STANDING, _UNIVERSAL_RULE))
             kind = Kind.DECISION if _DECIDES.search(statement.text) else Kind.PREFERENCE
-            found.append(Directive(cut(statement.text), kind, scope_of(statement.text, project), is_lasting))
-    return found
+            rules.append(Directive(cut(statement.text), kind, scope_of(statement.text, project), is_lasting))
+    return rules
 
 
 def is_directive(sentence: str) -> bool:
-    """Whether one typed sentence lays down a rule for later."""
+    """Return True if a typed sentence states a rule for later."""
     if sentence.rstrip().endswith("?") or _PASSING.search(sentence) or _CLOCK.search(sentence):
         return False
     return any(rule.search(sentence) for rule in (_LASTING, _STANDING, _ORDER, _UNIVERSAL_RULE))
 
 
 def scope_of(sentence: str, project: str = "") -> Scope:
-    """Global for a habit, or what is said of every project, that names nothing of this one; else the project."""
+    """Return global for a habit or a rule for all projects that names nothing of this project, else project."""
     if project and project.lower() in sentence.lower():
         return Scope.PROJECT
     rest, count = _UNIVERSAL.subn(" ", sentence)
     if count:
-        # A tool in backticks is none of the project's things; a path, a file or a symbol is.
+        # A tool in backticks may belong to any project; a path, a file or a symbol belongs to this one.
         rest = _CASES.sub(" ", rest.replace("`", ""))
     if _LOCAL.search(rest) or not (count or _HABIT.search(rest)):
         return Scope.PROJECT

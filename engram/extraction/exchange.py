@@ -1,4 +1,4 @@
-"""Exchanges: what the user asked for in few words, and the telling words of the answer, as one bite."""
+"""Exchanges: a bite of what the user asked for, in few words, and of the telling part of the answer."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from engram.extraction.bite import cut, is_chatter, joined, opened
 from engram.extraction.candidate import MAX_SUMMARY_WORDS
 from engram.text.statements import Statement
 
-#: Longest part of a bite that quotes the user, in words.
+#: Maximum length of the user's part of a bite, in words.
 MAX_ASKED_WORDS = 20
-#: Parts the user's words from the answer's.
+#: Separates the user's part from the answer.
 ARROW = "→"
 
-#: Words that only say: go on.
+#: Texts that only say: go on.
 _GO_AHEAD = re.compile(
     r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|great|good|nice|perfect|cool|thanks?|alright|right)\b[\s,.!]*)*"
     r"(?:please\s+)?(?:(?:let'?s\s+)?(?:implement|do|try|fix|commit|push|go|continue|proceed|start|run|merge|apply|write)\b"
@@ -26,7 +26,7 @@ _GO_AHEAD = re.compile(
 
 
 def asked_part(typed: Sequence[Statement]) -> str:
-    """The user's telling sentence: one with a wish or a rule, else the first; "" where nothing is said."""
+    """Return the user's telling sentence: one with a wish or a rule, else the first; "" if there is none."""
     said = [s.text for s in typed if not is_chatter(s, is_user=True) and not _GO_AHEAD.match(s.text)]
     if not said:
         return ""
@@ -36,14 +36,14 @@ def asked_part(typed: Sequence[Statement]) -> str:
 
 
 def exchange_bite(asked: str, answer: Sequence[Statement]) -> tuple[str, int, int]:
-    """One line of what was asked and what was answered, and the statements of the answer that it holds.
+    """Return a line of question and answer, and which statements of the answer it contains.
 
     Args:
         asked: The user's part.
         answer: Statements of the message that answers.
 
     Returns:
-        The bite, the place of the first statement and behind the last one; "" where the answer tells nothing.
+        The bite, the index of the first statement and the index after the last one; "" if the answer says nothing.
     """
     words = [*asked.rstrip(".!").split(), ARROW]
     start = stop = -1

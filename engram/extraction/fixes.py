@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engram.transcripts.record import Action, Turn
 
-#: Commands whose failing and passing tell something: tests, builds, checks, and what runs the program.
+#: Commands whose failing and passing is informative: tests, builds, checks, and runs of the program.
 _TELLING = re.compile(
     r"\b(?:tests?|spec|pytest|jest|vitest|tox|nox|rspec|phpunit|ctest|build|compile|check|lint\w*|vet|mypy|ruff|tsc|clippy|"
     r"typecheck|verify|make|mise|cargo|go|npm|pnpm|yarn|bun|npx|mix|gradle\w*|mvn|dotnet|swift|python3?|node|deno|uv|just|"
@@ -22,11 +22,11 @@ _CHANGE_FOLDER = re.compile(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
 
 @dataclass(frozen=True, slots=True)
 class FixEpisode:
-    """One way from a failing to a passing command."""
+    """A command that failed and passed after edits."""
 
     #: The command as it stood when it failed.
     command: str
-    #: First telling line of the error; "" where none was kept.
+    #: First telling line of the error; "" if none was stored.
     error_line: str
     #: Files edited in between, each once.
     files: tuple[str, ...]
@@ -35,24 +35,24 @@ class FixEpisode:
     passed_uuid: str
     #: Key of the turn in which the command passed.
     turn_key: str
-    #: Uuids of the entries from the failure to the passing, in order.
+    #: Uuids of the entries from the failing to the passing call, in order.
     between: tuple[str, ...]
 
 
 def normal_command(command: str) -> str:
-    """The command without folder changes, redirections and filters behind it, so that two runs compare."""
+    """Return the command without folder changes, redirections and filters, so that two runs can be compared."""
     text = _CHANGE_FOLDER.sub("", " ".join(command.split()))
     return _WRAPPING.sub("", text).strip()
 
 
 def fix_episodes(turns: Sequence[Turn]) -> list[FixEpisode]:
-    """Every failing command that passes after edits, across the given turns, in the order of passing.
+    """Return every failing command that passes after edits, across the turns, in the order of passing.
 
-    A command that passes without an edit in between (a retry) is no fix.
+    A command that passes without an edit in between is a retry, not a fix.
     """
     failed: dict[str, tuple[Action, int]] = {}
     edits: list[tuple[int, Action]] = []
-    found: list[FixEpisode] = []
+    episodes: list[FixEpisode] = []
     steps = [(turn, action) for turn in turns for action in turn.actions]
     places = {e.uuid: i for i, e in enumerate(e for turn in turns for e in turn.entries)}
     order = sorted(places, key=lambda uuid: places[uuid])
@@ -68,8 +68,8 @@ def fix_episodes(turns: Sequence[Turn]) -> list[FixEpisode]:
             first, began = failed.pop(name)
             files = tuple(dict.fromkeys(f for at, edit in edits if at > began for f in edit.files))
             if files:
-                found.append(_episode(turn, first, action, files, places, order))
-    return found
+                episodes.append(_episode(turn, first, action, files, places, order))
+    return episodes
 
 
 def _episode(

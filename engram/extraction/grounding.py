@@ -1,4 +1,4 @@
-"""Proposals of a language model become candidates: nothing that it invents gets through."""
+"""Turn proposals of a language model into candidates; whatever the turns do not say is dropped."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from engram.enums import Kind, Scope, Status, Voice
 from engram.extraction.answer import MAX_ANSWER_MEMORIES, MAX_PASSAGES, ModelOutput, ProposedMemory, cleaned
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.protocol import ExtractionContext, NearMemory
-from engram.extraction.told import Ids
-from engram.extraction.write_filter import beginnings, content_words, is_log, is_own, repeats
+from engram.extraction.request_lines import Ids
+from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
+from engram.text.content_words import content_words, prefixes
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
-#: Share of a summary's content words that must stand in the turns it rests on.
+#: Share of a summary's content words that must occur in the turns it rests on.
 MIN_GROUNDED_SHARE = 0.5
-#: Confidence in what the user typed, and in what the assistant said.
+#: Confidence in what the user typed, and in anything else.
 TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
-#: Most entries that a memory rests on.
+#: Maximum number of entries that a memory rests on.
 MAX_EVIDENCE = 8
 
-#: Words that a summary says of the speakers themselves.
+#: Words of a summary about the speakers themselves.
 _ABOUT_THE_SPEAKERS = frozenset(("user", "assistant", "wants", "decision", "decided", "dead", "end"))
-#: Who speaks for the user.
+#: Roles that speak for the user.
 _USERS = (Role.USER, Role.CHOSEN)
 _ELLIPSIS = re.compile(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 
 
 @dataclass(slots=True)
 class _Evidence:
-    """The entries of a request that a proposal rests on."""
+    """The entries of a request that a proposal cites."""
 
     said: list[tuple[Turn, TextBlock]]
     actions: list[tuple[Turn, Action]]
@@ -51,16 +52,16 @@ class _Evidence:
         return tuple(dict.fromkeys(uuid for uuid in uuids if uuid))[:MAX_EVIDENCE]
 
 
-def candidates_of(answer: ModelOutput, ids: Ids, context: ExtractionContext) -> list[Candidate]:
-    """Candidates of an answer.
+def candidates_of(output: ModelOutput, ids: Ids, context: ExtractionContext) -> list[Candidate]:
+    """Return the candidates of an output.
 
-    Ids that were not in the request are dropped, and so is a memory without any real one, one whose words do not
-    stand in the turns it names, one that repeats Engram's own text, a log, or what is known already. An action whose
-    target was not shown counts as new.
+    Ids that were not in the request are dropped. So are memories without a valid id, memories whose words do not occur
+    in the turns they cite, and memories that repeat Engram's own text, a log, or what is known. An action with a target
+    that was not shown counts as new.
     """
     known = [content_words(bite) for bite in context.known]
     kept: list[Candidate] = []
-    for proposed in answer.memories[:MAX_ANSWER_MEMORIES]:
+    for proposed in output.memories[:MAX_ANSWER_MEMORIES]:
         target = ids.memories.get(_short(proposed.target or ""))
         action = proposed.action if target is not None else "new"
         evidence = _evidence(proposed, ids)
@@ -116,7 +117,7 @@ def _candidate(
     is_chosen = not is_user and _is_chosen(said for _, said in evidence.said)
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
     is_everywhere = context.is_global or not context.project
-    # Only what the user said or chose is a wish of theirs, and only their own words hold everywhere.
+    # Only what the user said or chose is a preference, and only the user's own words are global.
     kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
     is_global = is_everywhere or (proposed.scope == Scope.GLOBAL and (is_user or kind is not Kind.PREFERENCE))
     voice = Voice.USER if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT
@@ -142,7 +143,7 @@ def _candidate(
 
 
 def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, TextBlock]]:
-    """The passages that really stand in a text, each with it; a text that is quoted and not cited is evidence too."""
+    """Return the passages that really occur in a text, with that text; a quoted text that is not cited becomes evidence."""
     quotes: list[tuple[str, TextBlock]] = []
     others = [(turn, said) for turn in evidence.turns for said in turn.said]
     for passage in proposed.passages[:MAX_PASSAGES]:
@@ -157,9 +158,9 @@ def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, Te
 
 
 def _stands_in(passage: str, text: str) -> bool:
-    """Whether every part of a passage (parts are separated by ellipses) stands in a text, in order."""
+    """Return True if every part of a passage (parts are separated by ellipses) occurs in a text, in order."""
     plain, at = _plain(text), 0
-    # Runs of blanks go first: the pattern would try each of them anew.
+    # Runs of blanks are collapsed first, since the pattern would try each of them.
     passage = _plain(passage)
     parts = [part for part in map(_plain, _ELLIPSIS.split(passage)) if part]
     for part in parts:
@@ -171,40 +172,40 @@ def _stands_in(passage: str, text: str) -> bool:
 
 
 def _is_typed(quote: str, said: TextBlock) -> bool:
-    """True where the quoted words were typed: nothing of them was pasted, quoted or relayed."""
+    """Return True if the user typed the quoted words, and did not paste, quote or relay them."""
     return said.role is Role.USER and _stands_in(quote, typed_text(said.text))
 
 
 def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
-    """Whether a text is the user's own word on a matter: of one with pasted parts, what was typed has to be about it."""
+    """Return True if a text is the user's own statement on a matter; in a text with pasted parts, the typed part counts."""
     typed = typed_text(said.text)
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
         return True
     matter = content_words(f"{summary}\n{target.summary if target is not None else ''}") - _ABOUT_THE_SPEAKERS
-    return bool(beginnings(content_words(typed)) & beginnings(matter))
+    return bool(prefixes(content_words(typed)) & prefixes(matter))
 
 
 def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -> bool:
-    """Whether enough of the summary's words stand in the turns that it names, or in the memory that it is about."""
-    words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    """Return True if enough of the summary's words occur in the cited turns or in its target."""
+    words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
     there = _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
-    return bool(words) and len(words & beginnings(there)) >= MIN_GROUNDED_SHARE * len(words)
+    return bool(words) and len(words & prefixes(there)) >= MIN_GROUNDED_SHARE * len(words)
 
 
 def _is_chosen(said: Iterable[TextBlock]) -> bool:
-    """Whether the user decided it in a dialog: nothing but the dialog, and words of the user, stands behind it."""
-    roles = {one.role for one in said}
+    """Return True if the user decided it in a dialog: its evidence is that dialog and words of the user only."""
+    roles = {text.role for text in said}
     return Role.CHOSEN in roles and Role.ASSISTANT not in roles
 
 
 def _says(text: str, summary: str) -> bool:
-    """Whether a text alone says what a summary says: "ok, do it" does not make the assistant's words the user's."""
-    words = beginnings(content_words(summary) - _ABOUT_THE_SPEAKERS)
-    return len(words & beginnings(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
+    """Return True if a text alone says what a summary says; "ok, do it" does not make the assistant's words the user's."""
+    words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    return len(words & prefixes(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
 
 
 def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:
-    """Whether a target has anything to do with what is said about it."""
+    """Return True if a target has any content word in common with what is said about it."""
     return bool(content_words(target.summary) & (content_words(summary) | _words_there(evidence)))
 
 

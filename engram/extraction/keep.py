@@ -1,4 +1,4 @@
-"""Candidates become episodes: each in its slot, so that the same proposal of the same turn is kept once."""
+"""Store candidates as episodes, each in its slot, so that the same proposal of a turn is stored once."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ from engram.models.watermarks import undone
 from engram.settings import Settings
 from engram.transcripts.record import Opening
 
-#: Actions after which an extraction leaves a memory as it is.
-_DECIDED = ("merge", "supersede", "archive", "graduate", "rewritten", "undo")
+#: Actions in a memory's history after which an extraction no longer changes it.
+_SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "rewritten", "undo")
 _HOUR_MS = 3_600_000
 
 
 @dataclass(slots=True)
 class Kept:
-    """What became of the candidates."""
+    """The result of storing candidates."""
 
     new: int = 0
     updated: int = 0
     archived: int = 0
     left_out: int = 0
-    #: Place of a candidate → row id of the episode that it made or changed.
+    #: Index of a candidate → row id of the episode that it created or changed.
     row_ids: dict[int, int] = field(default_factory=dict)
-    #: Place of a candidate → its slot, for those that are kept.
+    #: Index of a candidate → its slot, for those that are stored.
     slots: dict[int, str] = field(default_factory=dict)
 
 
 class Keeper:
-    """Writes the candidates of some turns of one session."""
+    """Stores the candidates of some turns of a session."""
 
     def __init__(
         self, tx: Tx, session: SessionRow, turns: Sequence[StoredTurn], extractor: str, settings: Settings
     ) -> None:
-        """``turns`` are those that the candidates were proposed from."""
+        """``turns``: those that the candidates were proposed from."""
         self._tx = tx
         self._session = session
         self._extractor = extractor
@@ -69,10 +69,10 @@ class Keeper:
         self._kept_in_hour: dict[int, int] = {}
         self._run_id: int | None = None
         #: A line for each older memory that changed.
-        self._told: list[str] = []
+        self._lines: list[str] = []
 
     def keep(self, candidates: Sequence[Candidate]) -> Kept:
-        """Write the candidates and archive what the turns no longer say."""
+        """Store the candidates and archive what the turns no longer say."""
         kept = Kept()
         slots = set()
         for place, candidate in enumerate(candidates):
@@ -88,23 +88,23 @@ class Keeper:
         for turn in self._turns.values():
             kept.archived += self._archive_others(turn, slots)
         if self._run_id is not None:
-            close_run(self._tx, self._run_id, self._told)
+            close_run(self._tx, self._run_id, self._lines)
         return kept
 
     def _run(self) -> int:
-        """The run that changes of older memories belong to, so that they can be undone."""
+        """Return the run of changes to older memories, which can be undone."""
         if self._run_id is None:
             self._run_id = add_run(self._tx, "extract")
         return self._run_id
 
     def _rests_on_barred(self, candidate: Candidate) -> bool:
-        """True where a memory that rested on one of the entries was forgotten, perhaps while the extractor thought."""
+        """Return True if a memory on one of the entries was forgotten, perhaps while the extractor ran."""
         turns = (self._turns[key].turn for key in candidate.turn_keys if key in self._turns)
         queued = [turn.key for turn in turns if turn.opening is Opening.QUEUED]
         return bool(barred_entries(self._tx, [*candidate.evidence, *queued]))
 
     def stored(self, kept: Kept, place: int) -> Episode | None:
-        """The memory that the candidate of a place became, or was already; None where it was left out."""
+        """Return the memory of the candidate at an index; None if it was left out."""
         slot = kept.slots.get(place)
         return None if slot is None else episode_by_slot(self._tx, slot)
 
@@ -122,7 +122,7 @@ class Keeper:
             history = history_of(self._tx, known.episode_id)
             if _is_settled(known) or any(_is_decision(change) for change in history):
                 return
-            # What another session said again stays.
+            # Evidence of another session stays.
             evidence += [e for e in evidence_of(self._tx, known.id) if e.session_id != self._session.session_id]
             changes = self._changes(known, candidate, history)
             if changes or evidence_of(self._tx, known.id) != evidence:
@@ -130,7 +130,7 @@ class Keeper:
                     self._tx, known, "extract", WENT_ON, run_id=self._run(), **changes, actor=Actor.MODEL
                 )
                 kept.row_ids[place] = made.id
-                self._told.append(f"change {known.episode_id} ({WENT_ON})")
+                self._lines.append(f"change {known.episode_id} ({WENT_ON})")
                 replace_evidence(self._tx, known, evidence, WENT_ON, run_id=self._run(), actor=Actor.MODEL)
                 kept.updated += 1
         if place in kept.row_ids:
@@ -151,10 +151,10 @@ class Keeper:
         )
 
     def _changes(self, known: Episode, candidate: Candidate, history: Sequence[Change]) -> dict[str, Any]:
-        """The fields that differ."""
+        """Return the fields that differ."""
         wanted = _fields(candidate)
         if known.status == Status.ACTIVE:
-            # It was confirmed. What confirmed it is looked for again where the turn grew.
+            # It was confirmed. If the turn grew, the confirmation is looked for again.
             came_back = any(change.action == "confirm" and "came back" in change.reason for change in history)
             if self._has_grown(candidate) and not came_back:
                 wanted["confirmations"] = 0
@@ -167,7 +167,7 @@ class Keeper:
         return turn is not None and turn.extracted_revision < turn.revision
 
     def _archive_others(self, turn: StoredTurn, slots: set[str]) -> int:
-        """Archive the turn's automatic memories that were not proposed again; returns how many."""
+        """Archive the turn's automatic memories that were not proposed again; returns their number."""
         if not turn.extracted_revision:
             return 0
         count = 0
@@ -181,40 +181,40 @@ class Keeper:
             if is_decided or self._lead_turn(episode) != turn.id:
                 continue
             if barred_entries(self._tx, sources_of(self._tx, episode)):
-                continue  # the extractor no longer sees all that it rests on, so that it can't propose it again
+                continue  # the extractor can't propose it again, since it no longer sees all of its evidence
             reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
             change_episode(
                 self._tx, episode, "archive", reason, run_id=self._run(), status=Status.ARCHIVED, actor=Actor.MODEL
             )
-            self._told.append(f"archive {episode.episode_id} ({reason})")
+            self._lines.append(f"archive {episode.episode_id} ({reason})")
             count += 1
         return count
 
     def _lead_turn(self, episode: Episode) -> int | None:
-        """The turn that an episode was taken from."""
+        """Return the row id of the turn that an episode was taken from."""
         evidence = evidence_of(self._tx, episode.id)
         return evidence[0].turn_id if evidence else None
 
     def evidence(self, candidate: Candidate) -> list[Evidence]:
-        """The entries that a candidate rests on."""
+        """Return the entries that a candidate rests on."""
         lead = self._turns.get(candidate.turn_keys[0])
         lead_id = lead.id if lead else None
-        found = [
+        entries = [
             Evidence(uuid, self._session.session_id, self._turn_of_entry.get(uuid, lead_id))
             for uuid in candidate.evidence
             if uuid
         ]
-        return list(dict.fromkeys(found)) or [Evidence("", self._session.session_id, lead_id)]
+        return list(dict.fromkeys(entries)) or [Evidence("", self._session.session_id, lead_id)]
 
     def _at_ms(self, candidate: Candidate) -> int:
-        """When it was said."""
+        """Return when a candidate was said, in milliseconds since 1970."""
         times = [at for uuid in candidate.evidence if (at := self._said_at_ms.get(uuid)) is not None]
         turn = self._turns.get(candidate.turn_keys[0])
-        found = times[0] if times else (turn.turn.ended_at_ms or turn.turn.started_at_ms if turn else None)
-        return min(found or self._session.last_at_ms, self._tx.now_ms())
+        at_ms = times[0] if times else (turn.turn.ended_at_ms or turn.turn.started_at_ms if turn else None)
+        return min(at_ms or self._session.last_at_ms, self._tx.now_ms())
 
     def _is_hour_full(self, at_ms: int) -> bool:
-        """True where the hour in which it was said has as many memories as are kept of one; else counts it."""
+        """Return True if the hour of ``at_ms`` has its maximum number of memories; otherwise count one more."""
         hour = at_ms // _HOUR_MS
         if hour not in self._kept_in_hour:
             self._kept_in_hour[hour] = count_auto_episodes(self._tx, hour * _HOUR_MS, (hour + 1) * _HOUR_MS)
@@ -225,17 +225,17 @@ class Keeper:
 
 
 def _is_settled(episode: Episode) -> bool:
-    """True for a memory that an extractor must leave as it is."""
+    """Return True for a memory that no extractor changes."""
     return is_kept_by_hand(episode) or bool(episode.superseded_by)
 
 
 def _is_decision(change: Change) -> bool:
-    """True for a change that an extraction must not overrule: by hand, or by joining and tidying."""
-    return change.is_by_hand or (change.action in _DECIDED and change.reason not in WITHDRAWN)
+    """Return True for a change that an extraction must not overrule: by hand or by consolidation."""
+    return change.is_by_hand or (change.action in _SETTLING_ACTIONS and change.reason not in WITHDRAWN)
 
 
 def _fields(candidate: Candidate) -> dict[str, Any]:
-    """The fields of an episode that a candidate tells."""
+    """Return the fields of an episode that come from its candidate."""
     return {
         "kind": candidate.kind,
         "summary": candidate.summary,

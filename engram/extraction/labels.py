@@ -8,9 +8,9 @@ from engram.enums import Importance, Kind
 from engram.extraction import cues
 from engram.transcripts.record import Turn
 
-#: Most entities of a candidate.
+#: Maximum number of entities of a candidate.
 MAX_ENTITIES = 24
-#: From this quality on a decision or a fix counts as important.
+#: Quality from which on a decision or a fix is important.
 HIGH_QUALITY = 0.5
 
 _SYMBOL = re.compile(
@@ -27,7 +27,7 @@ _BUG = re.compile(
     r"was(?:n't| not)|were(?:n't| not)|did(?:n't| not)|fixed)\b",
     re.IGNORECASE,
 )
-#: How somebody wants things done.
+#: Wordings of how somebody wants things done.
 _TASTE = re.compile(
     r"\b(?:instead|rather|prefer\w*|should(?:n't)?|why (?:aren't|are we|isn't|do we)|don'?t|"
     r"too (?:\w+)|i'?d like|i would like|i want|more (?:visible|readable|explicit)|clearer|make sure|ideally|not just)\b",
@@ -46,13 +46,13 @@ _DECIDED = re.compile(
 
 
 def kind_of(bite: str, label: str, *, is_user: bool, asked: str = "") -> Kind:
-    """The kind of a passage by its wording and its heading or lead.
+    """Return the kind of a passage by its wording and its heading or lead.
 
     Args:
         bite: The passage.
         label: Heading and lead above it.
         is_user: Whether the user typed it.
-        asked: What the user asked for, where the passage answers it.
+        asked: What the user asked for, if the passage answers it.
     """
     if is_user or _TASTE.search(asked):
         return Kind.PREFERENCE if _TASTE.search(asked or bite) or cues.WISH.search(bite) else Kind.FACT
@@ -66,19 +66,19 @@ def kind_of(bite: str, label: str, *, is_user: bool, asked: str = "") -> Kind:
 
 
 def tells_fix(bite: str) -> bool:
-    """Whether a passage speaks of what was wrong or of how it was put right."""
+    """Return True if a passage describes a problem or a repair."""
     return bool(_BUG.search(bite) or cues.REPAIR.search(bite))
 
 
 def importance_of(kind: Kind, quality: float, *, is_user: bool) -> Importance:
-    """High for the user's own rules and for the surest decisions and fixes."""
+    """Return high for preferences, decisions and fixes of high quality."""
     if kind in (Kind.DECISION, Kind.FIX, Kind.PREFERENCE) and quality >= HIGH_QUALITY:
         return Importance.HIGH
     return Importance.NORMAL
 
 
 def entities_of(bite: str, turn: Turn) -> tuple[str, ...]:
-    """Symbols and files that the bite names, then the files and commits of the turn."""
+    """Return symbols and files that the bite names, then the files and commits of the turn."""
     named = [a or b for a, b in _SYMBOL.findall(bite)]
     files = [f.replace("\\", "/").rsplit("/", 1)[-1] for f in turn.files]
     commits = [a.commit.split(" ", 1)[0] for a in turn.actions if a.commit]

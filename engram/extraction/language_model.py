@@ -1,4 +1,4 @@
-"""One bounded question to a language model: reserved, asked once, read or refused; nothing else reaches a provider."""
+"""The way to a language model: each question is reserved in the budget, sent once, and read."""
 
 from __future__ import annotations
 
@@ -24,68 +24,68 @@ from engram.extraction.provider import (
 
 Shape = TypeVar("Shape")
 
-#: Most tokens of one answer.
+#: Maximum number of tokens of an answer.
 MAX_ANSWER_TOKENS = 8_000
-#: So often a request is sent again whose answer broke off; then it counts as unreadable.
+#: How often a request is sent whose answer broke off; after that it counts as unreadable.
 MAX_BROKEN_OFF = 3
-#: Answers that are remembered, so that a question that is asked anew is not paid twice.
-MAX_REMEMBERED = 128
+#: Number of answers that are cached, so that a repeated question is not paid twice.
+MAX_CACHED_ANSWERS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Shape]):
-    """What the model is to do with a text."""
+    """A task for the model on a text."""
 
-    #: Under this name ``engram cost`` counts its calls.
+    #: Name of its calls in ``engram cost``.
     task: str
-    #: What the model is told before the text.
+    #: System prompt.
     system: str
     #: JSON schema of the answer.
     schema: Mapping[str, Any]
-    #: Reads the answer, also of a provider that holds to no schema. Raises ValueError.
+    #: Reads the answer, also of a provider that follows no schema. Raises ValueError.
     read: Callable[[str], Shape]
 
     def request(self, text: str) -> ModelRequest:
-        """The request that asks this about a text."""
+        """Return the request for a text."""
         return ModelRequest(
             task=self.task, system=self.system, user=text, schema=self.schema, max_output_tokens=MAX_ANSWER_TOKENS
         )
 
 
 class LanguageModel:
-    """A provider behind caps, ledger and breaker. One thread at a time."""
+    """A provider behind the budget and the circuit breaker. One thread at a time."""
 
     def __init__(self, provider: Provider, budget: Budget) -> None:
         """Prepare.
 
         Args:
             provider: sends the requests.
-            budget: without a reservation there is no call.
+            budget: reserves each call.
         """
         self.provider = provider
         self.budget = budget
-        #: Answers so far, those that were remembered not counted.
+        #: Number of answers so far, cached ones not included.
         self.answers = 0
         self._breaker = Breaker(budget.store.clock)
         self._answers: OrderedDict[str, Any] = OrderedDict()
         self._broken_off: dict[str, int] = {}
 
     def ask(self, question: Question[Shape], text: str, project_id: int | None = None) -> Shape:
-        """The answer to a question about a text; the same one again is not asked again.
+        """Return the answer to a question about a text; a repeated question is answered from the cache.
 
         Raises:
-            BudgetReached: a cap would be passed; nothing was sent.
-            RetryLater: a passing fault of the server or the network.
+            BudgetReached: the call would exceed a cap; nothing was sent.
+            RetryLater: a temporary fault of the server or the network.
             ModelUnavailable: no request can be served until the user acts; the message says what to do.
-            ExtractionError: the provider was told to be left alone; the message says why.
+            ExtractionError: the breaker is open; the message says why.
             Unfit: the provider refuses this request.
             ValueError: the answer cannot be read.
         """
         request = question.request(text)
         key = request_key(request)
         if key in self._answers:
-            remembered: Shape = self._answers[key]
-            return remembered
+            cached: Shape = self._answers[key]
+            return cached
         while True:
             self._breaker.check()
             try:
@@ -97,16 +97,16 @@ class LanguageModel:
         self._breaker.worked()
         self.answers += 1
         self._answers[key] = answer
-        if len(self._answers) > MAX_REMEMBERED:
+        if len(self._answers) > MAX_CACHED_ANSWERS:
             self._answers.popitem(last=False)
         return answer
 
     def close(self) -> None:
-        """End a call that is under way, if that can be done, and begin none; from any thread."""
+        """End a running call if possible, and start no other; from any thread."""
         self.provider.close()
 
-    def leave_alone(self, error: ExtractionError) -> ExtractionError:
-        """Nothing that is sent is right: ask no more for a while; returns the error."""
+    def open_breaker(self, error: ExtractionError) -> ExtractionError:
+        """Ask nothing for a while, since the provider refuses every request; returns the error."""
         return self._breaker.trip(error, UNAVAILABLE_SECONDS)
 
     def _reserve_and_call(self, key: str, request: ModelRequest, project_id: int | None) -> str:
@@ -135,8 +135,8 @@ class LanguageModel:
         return reply.text
 
     def _broke_off(self, key: str, reason: str) -> Exception:
-        """The answer is none or not whole: tried again a few times, then it cannot be read."""
-        if len(self._broken_off) > MAX_REMEMBERED:
+        """Return the error of a missing or incomplete answer: tried again a few times, then unreadable."""
+        if len(self._broken_off) > MAX_CACHED_ANSWERS:
             self._broken_off.clear()
         self._broken_off[key] = self._broken_off.get(key, 0) + 1
         if self._broken_off[key] >= MAX_BROKEN_OFF:
@@ -149,12 +149,12 @@ class LanguageModel:
 
 
 def request_key(request: ModelRequest) -> str:
-    """Identity of a request: a digest of what the model is told and of the text."""
+    """Return the identity of a request: a digest of the system prompt and the text."""
     return hashlib.sha256(f"{request.system}\0{request.user}".encode()).hexdigest()
 
 
 def _note_usage(usage: Usage, reply: ModelReply) -> None:
-    """What the provider says that the call took; the estimate stands where it says nothing usable."""
+    """Fill in the usage that the provider reports; the estimate stays if it reports nothing usable."""
     tokens = (reply.input_tokens, reply.output_tokens)
     if all(isinstance(count, int) and 0 <= count <= MAX_CALL_TOKENS for count in tokens):
         usage.input_tokens, usage.output_tokens = int(tokens[0] or 0), int(tokens[1] or 0)

@@ -1,4 +1,4 @@
-"""The local extractor: the best passages of each turn become candidates; no key, no network."""
+"""The local extractor: it proposes the best passages of each turn, without a key or a network."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from engram.extraction.fixes import fix_episodes
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import Chooser, Option
 from engram.extraction.weights import WEIGHTS
-from engram.extraction.write_filter import content_words
+from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock, Turn
 
-#: Least worth, 0 to 1, of what is kept.
+#: Minimum quality, 0 to 1, of a candidate.
 MIN_QUALITY = 0.18
 
 
@@ -25,14 +25,14 @@ class LocalExtractor:
     name = "local-1"
     is_repeatable = True
 
-    def __init__(self, weights: Mapping[str, float] | None = None, floor: float = MIN_QUALITY) -> None:
-        """Take a model.
+    def __init__(self, weights: Mapping[str, float] | None = None, min_quality: float = MIN_QUALITY) -> None:
+        """Prepare.
 
         Args:
             weights: Weights of the model by feature name; the shipped ones by default.
-            floor: Least worth, 0 to 1, of what is kept.
+            min_quality: Minimum quality, 0 to 1, of a candidate.
         """
-        self._chooser = Chooser(weights if weights is not None else WEIGHTS, floor)
+        self._chooser = Chooser(weights if weights is not None else WEIGHTS, min_quality)
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         """See ``Extractor.propose``."""
@@ -50,7 +50,7 @@ class LocalExtractor:
 
 
 def with_refusals(turn: Turn) -> Turn:
-    """The turn with comments on refused calls as words of the user; newer turns hold them as such already."""
+    """Return the turn with comments on refused calls as words of the user; newer turns have them already."""
     words = tuple(
         TextBlock(uuid=a.result_uuid or a.uuid, role=Role.USER, text=a.refusal) for a in turn.actions if a.refusal
     )

@@ -1,7 +1,6 @@
-"""Which kept memories are near to some turns: those whose telling words the turns say. Pure and the same everywhere.
+"""Select the existing memories that are near to some turns, by common words. Pure, and the same on every machine.
 
-Words alone decide, not vectors: the same memories and turns must make the same request on every machine, so that
-recorded answers fit.
+Vectors are not used: the same memories and turns must make the same request everywhere, so that recorded answers fit.
 """
 
 from __future__ import annotations
@@ -11,23 +10,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from engram.extraction.request import MAX_NEAR_MEMORIES
-from engram.extraction.write_filter import beginnings, content_words
 from engram.models.episodes import Episode
+from engram.text.content_words import content_words, prefixes
 from engram.transcripts.record import Turn
 
-#: Least share of a memory's telling words, weighted by how rare they are, that one turn says.
+#: Minimum share of a memory's words, weighted by rarity, that a single turn must contain.
 MIN_SHARE = 0.2
 
 
 def nearest(episodes: Sequence[Episode], turns: Iterable[Turn], limit: int = MAX_NEAR_MEMORIES) -> list[Episode]:
-    """The memories that are near to one of the turns, the nearest first.
+    """Return the memories that are near to one of the turns, the nearest first.
 
     Args:
         episodes: memories to choose from.
-        turns: what is going to be read.
-        limit: most memories.
+        turns: the turns of a request.
+        limit: maximum number of memories.
     """
-    words_of = [beginnings(content_words(" ".join((episode.summary, *episode.entities)))) for episode in episodes]
+    words_of = [prefixes(content_words(" ".join((episode.summary, *episode.entities)))) for episode in episodes]
     counts = Counter(word for words in words_of for word in words)
     weight = {word: math.log(1 + len(episodes) / count) for word, count in counts.items()}
     turn_words = [_words(turn) for turn in turns]
@@ -41,4 +40,4 @@ def nearest(episodes: Sequence[Episode], turns: Iterable[Turn], limit: int = MAX
 
 
 def _words(turn: Turn) -> frozenset[str]:
-    return beginnings(content_words("\n".join(said.text for said in turn.said)))
+    return prefixes(content_words("\n".join(said.text for said in turn.said)))

@@ -1,4 +1,4 @@
-"""The provider for OpenAI and every server that speaks its chat completions, Ollama included."""
+"""The provider for OpenAI and compatible servers, such as Ollama."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import httpx2
 
 _OPENAI = "https://api.openai.com/v1"
-#: States that say that the request itself cannot be served; a smaller one may be.
+#: HTTP states that a smaller request may avoid.
 _UNFIT = (400, 413, 422)
-#: States that no waiting mends: the key, the model or the address is wrong.
+#: HTTP states that mean that the key, the model or the address is wrong.
 _HOPELESS = (401, 402, 403, 404, 405)
-#: Ways to ask other servers for JSON; the first that the server takes is kept.
+#: Ways to ask other servers for JSON; the first that the server accepts is used.
 _FORMATS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
     lambda request: {
         "response_format": {
@@ -48,8 +48,8 @@ class OpenAIProvider:
         Args:
             settings: model, server and time limit.
             api_key: the key; "" for servers that need none.
-            transport: carries the requests, for tests; None is the network.
-            total_seconds: longest call; by default twice the time limit of the settings, at most 60 s.
+            transport: for tests; None uses the network.
+            total_seconds: maximum duration of a call; by default twice the time limit of the settings, at most 60 s.
         """
         self._settings = settings
         total = total_seconds or min(2 * settings.llm_timeout_seconds, MAX_CALL_SECONDS)
@@ -92,7 +92,7 @@ class OpenAIProvider:
         return reply
 
     def simplify(self) -> bool:
-        """See ``Provider.simplify``: another server may know no schema, or no JSON mode."""
+        """See ``Provider.simplify``: a compatible server may know no schema, or no JSON mode."""
         if not self._settings.llm_base_url or self._has_answered or self._format + 1 >= len(_FORMATS):
             return False
         self._format += 1
@@ -112,7 +112,7 @@ class OpenAIProvider:
                 self._client = None
 
     def _respond(self, client: Any, request: ModelRequest) -> ModelReply:
-        """Ask OpenAI, which holds to the schema of the answer."""
+        """Ask OpenAI, which follows the schema of the answer."""
         response = client.responses.create(
             model=self.model,
             input=_messages(request),
@@ -129,7 +129,7 @@ class OpenAIProvider:
         )
 
     def _chat(self, client: Any, request: ModelRequest) -> ModelReply:
-        """Ask another server in the way that all of them know."""
+        """Ask a compatible server by chat completions, which all of them know."""
         completion = client.chat.completions.create(
             model=self.model,
             messages=_messages(request),
@@ -146,13 +146,13 @@ class OpenAIProvider:
 
 
 def _refusal(error: Any) -> Exception:
-    """What a state of the server other than 200 means."""
+    """Return the error of an HTTP state other than 200."""
     state = int(error.status_code)
     reason = f"the model's server answered {state}"
     if state in _UNFIT:
         return Unfit(reason)
     if state in _HOPELESS or 300 <= state < 400:
-        why = {401: ": the key is wrong", 404: ": it knows no such model or address"}.get(state, "")
+        why = {401: ": the key is wrong", 404: ": it does not know the model or the address"}.get(state, "")
         return NotServed(reason + why, is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
     if getattr(error, "code", None) == "insufficient_quota":
         return NotServed(f"{reason}: the account has no credit left", wait_seconds=UNAVAILABLE_SECONDS)
@@ -164,7 +164,7 @@ def _messages(request: ModelRequest) -> list[dict[str, str]]:
 
 
 def _seconds(text: str | None) -> float:
-    """The seconds of a Retry-After header; 0 where there is none, or a date."""
+    """Return the seconds of a Retry-After header; 0 if there is none, or a date."""
     try:
         return min(max(0.0, float(text or 0)), 1e6)
     except ValueError:
@@ -174,7 +174,7 @@ def _seconds(text: str | None) -> float:
 def _openai_client(
     settings: Settings, api_key: str, total_seconds: float, transport: httpx2.BaseTransport | None
 ) -> tuple[Any, httpx2.Client]:
-    """openai's client: one try, time limits, nothing of the environment but proxies."""
+    """Return a client of ``openai``: no retries, with time limits, and nothing of the environment but proxies."""
     import openai
 
     http = make_client(settings.llm_timeout_seconds, total_seconds, transport)

@@ -1,4 +1,4 @@
-"""Where a message stands in its turn: what the score knows of a passage's surroundings."""
+"""The place of a message in its turn: the surroundings that the score of a passage uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engram.extraction.write_filter import content_words
+from engram.text.content_words import content_words
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 _ASKS = re.compile(
@@ -26,7 +26,7 @@ _OBJECTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One message's surroundings."""
+    """The surroundings of a message."""
 
     is_user: bool
     #: Length of the message in characters.
@@ -50,7 +50,7 @@ class Place:
     asked: bool = False
     #: Characters of the prompt.
     prompt_chars: int = 0
-    #: The next prompt begins by agreeing, or by objecting; both False where there is none yet.
+    #: The next prompt begins with agreement, or with an objection; both False if there is none yet.
     is_agreed: bool = False
     is_objected: bool = False
     #: The message ends with a question to the user.
@@ -62,11 +62,11 @@ class Place:
 
 
 def places(turn: Turn, following: Turn | None) -> Iterator[tuple[TextBlock, Place]]:
-    """Every message of a turn with its place.
+    """Yield every message of a turn with its place.
 
     Args:
         turn: The turn.
-        following: The session's next turn, whose prompt answers this one; None where there is none yet.
+        following: The session's next turn, whose prompt answers this one; None if there is none yet.
     """
     order = {entry.uuid: index for index, entry in enumerate(turn.entries)}
     replies = [s for s in turn.said if s.role is Role.ASSISTANT]
@@ -107,7 +107,7 @@ def places(turn: Turn, following: Turn | None) -> Iterator[tuple[TextBlock, Plac
 def _neighbours(
     actions: tuple[Action, ...], order: dict[str, int], said: TextBlock
 ) -> tuple[Action | None, Action | None]:
-    """The tool calls just before and after a message."""
+    """Return the tool calls just before and after a message."""
     here = order.get(said.uuid, -1)
     before = [a for a in actions if order.get(a.uuid, -1) < here]
     after = [a for a in actions if order.get(a.uuid, -1) >= here]

@@ -1,4 +1,4 @@
-"""What one extraction has proposed so far, part by part: later parts are told of it, and may change it. Pure."""
+"""The proposals of an extraction so far: later parts of the session see them and may change them. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from engram.extraction.protocol import PROPOSAL, ExtractionContext, NearMemory
 
 @dataclass(slots=True)
 class Proposals:
-    """The proposals of the parts of one session."""
+    """The proposals of the parts of a session."""
 
-    #: None where a later part took a proposal back.
+    #: None in the place of a proposal that a later part withdrew.
     _all: list[Candidate | None] = field(default_factory=list)
 
     @property
     def candidates(self) -> list[Candidate]:
-        """What is left of them, in order."""
+        """The proposals that were not withdrawn, in order."""
         return [candidate for candidate in self._all if candidate is not None]
 
-    def told_in(self, context: ExtractionContext, rolling_summary: str) -> ExtractionContext:
-        """The context of the next part: with what was just proposed, and what the session is about so far."""
+    def added_to(self, context: ExtractionContext, rolling_summary: str) -> ExtractionContext:
+        """Return the context of the next part, with the proposals and the summary so far."""
         if not self._all:
             return context
         own = tuple(
@@ -38,7 +38,7 @@ class Proposals:
         )
 
     def add(self, candidates: Iterable[Candidate]) -> None:
-        """Take up what the next part proposes; what it says of earlier proposals is applied to them at once."""
+        """Add the proposals of the next part, and apply what they say of earlier proposals."""
         for candidate in candidates:
             number = _number(candidate.target)
             earlier = self._all[number] if number is not None and number < len(self._all) else None
@@ -56,12 +56,12 @@ class Proposals:
             elif candidate.action in ENDING_ACTIONS:
                 self._all[number] = None
                 if candidate.action != "retracts":
-                    # What the earlier proposal did to a memory that is kept, the final one does.
+                    # The final proposal takes over what the earlier one did to an existing memory.
                     self._all.append(replace(candidate, action=earlier.action, target=earlier.target))
                 elif earlier.action != "new" and earlier.action != "same":
                     self._all.append(replace(candidate, target=earlier.target))
 
 
 def _number(target: str) -> int | None:
-    """The place of a proposal that a target names; None for a memory that is stored."""
+    """Return the index of the proposal that a target names; None for a stored memory."""
     return int(target[len(PROPOSAL) :]) if target.startswith(PROPOSAL) else None

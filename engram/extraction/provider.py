@@ -1,4 +1,4 @@
-"""The protocol between Engram and a language model: one request in, one reply out. One module a provider."""
+"""The interface of language model providers: a request in, a reply out. Each provider has a module of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from engram.errors import ExtractionError
 from engram.extraction.budget import Price
 
-#: A count of tokens, or a cost, of one call beyond these is no count: the estimate stands.
+#: Maximum plausible tokens and cost of a call; beyond these the estimate stays.
 MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
 
 
@@ -17,15 +17,15 @@ MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
 class ModelRequest:
     """What a provider sends; nothing else leaves the machine."""
 
-    #: Names the task, such as ``extract``.
+    #: Name of the task, such as ``extract``.
     task: str
-    #: What the model is told before the text.
+    #: System prompt.
     system: str
     #: The text.
     user: str
     #: JSON schema of the answer. Every key is required, none may be added.
     schema: Mapping[str, Any]
-    #: Most tokens of the answer.
+    #: Maximum number of tokens of the answer.
     max_output_tokens: int
 
 
@@ -35,28 +35,28 @@ class ModelReply:
 
     #: The answer: a JSON object, possibly with text around it.
     text: str
-    #: The model that answered; "" where the provider does not say.
+    #: The model that answered; "" if the provider does not say.
     model: str = ""
-    #: Tokens that the call took; None where the provider does not say.
+    #: Tokens of the call; None if the provider does not say.
     input_tokens: int | None = None
     output_tokens: int | None = None
-    #: What the call cost, where the provider says so; otherwise it is computed from ``Provider.price``.
+    #: Cost of the call; None to compute it from ``Provider.price``.
     dollars: float | None = None
 
 
 class Unfit(ValueError):
-    """The provider refused this request itself; nothing was paid. A smaller request may be served."""
+    """The provider refused this request, and nothing was paid; a smaller request may be served."""
 
 
 class NotServed(ExtractionError):
     """The provider served nothing, and nothing was paid."""
 
     def __init__(self, reason: str, *, is_passing: bool = True, wait_seconds: float = 0.0) -> None:
-        """Say what happened.
+        """Describe what happened.
 
         Args:
             reason: one line for the user.
-            is_passing: False where waiting mends nothing (wrong key, not logged in, unknown model).
+            is_passing: False if waiting does not help (wrong key, not logged in, unknown model).
             wait_seconds: how long to ask nothing; 0 for the usual back-off.
         """
         super().__init__(reason)
@@ -65,20 +65,20 @@ class NotServed(ExtractionError):
 
 
 class BrokenOff(ExtractionError):
-    """The answer is missing or incomplete, and may have been paid. The same request is tried again a few times."""
+    """The answer is missing or incomplete, and may have been paid; the request is tried again a few times."""
 
 
 class Provider(Protocol):
-    """Sends one request at a time to one language model. No retries, no ledger, no breaker: ``LanguageModel`` has them."""
+    """Sends one request at a time to a language model. ``LanguageModel`` adds retries, the budget and the breaker."""
 
     @property
     def model(self) -> str:
-        """The model, as the ledger names it."""
+        """The name of the model in the ledger."""
         ...
 
     @property
     def price(self) -> Price:
-        """Price by which a call is reserved, and settled where the reply names no cost. Raises SettingsError."""
+        """The price at which a call is reserved, and settled if the reply has no cost. Raises SettingsError."""
         ...
 
     def complete(self, request: ModelRequest) -> ModelReply:
@@ -86,16 +86,16 @@ class Provider(Protocol):
 
         Raises:
             Unfit: the request is refused; it is halved.
-            NotServed: nothing was served and nothing paid; the provider is left alone for a while.
-            BrokenOff: no whole answer came; tried again later, and halved after a few times.
+            NotServed: nothing was served and nothing paid; the provider is not asked for a while.
+            BrokenOff: the answer is incomplete; tried again later, and halved after a few times.
             ValueError: the model refused to answer, or ran out of tokens; the request is halved.
         """
         ...
 
     def simplify(self) -> bool:
-        """After ``Unfit``: ask in a simpler way from now on. False where there is none."""
+        """Ask in a simpler way from now on, after ``Unfit``; returns False if there is none."""
         ...
 
     def close(self) -> None:
-        """End a call that is under way, if that can be done, and begin none; from any thread."""
+        """End a running call if possible, and start no other; from any thread."""
         ...

@@ -1,4 +1,4 @@
-"""A language model says which memories of a project no longer hold, or say the same; what it may not say gets nowhere."""
+"""Ask a language model which memories of a project no longer hold, or say the same as others."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from engram.errors import BudgetReached
 from engram.extraction.answer import answer_schema, read_object
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
-from engram.extraction.told import moment
-from engram.extraction.write_filter import content_words, is_own
+from engram.extraction.request_lines import moment
+from engram.extraction.write_filter import is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
+from engram.text.content_words import content_words
 
-#: Most memories of one request.
+#: Maximum number of memories of a request.
 MAX_MEMORIES = 200
-#: Most new memories of one request.
+#: Maximum number of new memories of a request.
 MAX_NEW_MEMORIES = 120
+#: What a later memory may do to an earlier one.
 ACTIONS = ("same", "corrects", "supersedes", "resolves")
 
 SYSTEM_PROMPT = f"""[{MARKER}]
@@ -58,21 +60,21 @@ class Relation:
 
 
 class Reconciler:
-    """Asks about the memories of one project at once, within the caps of the extractor."""
+    """Asks about the memories of a project, within the caps of the extractor."""
 
     def __init__(self, model: LanguageModel) -> None:
-        """``model``: what is asked."""
+        """``model``: the language model."""
         self._model = model
 
     def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> list[Relation]:
-        """Which memories end or repeat others. One call for every ``MAX_NEW_MEMORIES`` new ones.
+        """Return which memories end or repeat others. Each ``MAX_NEW_MEMORIES`` new ones take a call.
 
         Args:
-            memories: of one project.
-            new: row ids of those that nobody compared yet.
+            memories: those of a project.
+            new: row ids of those that were not compared yet.
 
         Raises:
-            ExtractionError: a cap is reached, or the model cannot be asked now.
+            ExtractionError: a cap is reached, or the model is unavailable.
         """
         ordered = in_order(memories)
         waiting = [memory for memory in ordered if memory.id in new]
@@ -103,7 +105,7 @@ class Reconciler:
 
 
 def _with_nearest(ordered: Sequence[Episode], new: Sequence[Episode]) -> list[Episode]:
-    """The new ones with as many others as fit, those that share the most words with a new one first; the oldest first."""
+    """Return the new memories and as many others as fit, by common words with a new one; the oldest first."""
     room = MAX_MEMORIES - len(new)
     others = [memory for memory in ordered if memory not in new]
     words = [_words(memory) for memory in new]
@@ -118,7 +120,7 @@ def _words(memory: Episode) -> frozenset[str]:
 
 
 def in_order(memories: Sequence[Episode]) -> list[Episode]:
-    """Memories that may be sent, the oldest first."""
+    """Return the memories that may be sent, the oldest first."""
     sendable = [m for m in memories if not is_own(m.summary) and MARKER not in m.summary and not m.suspect]
     return sorted(sendable, key=lambda m: (m.holds_from_ms, m.summary))
 

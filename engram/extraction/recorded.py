@@ -1,4 +1,4 @@
-"""The provider that knows recorded answers only: what is missing is written down to be answered."""
+"""The provider of recorded answers; a request without one is written to a file to be answered."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from engram.extraction.budget import OWN_SERVER_PRICE, Price
 from engram.extraction.language_model import request_key
 from engram.extraction.provider import ModelReply, ModelRequest
 
-#: Digits of a request's digest that name its files.
+#: Number of digits of a request's digest in the names of its files.
 KEY_DIGITS = 20
 
 
 class Unanswered(ExtractionError):
-    """There is no recorded answer to this request; it was written down to be answered."""
+    """There is no recorded answer to this request; it was written to a file to be answered."""
 
 
 class RecordedProvider:
     """Answers from a folder, by a digest of the request.
 
-    Answers stand in ``NAME.jsonl`` (``{"key", "answer", "model", "date"}`` a line) or in ``KEY.answer.json``, as a model
-    gave them. A missing one is written as ``KEY.request.txt``; what the model is told before it stands in
-    ``system.TASK.txt``.
+    Answers are in ``NAME.jsonl`` (a line is ``{"key", "answer", "model", "date"}``) or in ``KEY.answer.json``, as a model
+    gave them. A request without an answer is written to ``KEY.request.txt``, its system prompt to ``system.TASK.txt``.
     """
 
     model = "recorded"
 
     def __init__(self, folder: Path) -> None:
-        """Read what is there. Raises BadRequest."""
+        """Read the recorded answers. Raises BadRequest."""
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        #: Key → the answer's text.
+        #: Key → text of the answer.
         self.answers = dict(_read(folder))
-        #: Keys that were asked for, in order; True where there is an answer.
+        #: Keys that were asked for, in order; True if there is an answer.
         self.asked: dict[str, bool] = {}
 
     @property
@@ -46,7 +45,7 @@ class RecordedProvider:
         return OWN_SERVER_PRICE
 
     def close(self) -> None:
-        """See ``Provider.close``: nothing is held."""
+        """See ``Provider.close``: there is nothing to end."""
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """See ``Provider.complete``. Raises Unanswered."""
@@ -64,7 +63,7 @@ class RecordedProvider:
 
 
 def _read(folder: Path) -> Iterator[tuple[str, str]]:
-    """Key → the answer's text."""
+    """Yield key and text of each answer."""
     try:
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
@@ -73,7 +72,7 @@ def _read(folder: Path) -> Iterator[tuple[str, str]]:
         for path in sorted(folder.glob("*.answer.json")):
             yield path.name.partition(".")[0], path.read_text(encoding="utf-8")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadRequest(f"{folder} holds an answer that cannot be read: {error!r}") from error
+        raise BadRequest(f"{folder} has an answer that cannot be read: {error!r}") from error
 
 
 def _text(answer: Any) -> str:

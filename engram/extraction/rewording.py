@@ -1,4 +1,4 @@
-"""A language model finds better words for memories that the local extractor kept; what it adds gets nowhere."""
+"""Ask a language model for better wordings of local memories; words that it adds are rejected."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from engram.extraction.grounding import MIN_GROUNDED_SHARE
 from engram.extraction.labels import MAX_ENTITIES
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.request import MARKER
-from engram.extraction.write_filter import content_words, is_own
+from engram.extraction.write_filter import is_own
 from engram.models.episodes import Episode
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
+from engram.text.content_words import content_words
 
-#: Longest content of one memory that is sent, in characters; of longer ones beginning and end.
+#: Maximum length of a content that is sent, in characters; of a longer one, beginning and end are sent.
 MAX_SENT_CHARACTERS = 2_400
 _NUMBER = re.compile(r"\d[\w.]*\w|\d")
 _ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)
@@ -60,7 +61,7 @@ class WordingAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Better words for a memory; its content and its evidence stay as they are."""
+    """A better wording of a memory; content and evidence stay unchanged."""
 
     summary: str
     kind: Kind
@@ -68,42 +69,42 @@ class Wording:
 
 
 def read_wordings(text: str) -> WordingAnswer:
-    """The answer of a server that holds to no shape; what has another one is left out.
+    """Read the answer of a server that follows no schema; items of another shape are left out.
 
     Raises:
         ValueError: there is no answer.
     """
-    return WordingAnswer(memories=[one for raw in read_object(text) if (one := _proposed(raw)) is not None])
+    return WordingAnswer(memories=[wording for raw in read_object(text) if (wording := _proposed(raw)) is not None])
 
 
 _QUESTION = Question("reword", SYSTEM_PROMPT, WordingAnswer.model_json_schema(), read_wordings)
 
 
 class Rewriter:
-    """Asks for better words, several memories at once, within the caps of the extractor."""
+    """Asks for better wordings of several memories at once, within the caps of the extractor."""
 
     def __init__(self, model: LanguageModel) -> None:
-        """``model``: what is asked."""
+        """``model``: the language model."""
         self._model = model
 
     @property
     def model_name(self) -> str:
-        """The model's name."""
+        """The name of the model."""
         return self._model.provider.model
 
     def reword(self, memories: Sequence[Episode]) -> Mapping[str, Wording]:
-        """Better words by the memory's id, for those that there are some for. One call.
+        """Return better wordings by the memory's id, where the model found one. Takes one call.
 
         Args:
-            memories: of one project, since the cap of a project counts them.
+            memories: those of a project, since they count against its cap.
 
         Raises:
-            ExtractionError: a cap is reached, or the model cannot be asked now; nothing was changed.
+            ExtractionError: a cap is reached, or the model is unavailable; nothing was changed.
         """
-        asked = {f"m{number}": one for number, one in enumerate(memories, 1) if may_be_sent(one)}
+        asked = {f"m{number}": memory for number, memory in enumerate(memories, 1) if may_be_sent(memory)}
         if not asked:
             return {}
-        text = "\n\n".join(f"[{short}] {_told(one)}" for short, one in asked.items())
+        text = "\n\n".join(f"[{short}] {_request_part(memory)}" for short, memory in asked.items())
         try:
             answer = self._model.ask(_QUESTION, text, next(iter(asked.values())).project_id)
         except BudgetReached as reached:
@@ -112,23 +113,23 @@ class Rewriter:
         except ValueError:
             return {}
         self._model.budget.note_answers(1)
-        found: dict[str, Wording] = {}
+        wordings: dict[str, Wording] = {}
         for proposed in answer.memories:
             episode = asked.get(proposed.id.strip("[] \n"))
             wording = None if episode is None else wording_of(proposed, episode)
             if episode is not None and wording is not None:
-                found.setdefault(episode.episode_id, wording)
-        return found
+                wordings.setdefault(episode.episode_id, wording)
+        return wordings
 
 
 def may_be_sent(episode: Episode) -> bool:
-    """False for what holds Engram's own text."""
+    """Return False for a memory that contains Engram's own text."""
     text = f"{episode.summary}\n{episode.content}"
     return MARKER not in text and not is_own(text)
 
 
 def wording_of(proposed: ProposedWording, episode: Episode) -> Wording | None:
-    """The proposal, fit to be stored; None where it invents, repeats, orders, or says what it may not."""
+    """Return the wording to store; None if it invents, repeats, or gives an order."""
     summary = " ".join(redact(cleaned(proposed.summary)).split()[:MAX_SUMMARY_WORDS])[
         :MAX_CANDIDATE_SUMMARY_CHARACTERS
     ].strip()
@@ -138,10 +139,10 @@ def wording_of(proposed: ProposedWording, episode: Episode) -> Wording | None:
         return None
     kind: Kind = proposed.kind
     if kind is Kind.PREFERENCE and episode.voice != Voice.USER:
-        # Only what the user said is a wish of theirs.
+        # Only what the user said can be a preference.
         kind = episode.kind if episode.kind in get_args(ProposedKind) else Kind.FACT
     there = _known_text(episode).lower()
-    named = [one for raw in proposed.entities if (one := cleaned(raw).strip()[:80]) and one.lower() in there]
+    named = [name for raw in proposed.entities if (name := cleaned(raw).strip()[:80]) and name.lower() in there]
     entities = tuple(dict.fromkeys([*named, *episode.entities]))[:MAX_ENTITIES]
     if (summary, kind) == (episode.summary, episode.kind):
         return None
@@ -149,12 +150,12 @@ def wording_of(proposed: ProposedWording, episode: Episode) -> Wording | None:
 
 
 def _orders(summary: str, episode: Episode) -> bool:
-    """Whether a line orders something; a memory whose own line does was typed by the user, or it would be suspect."""
+    """Return True if a line gives an order. A memory whose own line does was typed by the user, or it would be suspect."""
     return bool(why_suspect(summary, is_typed=False, is_assistant=episode.voice != Voice.USER))
 
 
 def _is_grounded(summary: str, episode: Episode) -> bool:
-    """Whether the memory says enough of the words, and every number."""
+    """Return True if the memory contains enough of the words, and every number."""
     known = _known_text(episode)
     words, there = content_words(summary), content_words(known)
     is_said = bool(words) and len(words & there) >= MIN_GROUNDED_SHARE * len(words)
@@ -165,8 +166,8 @@ def _known_text(episode: Episode) -> str:
     return "\n".join((episode.summary, episode.content, *episode.facts, *episode.entities))
 
 
-def _told(episode: Episode) -> str:
-    """A memory as it is sent: redacted once more, so that nothing leaves that this version knows to hide."""
+def _request_part(episode: Episode) -> str:
+    """Return a memory as it is sent; it is redacted once more, since this version may know more secrets."""
     content = redact(episode.content)
     if len(content) > MAX_SENT_CHARACTERS:
         half = MAX_SENT_CHARACTERS // 2

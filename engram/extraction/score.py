@@ -1,4 +1,4 @@
-"""How likely a passage is worth keeping: a small logistic model over cues, place and specificity."""
+"""The quality of a passage: a small logistic model over cues, place and specificity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from engram.extraction.bite import Passage
 from engram.extraction.cues import COUNTED, TOPICAL
 from engram.extraction.place import Place
-from engram.extraction.write_filter import content_words
+from engram.text.content_words import content_words
 from engram.text.statements import Block, Statement
 
 _TICKED = re.compile(r"`[^`]+`")
@@ -23,31 +23,31 @@ _PATH_LEAD = re.compile(r"^`?[\w.-]*[/\\.][\w./\\:-]*`?(?: \([^)]*\))?\s*[:â€”â€
 
 
 def features(passage: Passage, statements: Sequence[Statement], place: Place, messages: int = 1) -> dict[str, float]:
-    """Named features of one passage, each between 0 and about 3.
+    """Return the features of a passage by name, each between 0 and about 3.
 
     Args:
         passage: The passage.
-        statements: Those of its stream.
-        place: Place of the message that begins it.
-        messages: How many messages it spans.
+        statements: The statements of its stream.
+        place: Place of its first message.
+        messages: Number of messages that it spans.
     """
     first = statements[passage.start]
     bite = passage.bite
     count = len(bite.split())
-    found = {name: min(3.0, float(len(p.findall(bite)))) ** 0.5 for name, p in COUNTED.items()}
+    values = {name: min(3.0, float(len(p.findall(bite)))) ** 0.5 for name, p in COUNTED.items()}
     label = f"{first.topic} {first.lead}"
-    found.update({name: float(bool(p.search(label))) for name, p in TOPICAL.items()})
-    found.update(_surface(bite, count))
-    found.update(_position(passage, first, len(statements), place))
-    found.update(_relations(bite, place))
-    found["joined"] = min(3, messages - 1) / 3
+    values.update({name: float(bool(p.search(label))) for name, p in TOPICAL.items()})
+    values.update(_surface(bite, count))
+    values.update(_position(passage, first, len(statements), place))
+    values.update(_relations(bite, place))
+    values["joined"] = min(3, messages - 1) / 3
     if place.is_user:
-        found = {f"user_{name}": value for name, value in found.items()} | {"user": 1.0}
-    return found
+        values = {f"user_{name}": value for name, value in values.items()} | {"user": 1.0}
+    return values
 
 
 def _relations(bite: str, place: Place) -> dict[str, float]:
-    """How the passage relates to the prompt, to its own message and to the turn's other messages."""
+    """Return how the passage relates to the prompt, its own message and the turn's other messages."""
     said = content_words(bite)
     size = max(1, len(said))
     restated = max((len(said & other) for other in place.other_words), default=0)
@@ -108,7 +108,7 @@ def _position(passage: Passage, first: Statement, statements: int, place: Place)
     }
 
 
-def quality(found: dict[str, float], weights: Mapping[str, float]) -> float:
-    """Chance, 0 to 1, that the passage is worth keeping."""
-    total = weights.get("bias", 0.0) + sum(weights.get(name, 0.0) * value for name, value in found.items())
+def quality(values: dict[str, float], weights: Mapping[str, float]) -> float:
+    """Return the probability that the passage is worth keeping."""
+    total = weights.get("bias", 0.0) + sum(weights.get(name, 0.0) * value for name, value in values.items())
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))

@@ -1,4 +1,4 @@
-"""Choose a turn's passages: every passage gets its quality, the best that do not repeat are kept."""
+"""Choose a turn's passages: the best by quality that do not repeat each other."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from engram.extraction.labels import tells_fix
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
 from engram.extraction.streams import streams
-from engram.extraction.write_filter import content_words, is_log, is_own, repeats
+from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.redaction.voice import typed_text
+from engram.text.content_words import content_words
 from engram.text.statements import plain, split
 from engram.transcripts.record import Role, TextBlock, Turn
 
-#: Most candidates of one turn.
+#: Maximum number of candidates of a turn.
 MAX_TURN_CANDIDATES = 10
-#: What each further passage of one message, and of one turn, is worth beside the one before.
+#: Factor for each further passage of a message, and of a turn.
 MESSAGE_DECAY = 0.65
 TURN_DECAY = 0.7
-#: A turn of so many messages has room for twice as much.
+#: A turn with this number of messages has room for twice as many passages.
 TURN_MESSAGES = 40
-#: Quality of a directive: the user's own rules are always kept.
+#: Quality of a directive; the user's own rules are always kept.
 DIRECTIVE_QUALITY = 0.95
-#: Features of an exchange: those of its answer, and those of what was asked.
+#: Features that an exchange takes from its answer, and from what was asked.
 EXCHANGE_ANSWER = ("length", "ticks", "symbols", "cause", "choice", "change", "repair", "problem", "edits", "commit",
     "prompt_chars", "agreed", "objected", "asks_back", "many_messages", "chars", "asked", "tokens", "status")  # fmt: skip
 EXCHANGE_ASKED = (
@@ -39,13 +40,13 @@ EXCHANGE_ASKED = (
     "user_symbols",
     "user_problem",
 )
-#: A passage that tells a fix episode is kept from this share of the floor on.
+#: Share of the minimum quality that a passage about a fix episode needs.
 FIX_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One passage that might be kept."""
+    """A passage that may be kept."""
 
     turn: Turn
     said: TextBlock
@@ -53,14 +54,14 @@ class Option:
     place: Place
     #: Heading and lead above it.
     label: str
-    #: Line of the message it begins in, from 0.
+    #: Line of the message in which it begins, from 0.
     line: int
     quality: float
-    #: Whether the user typed it (False for what was pasted, and for the assistant).
+    #: True if the user typed it (False for pasted text, and for the assistant).
     is_typed: bool = False
-    #: Further messages that the passage runs on in.
+    #: Further messages that the passage spans.
     others: tuple[TextBlock, ...] = ()
-    #: Whether it joins what the user asked with the answer.
+    #: True if it joins a question of the user with its answer.
     is_exchange: bool = False
     directive: Directive | None = None
     episode: FixEpisode | None = None
@@ -68,11 +69,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """The choice of passages with one set of weights."""
+    """Chooses passages with a set of weights."""
 
     weights: Mapping[str, float]
-    #: Least worth, 0 to 1, of what is kept.
-    floor: float
+    #: Minimum quality, 0 to 1, of a passage.
+    min_quality: float
 
     def of_turn(
         self,
@@ -82,13 +83,13 @@ class Chooser:
         taken: list[frozenset[str]],
         project: str = "",
     ) -> list[Option]:
-        """The best passages of a turn that neither overlap nor repeat what is taken, best first.
+        """Return the best passages of a turn that neither overlap nor repeat what is taken, the best first.
 
         Args:
             turn: The turn, with the user's refusals read as their words.
-            following: The next turn, where there is one.
+            following: The next turn, if there is one.
             episodes: Fix episodes that end in this turn.
-            taken: Content words of what is kept already; those of the choice are added.
+            taken: Content words of what is taken already; those of the chosen passages are added.
             project: Display name of the project.
         """
         options = [*_directive_options(turn, project), *self._passages(turn, following, episodes)]
@@ -96,11 +97,11 @@ class Chooser:
         told: set[str] = set()
         while options and len(chosen) < MAX_TURN_CANDIDATES:
             worth, best = max(((_worth(o, chosen), o) for o in options), key=lambda pair: pair[0])
-            if worth < self.floor * FIX_SHARE:
+            if worth < self.min_quality * FIX_SHARE:
                 break
             options.remove(best)
             untold = best.episode is not None and best.episode.failed_uuid not in told
-            if worth < self.floor and not untold:
+            if worth < self.min_quality and not untold:
                 continue
             if any(overlap(best, other) for other in chosen) or repeats(best.passage.bite, taken):
                 continue
@@ -111,8 +112,8 @@ class Chooser:
         return chosen
 
     def _passages(self, turn: Turn, following: Turn | None, episodes: Sequence[FixEpisode]) -> Iterator[Option]:
-        for option, found in scored(turn, following):
-            option = replace(option, quality=quality(found, self.weights))
+        for option, values in scored(turn, following):
+            option = replace(option, quality=quality(values, self.weights))
             episode = _episode_of(option, episodes)
             if episode is not None and tells_fix(option.passage.bite):
                 option = replace(option, episode=episode)
@@ -120,7 +121,7 @@ class Chooser:
 
 
 def scored(turn: Turn, following: Turn | None) -> Iterator[tuple[Option, dict[str, float]]]:
-    """Every passage of a turn with its features, its quality still open."""
+    """Yield every passage of a turn with its features; its quality is not set yet."""
     place_of = {id(said): place for said, place in places(turn, following)}
     for stream in streams(turn):
         first_place = place_of[id(stream.messages[0])]
@@ -129,7 +130,7 @@ def scored(turn: Turn, following: Turn | None) -> Iterator[tuple[Option, dict[st
         typed = plain(typed_text(stream.messages[0].text)) if first_place.is_user else ""
         for passage in passages(stream.statements, is_user=first_place.is_user):
             first = stream.statements[passage.start]
-            told = stream.told_by(passage.start, passage.stop)
+            told = stream.messages_of(passage.start, passage.stop)
             place = place_of[id(told[0])]
             label = f"{first.topic} {first.lead}".strip()
             is_typed = place.is_user and first.text[:40] in typed
@@ -139,7 +140,7 @@ def scored(turn: Turn, following: Turn | None) -> Iterator[tuple[Option, dict[st
 
 
 def _exchange(turn: Turn, place_of: Mapping[int, Place]) -> Iterator[tuple[Option, dict[str, float]]]:
-    """What the user asked, joined with the closing message that answers it."""
+    """Yield the user's question joined with the closing message that answers it."""
     prompts = [s for s in turn.said if s.role is Role.USER]
     replies = [s for s in turn.said if s.role is Role.ASSISTANT]
     if not prompts or not replies or any(is_own(s.text) for s in (prompts[0], replies[-1])):
@@ -151,18 +152,18 @@ def _exchange(turn: Turn, place_of: Mapping[int, Place]) -> Iterator[tuple[Optio
         return
     passage = Passage(start, stop, bite, "")
     place = place_of[id(replies[-1])]
-    found = features(passage, statements, place)
+    values = features(passage, statements, place)
     asks = features(Passage(0, 1, asked, ""), split(asked) or statements, place_of[id(prompts[0])])
-    found = {f"x_{name}": found[name] for name in EXCHANGE_ANSWER}
-    found |= {f"x_{name}": asks.get(name, 0.0) for name in EXCHANGE_ASKED} | {"x": 1.0}
+    values = {f"x_{name}": values[name] for name in EXCHANGE_ANSWER}
+    values |= {f"x_{name}": asks.get(name, 0.0) for name in EXCHANGE_ASKED} | {"x": 1.0}
     option = Option(
         turn, replies[-1], passage, place, "", statements[start].line, 0.0, others=(prompts[0],), is_exchange=True
     )
-    yield option, found
+    yield option, values
 
 
 def _worth(option: Option, chosen: Sequence[Option]) -> float:
-    """Quality, less for each passage of the same message and of the same turn that is kept already."""
+    """Return the quality, reduced for each chosen passage of the same message and turn."""
     if option.directive is not None:
         return option.quality
     same = sum(other.said is option.said for other in chosen)
@@ -171,7 +172,7 @@ def _worth(option: Option, chosen: Sequence[Option]) -> float:
 
 
 def overlap(option: Option, other: Option) -> bool:
-    """Whether two options share a statement of one stream."""
+    """Return True if two options share a statement of a stream."""
     mine, theirs = option.passage, other.passage
     one_stream = {id(s) for s in (option.said, *option.others)} & {id(s) for s in (other.said, *other.others)}
     return bool(one_stream) and mine.start < theirs.stop and theirs.start < mine.stop
@@ -182,20 +183,20 @@ def _directive_options(turn: Turn, project: str) -> Iterator[Option]:
         if said.role is not Role.USER or is_own(said.text) or is_log(said.text):
             continue
         place = Place(is_user=True, chars=len(said.text))
-        for found in directives(typed_text(said.text), project):
-            line = _line_of(said.text, found.bite)
-            passage = Passage(-1 - line, -line, found.bite, "")
-            yield Option(turn, said, passage, place, "", line, DIRECTIVE_QUALITY, True, directive=found)
+        for directive in directives(typed_text(said.text), project):
+            line = _line_of(said.text, directive.bite)
+            passage = Passage(-1 - line, -line, directive.bite, "")
+            yield Option(turn, said, passage, place, "", line, DIRECTIVE_QUALITY, True, directive=directive)
 
 
 def _line_of(text: str, bite: str) -> int:
-    """The line of a text in which a bite's first words stand; 0 where none does."""
+    """Return the line of a text that contains the first words of a bite; 0 for none."""
     head = bite[:24]
     return next((n for n, line in enumerate(text.splitlines()) if head in line), 0)
 
 
 def _episode_of(option: Option, episodes: Sequence[FixEpisode]) -> FixEpisode | None:
-    """The fix episode that a passage may tell: it stands within it, or closes its turn."""
+    """Return the fix episode that a passage may describe: the passage is within it, or closes its turn."""
     if option.place.is_user:
         return None
     for episode in episodes:

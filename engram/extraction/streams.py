@@ -1,4 +1,4 @@
-"""Group a turn's messages into streams: short messages between tool calls are read as one text."""
+"""Group a turn's messages into streams: short messages between tool calls are read as a single text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from engram.text.statements import Statement, split
 from engram.transcripts.record import Role, TextBlock, Turn
 
-#: A message of the assistant of at most so many characters, without lists or headings, joins its neighbours.
+#: Maximum length of an assistant's message that joins its neighbours, in characters; it has no lists or headings.
 MAX_SHORT_CHARACTERS = 420
-#: Most messages of one stream.
+#: Maximum number of messages of a stream.
 MAX_STREAM_MESSAGES = 40
 
 _STRUCTURE = re.compile(r"^\s*(?:#{1,6} |[-*•] |\d+[.)] |\||```)", re.MULTILINE)
@@ -21,19 +21,19 @@ _STRUCTURE = re.compile(r"^\s*(?:#{1,6} |[-*•] |\d+[.)] |\||```)", re.MULTILIN
 class Stream:
     """Statements that are read together, each with its message."""
 
-    #: Messages in order; statements count into them.
+    #: Messages in order.
     messages: tuple[TextBlock, ...]
     statements: tuple[Statement, ...]
-    #: For each statement, the place of its message in ``messages``.
+    #: For each statement, the index of its message in ``messages``.
     owners: tuple[int, ...]
 
-    def told_by(self, start: int, stop: int) -> tuple[TextBlock, ...]:
-        """The messages that the statements from ``start`` to before ``stop`` stand in."""
+    def messages_of(self, start: int, stop: int) -> tuple[TextBlock, ...]:
+        """Return the messages of the statements from ``start`` to before ``stop``."""
         return tuple(self.messages[i] for i in dict.fromkeys(self.owners[start:stop]))
 
 
 def streams(turn: Turn) -> Iterator[Stream]:
-    """The streams of a turn in order; every message stands in exactly one."""
+    """Yield the streams of a turn in order; every message is in exactly one."""
     waiting: list[TextBlock] = []
     for said in turn.said:
         if said.role not in (Role.USER, Role.ASSISTANT):
@@ -59,7 +59,7 @@ def _stream(messages: Sequence[TextBlock]) -> Stream:
     statements: list[Statement] = []
     owners: list[int] = []
     for index, said in enumerate(messages):
-        found = split(said.text)
-        statements.extend(found)
-        owners.extend([index] * len(found))
+        own_statements = split(said.text)
+        statements.extend(own_statements)
+        owners.extend([index] * len(own_statements))
     return Stream(tuple(messages), tuple(statements), tuple(owners))

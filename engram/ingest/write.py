@@ -10,14 +10,8 @@ from engram.ingest.result import Written
 from engram.ingest.scope import needs_project
 from engram.models.contexts import note_context_start, note_copied_history
 from engram.models.extractions import withdraw_memories
-from engram.models.sessions import (
-    SessionRow,
-    add_known_values,
-    ensure_project,
-    ensure_session,
-    find_session,
-    touch_session,
-)
+from engram.models.projects import ensure_project
+from engram.models.sessions import SessionRow, add_known_values, ensure_session, find_session, touch_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import Progress, add_unreadable, ensure_transcript, move_cursor

@@ -31,7 +31,7 @@ from engram.models.notes import EVERYONE, NOBODY, Owner
 from engram.models.project_erasing import ProjectContents
 from engram.models.project_folders import identities_of_project
 from engram.models.project_names import names_of_project
-from engram.models.sessions import ProjectRow
+from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten
 from engram.models.transaction import Tx

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from peewee import fn
+from peewee import JOIN, SQL, Case, ColumnBase, Select, Value, fn
 
+from engram.enums import CURRENT_STATUSES
 from engram.models import tables
-from engram.models.conditions import IS_CURRENT, IS_NOT_CURRENT
+from engram.models.records import RecordReader
 from engram.models.store import Store
 from engram.models.transaction import Reader
+from engram.models.work import WorkState
+from engram.transcripts.record import Opening
+
+_CURRENT = [status.value for status in CURRENT_STATUSES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +40,37 @@ class Totals:
 
 def count_totals(store: Store) -> Totals:
     """How much of everything there is, in one consistent view."""
-    with store.snapshot():
+    episode, transcript = tables.Episode, tables.Transcript
+    with store.snapshot() as reader:
         return Totals(
-            projects=_count(store, "project"),
-            sessions=_count(store, "session"),
-            transcripts=_count(store, "transcript"),
-            turns=_count(store, "turn"),
-            episodes=_count(store, "episode e", IS_CURRENT),
-            archived=_count(store, "episode e", IS_NOT_CURRENT),
-            suspects=_count(store, "episode", "suspect <> ''"),
-            injections=_count(store, "injection", "state = 'shown'"),
-            bad_lines=_count(store, "bad_line"),
-            unreadable=_count(store, "transcript", "last_error <> ''"),
+            projects=_count(reader, tables.Project),
+            sessions=_count(reader, tables.Session),
+            transcripts=_count(reader, transcript),
+            turns=_count(reader, tables.Turn),
+            episodes=_count(reader, episode, episode.status.in_(_CURRENT)),
+            archived=_count(reader, episode, episode.status.not_in(_CURRENT)),
+            suspects=_count(reader, episode, episode.suspect != ""),
+            injections=_count(reader, tables.Injection, tables.Injection.state == "shown"),
+            bad_lines=_count(reader, tables.BadLine),
+            unreadable=_count(reader, transcript, transcript.last_error != ""),
         )
 
 
 def count_transcripts(store: Reader) -> int:
     """How many transcripts were read at least in part."""
-    return _count(store, "transcript")
+    return _count(store, tables.Transcript)
 
 
-def _count(store: Reader, table: str, where: str = "1") -> int:
-    return int(store.value(f"SELECT count(*) FROM {table} WHERE {where}"))
+def count_agents(store: Reader) -> dict[str, int]:
+    """Return how many sessions there are of each agent, by its name."""
+    session = tables.Session
+    query = session.select(session.agent, fn.COUNT(session.id).alias("sessions")).group_by(session.agent)
+    return {row.agent: row.sessions for row in store.fetch(query.order_by(session.agent))}
+
+
+def _count(store: Reader, table: type[tables.Table], condition: ColumnBase | None = None) -> int:
+    query = table.select(fn.COUNT(SQL("*")))
+    return int(store.fetch_value(query if condition is None else query.where(condition)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +87,35 @@ class ProjectTotals:
 
 def count_projects(store: Reader) -> list[ProjectTotals]:
     """Figures of each project, by name; what belongs to no project comes last under the name ""."""
-    rows = store.rows(
-        "SELECT p.name, (SELECT count(*) FROM session s WHERE s.project_id = p.id), "
-        "(SELECT count(*) FROM turn t WHERE t.project_id = p.id), "
-        "(SELECT count(*) FROM turn t WHERE t.project_id = p.id AND t.opening <> 'continuation'), "
-        f"(SELECT count(*) FROM episode e WHERE e.project_id = p.id AND {IS_CURRENT}) "
-        "FROM project p ORDER BY p.name"
-    )
-    found = [ProjectTotals(*row) for row in rows]
-    rest = store.row(
-        "SELECT (SELECT count(*) FROM session WHERE project_id IS NULL), "
-        "(SELECT count(*) FROM turn WHERE project_id IS NULL), "
-        "(SELECT count(*) FROM turn WHERE project_id IS NULL AND opening <> 'continuation'), "
-        f"(SELECT count(*) FROM episode e WHERE e.project_id IS NULL AND {IS_CURRENT})"
-    )
-    assert rest is not None
-    return [*found, ProjectTotals("", *rest)] if any(rest) else found
+    project = tables.Project
+    query = project.select(project.name, *_project_figures(project.id)).order_by(project.name)
+    totals = [_project_totals(row) for row in store.fetch(query)]
+    rest = _project_totals(store.fetch_first(Select(columns=[Value("").alias("name"), *_project_figures(None)])))
+    is_empty = not (rest.sessions or rest.turns or rest.prompts or rest.episodes)
+    return totals if is_empty else [*totals, rest]
 
 
-def count_agents(store: Reader) -> dict[str, int]:
-    """Return how many sessions there are of each agent, by its name."""
-    session = tables.Session
-    query = session.select(session.agent, fn.count(session.id).alias("sessions")).group_by(session.agent)
-    return {row.agent: row.sessions for row in store.fetch(query.order_by(session.agent))}
+def _project_figures(project_id: ColumnBase | None) -> list[ColumnBase]:
+    """The figures of one project as columns of a query; of what belongs to none where there is no id."""
+    turn, episode = tables.Turn, tables.Episode
+
+    def of_project(table: Any, *conditions: ColumnBase) -> ColumnBase:
+        owner = table.project.is_null() if project_id is None else table.project == project_id
+        figure: ColumnBase = table.select(fn.COUNT(table.id)).where(owner, *conditions)
+        return figure
+
+    return [
+        of_project(tables.Session).alias("sessions"),
+        of_project(turn).alias("turns"),
+        of_project(turn, turn.opening != Opening.CONTINUATION).alias("prompts"),
+        of_project(episode, episode.status.in_(_CURRENT)).alias("episodes"),
+    ]
+
+
+def _project_totals(row: Any) -> ProjectTotals:
+    return ProjectTotals(
+        name=row.name, sessions=row.sessions, turns=row.turns, prompts=row.prompts, episodes=row.episodes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +132,27 @@ class SessionTotals:
 
 def count_sessions(store: Reader) -> Mapping[str, SessionTotals]:
     """Session id → figures."""
-    rows = store.rows(
-        "SELECT s.session_id, (SELECT count(*) FROM turn t WHERE t.session_ref = s.id), "
-        f"(SELECT count(*) FROM episode e WHERE e.session_ref = s.id AND {IS_CURRENT}), "
-        "(SELECT count(*) FROM injection i WHERE i.session_id = s.session_id AND i.state = 'shown'), "
-        "(SELECT coalesce(sum(i.tokens), 0) FROM injection i WHERE i.session_id = s.session_id AND i.state = 'shown') "
-        "+ (SELECT coalesce(sum(n.tokens), 0) FROM shown n WHERE n.session_id = s.session_id) FROM session s"
+    session, turn, episode = tables.Session, tables.Turn, tables.Episode
+    injection, shown = tables.Injection, tables.Shown
+    is_shown = (injection.session_id == session.session_id) & (injection.state == "shown")
+    bite_tokens = injection.select(fn.COALESCE(fn.SUM(injection.tokens), 0)).where(is_shown)
+    other_tokens = shown.select(fn.COALESCE(fn.SUM(shown.tokens), 0)).where(shown.session_id == session.session_id)
+    query = session.select(
+        session.session_id,
+        turn.select(fn.COUNT(turn.id)).where(turn.session == session.id).alias("turns"),
+        episode.select(fn.COUNT(episode.id))
+        .where((episode.session == session.id) & episode.status.in_(_CURRENT))
+        .alias("episodes"),
+        injection.select(fn.COUNT(injection.id)).where(is_shown).alias("shown"),
+        bite_tokens.alias("bite_tokens"),
+        other_tokens.alias("other_tokens"),
     )
-    return {str(row[0]): SessionTotals(*row[1:]) for row in rows}
+    return {
+        row.session_id: SessionTotals(
+            turns=row.turns, episodes=row.episodes, shown=row.shown, tokens=row.bite_tokens + row.other_tokens
+        )
+        for row in store.fetch(query)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,27 +173,37 @@ class WorkTotals:
 
 def count_work(store: Reader) -> list[WorkTotals]:
     """What waits, by kind of work."""
-    now = store.now_ms()
-    rows = store.rows(
-        "SELECT kind, sum(state = 'due'), sum(state = 'due' AND due_at_ms <= ?), sum(state = 'dead'), "
-        "sum(state = 'due' AND attempts > 0), min(CASE WHEN state = 'due' AND due_at_ms <= ? THEN due_at_ms END) "
-        "FROM work GROUP BY kind ORDER BY kind",
-        (now, now),
+    work = tables.Work
+    is_waiting = work.state == WorkState.DUE
+    is_due = is_waiting & (work.due_at_ms <= store.now_ms())
+    query = work.select(
+        work.kind,
+        fn.SUM(is_waiting).alias("waiting"),
+        fn.SUM(is_due).alias("due"),
+        fn.SUM(work.state == WorkState.DEAD).alias("dead"),
+        fn.SUM(is_waiting & (work.attempts > 0)).alias("failing"),
+        fn.MIN(Case(None, [(is_due, work.due_at_ms)])).alias("oldest_due_at_ms"),
     )
-    return [WorkTotals(*row) for row in rows]
+    return [
+        WorkTotals(
+            kind=row.kind,
+            waiting=row.waiting,
+            due=row.due,
+            dead=row.dead,
+            failing=row.failing,
+            oldest_due_at_ms=row.oldest_due_at_ms,
+        )
+        for row in store.fetch(query.group_by(work.kind).order_by(work.kind))
+    ]
 
 
 def count_without_vector(store: Reader) -> int:
     """Rows that have no vector of any model yet."""
+    vector = tables.Vector
     total = 0
-    for owner, table in (("e", "episode"), ("n", "note_chunk"), ("p", "passage")):
-        total += int(
-            store.value(
-                f"SELECT count(*) FROM {table} t WHERE NOT EXISTS "
-                "(SELECT 1 FROM vector v WHERE v.owner = ? AND v.owner_id = t.id)",
-                (owner,),
-            )
-        )
+    for owner, table in (("e", tables.Episode), ("n", tables.NoteChunk), ("p", tables.Passage)):
+        own = vector.select(vector.seq).where((vector.owner == owner) & (vector.owner_id == table.id))
+        total += _count(store, table, ~fn.EXISTS(own))
     return total
 
 
@@ -176,12 +220,19 @@ class ReadFault:
 
 def read_faults(store: Reader, limit: int = 50) -> list[ReadFault]:
     """Transcripts and lines that could not be read."""
-    rows = store.rows(
-        "SELECT path, last_error, NULL, NULL FROM transcript WHERE last_error <> '' UNION ALL "
-        "SELECT t.path, b.reason, b.offset, b.length FROM bad_line b JOIN transcript t ON t.id = b.transcript_id LIMIT ?",
-        (limit,),
-    )
-    return [ReadFault(os.fsdecode(bytes(row[0])), row[1], row[2], row[3]) for row in rows]
+    transcript, bad_line = tables.Transcript, tables.BadLine
+    files = transcript.select(transcript.path, transcript.last_error).where(transcript.last_error != "").limit(limit)
+    faults = [ReadFault(path=_path(row.path), reason=row.last_error) for row in store.fetch(files)]
+    columns = (transcript.path, bad_line.reason, bad_line.offset, bad_line.length)
+    lines = bad_line.select(*columns).join(transcript).limit(limit - len(faults))
+    return faults + [
+        ReadFault(path=_path(row.path), reason=row.reason, offset=row.offset, length=row.length)
+        for row in store.fetch(lines)
+    ]
+
+
+def _path(stored: bytes) -> str:
+    return os.fsdecode(bytes(stored))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +249,17 @@ class FileTotals:
 
 def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
     """The files of a session with how far each was read."""
-    rows = store.rows(
-        "SELECT t.path, t.bytes_read, t.size, t.lines_read, t.is_gone, t.last_error FROM transcript t "
-        "JOIN session s ON s.id = t.session_ref WHERE s.session_id = ? ORDER BY t.id",
-        (session_id,),
-    )
-    return [FileTotals(os.fsdecode(bytes(row[0])), row[1], row[2], row[3], bool(row[4]), row[5]) for row in rows]
+    query = _FILES.select().join(tables.Session).where(tables.Session.session_id == session_id)
+    return store.fetch_records(_FILES, query.order_by(tables.Transcript.id))
+
+
+_FILES = RecordReader(
+    FileTotals,
+    tables.Transcript,
+    expressions={"offset": tables.Transcript.bytes_read, "lines": tables.Transcript.lines_read},
+    readers={"path": _path},
+    is_whole=False,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +278,22 @@ class Spending:
 
 def spending(store: Reader, since_ms: int) -> list[Spending]:
     """Money spent by day, model, task and project since a time, the latest day first."""
-    rows = store.rows(
-        "SELECT date(at_ms / 1000, 'unixepoch', 'localtime') AS day, model, task, coalesce(p.name, ''), count(*), "
-        "sum(input_tokens), sum(output_tokens), sum(dollars) FROM spend LEFT JOIN project p ON p.id = spend.project_id "
-        "WHERE at_ms >= ? GROUP BY day, model, task, p.name ORDER BY day DESC, model, task",
-        (since_ms,),
+    spend, project = tables.Spend, tables.Project
+    day = fn.date(spend.at_ms / 1000, "unixepoch", "localtime")
+    query = (
+        spend.select(
+            day.alias("day"),
+            spend.model,
+            spend.task,
+            fn.COALESCE(project.name, "").alias("project"),
+            fn.COUNT(spend.id).alias("calls"),
+            fn.SUM(spend.input_tokens).alias("input_tokens"),
+            fn.SUM(spend.output_tokens).alias("output_tokens"),
+            fn.SUM(spend.dollars).alias("dollars"),
+        )
+        .join(project, JOIN.LEFT_OUTER, on=project.id == spend.project_id)
+        .where(spend.at_ms >= since_ms)
+        .group_by(SQL("day"), spend.model, spend.task, project.name)
+        .order_by(SQL("day").desc(), spend.model, spend.task)
     )
-    return [Spending(*row) for row in rows]
+    return [Spending(**row._asdict()) for row in store.fetch(query)]

@@ -10,9 +10,9 @@ from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import erase_fields
 from engram.models.episodes import Episode, episodes_by_row, evidence_of
 from engram.models.packed import pack_text
+from engram.models.packed_actions import unpack_facts
 from engram.models.passages import drop_passages_of_texts
 from engram.models.transaction import Reader, Tx
-from engram.models.turns import unpack_facts
 from engram.models.uuids import pack_uuid, unpack_uuid
 
 #: Facts of a tool call that name its entries; stored as the place of the entry in the turn.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peewee import ColumnBase, Query, Select, fn
+
 from engram.enums import Actor, Source, Status
-from engram.models.conditions import IS_ARCHIVED, IS_AUTO
+from engram.models import tables
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import episodes_of_turn, evidence_of
+from engram.models.records import RecordReader
+from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
 
 #: Why a memory of a turn that grew is archived or changed.
@@ -22,26 +26,25 @@ WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED)
 
 def note_extraction(tx: Tx, session_ref: int, extracted_messages: int) -> None:
     """Note that a session's messages up to a number were extracted."""
-    tx.run(
-        "UPDATE session SET extracted_messages = max(extracted_messages, ?), extractions = extractions + 1, "
-        "extracted_at_ms = ? WHERE id = ?",
-        (extracted_messages, tx.now_ms(), session_ref),
+    session = tables.Session
+    query = session.update(
+        extracted_messages=fn.MAX(session.extracted_messages, extracted_messages),
+        extractions=session.extractions + 1,
+        extracted_at_ms=tx.now_ms(),
     )
+    tx.run(query.where(session.id == session_ref))
 
 
 def set_rolling_summary(tx: Tx, session_ref: int, text: str) -> None:
     """Keep what a session is about so far, for its next extraction."""
-    tx.run("UPDATE session SET rolling_summary = ? WHERE id = ?", (text, session_ref))
+    tx.run(tables.Session.update(rolling_summary=text).where(tables.Session.id == session_ref))
 
 
 def count_auto_episodes(store: Reader, from_ms: int, to_ms: int) -> int:
     """How many memories of these moments were kept by an extractor."""
-    return int(
-        store.value(
-            f"SELECT count(*) FROM episode e WHERE {IS_AUTO} AND e.created_at_ms >= ? AND e.created_at_ms < ?",
-            (from_ms, to_ms),
-        )
-    )
+    episode = tables.Episode
+    said = (episode.created_at_ms >= from_ms) & (episode.created_at_ms < to_ms)
+    return int(store.fetch_value(episode.select(fn.COUNT(episode.id)).where(said & (episode.source == Source.AUTO))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +62,7 @@ class Extracted:
 
 def extracted_of_session(store: Reader, session_ref: int) -> list[Extracted]:
     """What extractors made of a session, the oldest first."""
-    marks = ", ".join("?" * len(WITHDRAWN))
-    rows = store.rows(
-        "SELECT e.id, coalesce((SELECT json_extract(h.before, '$.summary') FROM history h "
-        "WHERE h.episode_id = e.episode_id AND h.action NOT IN ('extract', 'undo') AND json_extract(h.before, '$.summary') IS NOT NULL "
-        "ORDER BY h.id LIMIT 1), e.summary), "
-        "(SELECT v.turn_id FROM evidence v WHERE v.episode_ref = e.id ORDER BY v.seq LIMIT 1), "
-        f"{IS_ARCHIVED} AND coalesce((SELECT h.reason FROM history h WHERE h.episode_id = e.episode_id "
-        f"AND json_extract(h.after, '$.status') = '{Status.ARCHIVED}' ORDER BY h.id DESC LIMIT 1), '') IN ({marks}) "
-        f"FROM episode e WHERE e.session_ref = ? AND {IS_AUTO} ORDER BY e.id",
-        (*WITHDRAWN, session_ref),
-    )
-    return [
-        Extracted(row_id=row_id, summary=summary, turn_id=turn_id, is_withdrawn=bool(is_withdrawn))
-        for row_id, summary, turn_id, is_withdrawn in rows
-    ]
+    return store.fetch_records(_EXTRACTED, _extracted_of(session_ref))
 
 
 def withdraw_memories(tx: Tx, turn_id: int) -> None:
@@ -86,16 +75,68 @@ def withdraw_memories(tx: Tx, turn_id: int) -> None:
 
 def has_due_turns(store: Reader, session_ref: int) -> bool:
     """True where a session has turns that have grown since they were extracted."""
-    return (
-        store.row("SELECT 1 FROM turn WHERE session_ref = ? AND extracted_revision < revision LIMIT 1", (session_ref,))
-        is not None
-    )
+    return store.has_any(_due_turn_of(session_ref))
 
 
 def sessions_with_due_turns(store: Reader) -> list[str]:
     """Sessions that have turns to extract, the one that was silent longest first."""
-    rows = store.rows(
-        "SELECT DISTINCT s.session_id, s.last_at_ms FROM turn t JOIN session s ON s.id = t.session_ref "
-        "WHERE t.extracted_revision < t.revision ORDER BY s.last_at_ms, s.id"
+    return store.fetch_values(_with_due_turns())
+
+
+def _step_of(column: ColumnBase, *conditions: ColumnBase, is_latest: bool) -> Select:
+    """A column of the first or latest step in an episode's history that meets some conditions."""
+    history = tables.History
+    order = history.id.desc() if is_latest else history.id
+    of_episode = history.episode_id == tables.Episode.episode_id
+    return history.select(column).where(of_episode, *conditions).order_by(order).limit(1)
+
+
+_SUMMARY_BEFORE = fn.json_extract(tables.History.before, "$.summary")
+_STATUS_AFTER = fn.json_extract(tables.History.after, "$.status")
+_IS_ARCHIVED = tables.Episode.status == Status.ARCHIVED
+_ARCHIVED_FOR = _step_of(tables.History.reason, _STATUS_AFTER == Status.ARCHIVED, is_latest=True)
+_EXTRACTED = RecordReader(
+    Extracted,
+    tables.Episode,
+    expressions={
+        "row_id": tables.Episode.id,
+        "summary": fn.COALESCE(
+            _step_of(
+                _SUMMARY_BEFORE,
+                tables.History.action.not_in(("extract", "undo")),
+                ~_SUMMARY_BEFORE.is_null(),
+                is_latest=False,
+            ),
+            tables.Episode.summary,
+        ),
+        "turn_id": tables.Evidence.select(tables.Evidence.turn_id)
+        .where(tables.Evidence.episode == tables.Episode.id)
+        .order_by(tables.Evidence.seq)
+        .limit(1),
+        "is_withdrawn": _IS_ARCHIVED & fn.COALESCE(_ARCHIVED_FOR, "").in_(WITHDRAWN),
+    },
+    readers={"is_withdrawn": bool},
+    is_whole=False,
+)
+
+
+@prepared
+def _extracted_of(session_ref: int) -> Query:
+    episode = tables.Episode
+    query = _EXTRACTED.select().where((episode.session == session_ref) & (episode.source == Source.AUTO))
+    return query.order_by(episode.id)
+
+
+@prepared
+def _due_turn_of(session_ref: int) -> Query:
+    turn = tables.Turn
+    return (
+        turn.select(turn.id).where((turn.session == session_ref) & (turn.extracted_revision < turn.revision)).limit(1)
     )
-    return [str(row[0]) for row in rows]
+
+
+@prepared
+def _with_due_turns() -> Query:
+    session, turn = tables.Session, tables.Turn
+    query = turn.select(session.session_id).distinct().join(session).where(turn.extracted_revision < turn.revision)
+    return query.order_by(session.last_at_ms, session.id)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from peewee import SQL, ModelSelect, Query, fn
+
+from engram.models import tables
 from engram.models.conditions import IS_GLOBAL, IS_OF_PROJECT
 from engram.models.episode_index import rebuild_episode_index
+from engram.models.statement import Statement, prepared
 from engram.models.store import Store
-from engram.models.transaction import Reader, Value
+from engram.models.transaction import Reader, Tx
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 #: What a row is to hold: a word, or several words all of which it must hold.
@@ -22,8 +26,8 @@ _COUNTED_AT_ONCE = 50
 
 def match_expression(terms: Sequence[Term]) -> str:
     """An FTS5 expression that matches any of the terms; "" where none has a letter or digit."""
-    found = (_quoted(term) if isinstance(term, str) else _all_of(term) for term in terms)
-    return " OR ".join(dict.fromkeys(one for one in found if one))
+    alternatives = (_quoted(term) if isinstance(term, str) else _all_of(term) for term in terms)
+    return " OR ".join(dict.fromkeys(alternative for alternative in alternatives if alternative))
 
 
 def _quoted(term: str) -> str:
@@ -32,50 +36,43 @@ def _quoted(term: str) -> str:
 
 
 def _all_of(terms: tuple[str, ...]) -> str:
-    quoted = [one for one in map(_quoted, terms) if one]
+    quoted = [term for term in map(_quoted, terms) if term]
     return f"({' AND '.join(quoted)})" if quoted else ""
 
 
 def search_passages(
-    store: Reader, terms: Sequence[Term], limit: int, *, project_id: int | None = None,
+    store: Reader,
+    terms: Sequence[Term],
+    limit: int,
+    *,
+    project_id: int | None = None,
     weights: tuple[float, float, float] = (1.0, 0.6, 0.3),
-) -> list[tuple[int, float]]:  # fmt: skip
+) -> list[tuple[int, float]]:
     """``(passage id, BM25)`` of the best passages, higher is better; of one project where it is named."""
     expression = match_expression(terms)
     if not expression:
         return []
-    condition = ""
-    parameters: list[Value] = [*weights, expression]
-    if project_id is not None:
-        condition, parameters = "AND p.project_id = ?", [*parameters, project_id]
-    rows = store.rows(
-        f"SELECT f.rowid, -bm25(passage_fts, ?, ?, ?) AS score FROM passage_fts f "
-        f"{'JOIN passage p ON p.id = f.rowid' if project_id is not None else ''} "
-        f"WHERE passage_fts MATCH ? {condition} ORDER BY score DESC LIMIT ?",
-        [*parameters, limit],
-    )
-    return [(int(row[0]), float(row[1])) for row in rows]
+    if project_id is None:
+        return _scores(store, _passages(expression, *weights, limit))
+    return _scores(store, _passages_of_project(expression, project_id, *weights, limit))
 
 
 def search_episodes(
-    store: Reader, terms: Sequence[Term], limit: int, *, weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
-    project_id: int | None = None, with_global: bool = True,
-) -> list[tuple[int, float]]:  # fmt: skip
+    store: Reader,
+    terms: Sequence[Term],
+    limit: int,
+    *,
+    weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
+    project_id: int | None = None,
+    with_global: bool = True,
+) -> list[tuple[int, float]]:
     """``(episode row id, BM25)`` of the best episodes, higher is better; of all projects unless one is named."""
-    if project_id is None:
-        return _search(store, "episode_fts", terms, limit, weights)
     expression = match_expression(terms)
     if not expression:
         return []
-    seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {IS_GLOBAL}" if with_global else "")
-    # Ranked first: rows of memories are long, and only those up to the last hit are looked at. The LIMIT keeps the order.
-    rows = store.rows(
-        "SELECT f.id, f.score FROM (SELECT rowid AS id, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts "
-        "WHERE episode_fts MATCH ? ORDER BY score DESC LIMIT -1) f CROSS JOIN episode e ON e.id = f.id "
-        f"WHERE {seen} LIMIT ?",
-        (*weights, expression, project_id, limit),
-    )
-    return [(int(row[0]), float(row[1])) for row in rows]
+    if project_id is None:
+        return _scores(store, _episodes(expression, *weights, limit))
+    return _scores(store, _episodes_of_project(expression, project_id, weights, limit, with_global=with_global))
 
 
 def search_notes(
@@ -87,32 +84,16 @@ def search_notes(
     project_id: int | None = None,
 ) -> list[tuple[int, float]]:
     """``(note chunk id, BM25)`` of the best chunks, higher is better; those that a project may see where one is named."""
+    expression = match_expression(terms)
+    if not expression:
+        return []
     if project_id is None:
-        return _search(store, "note_fts", terms, limit, weights)
-    expression = match_expression(terms)
-    if not expression:
-        return []
-    rows = store.rows(
-        "SELECT f.rowid, -bm25(note_fts, ?, ?) AS score FROM note_fts f JOIN note_chunk_project o ON o.id = f.rowid "
-        "WHERE note_fts MATCH ? AND (o.project_id IS NULL OR o.project_id = ?) ORDER BY score DESC LIMIT ?",
-        (*weights, expression, project_id, limit),
-    )
-    return [(int(row[0]), float(row[1])) for row in rows]
+        return _scores(store, _notes(expression, *weights, limit))
+    return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
 
 
-def _search(
-    store: Reader, table: str, terms: Sequence[Term], limit: int, weights: Sequence[float]
-) -> list[tuple[int, float]]:
-    expression = match_expression(terms)
-    if not expression:
-        return []
-    marks = ", ".join("?" * len(weights))
-    parameters: list[Value] = [*weights, expression, limit]
-    rows = store.rows(
-        f"SELECT rowid, -bm25({table}, {marks}) AS score FROM {table} WHERE {table} MATCH ? ORDER BY score DESC LIMIT ?",
-        parameters,
-    )
-    return [(int(row[0]), float(row[1])) for row in rows]
+def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:
+    return [(row.rowid, row.score) for row in store.fetch(query)]
 
 
 def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
@@ -123,13 +104,13 @@ def document_counts(store: Reader, table: str, terms: Sequence[str], total: int)
     asked = [(term, expression) for term in terms if (expression := match_expression([term]))]
     if not asked or not total:
         return {term: 0 for term, _ in asked}
-    one = f"SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT {COUNTED_ROWS})"
     counts = {}
     for start in range(0, len(asked), _COUNTED_AT_ONCE):
         some = asked[start : start + _COUNTED_AT_ONCE]
-        rows = store.rows(" UNION ALL ".join([one] * len(some)), [expression for _, expression in some])
-        for (term, _), (seen, last) in zip(some, rows, strict=True):
-            counts[term] = seen if seen < COUNTED_ROWS else min(total, round(seen * max(total, last) / last))
+        rows = store.fetch(_first_matches(table, [expression for _, expression in some]))
+        for (term, _), row in zip(some, rows, strict=True):
+            is_all = row.seen < COUNTED_ROWS
+            counts[term] = row.seen if is_all else min(total, round(row.seen * max(total, row.last) / row.last))
     return counts
 
 
@@ -137,6 +118,82 @@ def rebuild_indexes(store: Store) -> None:
     """Make the three text indexes anew from the rows they stand for. Raises StoreError."""
     for table in ("passage_fts", "note_fts"):
         with store.transaction() as tx:
-            tx.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+            _rebuild(tx, table)
     with store.transaction() as tx:
         rebuild_episode_index(tx)
+
+
+# -- queries
+
+
+def _ranked(index: Any, expression: str, weights: Sequence[Any], limit: int) -> ModelSelect[Any]:
+    """The best rows of a text index, with their BM25; higher is better."""
+    score = fn.BM25(index._meta.entity, *weights) * -1
+    query: ModelSelect[Any] = index.select(index.rowid, score.alias("score")).where(index.match(expression))
+    return query.order_by(SQL("score").desc()).limit(limit)
+
+
+@prepared
+def _passages(expression: str, own: float, before: float, after: float, limit: int) -> Query:
+    return _ranked(tables.PassageIndex, expression, (own, before, after), limit)
+
+
+@prepared
+def _passages_of_project(
+    expression: str, project_id: int, own: float, before: float, after: float, limit: int
+) -> Query:
+    index, passage = tables.PassageIndex, tables.Passage
+    query = _ranked(index, expression, (own, before, after), limit)
+    return query.join(passage, on=passage.id == index.rowid).where(passage.project_id == project_id)
+
+
+@prepared
+def _episodes(expression: str, summary: float, content: float, entities: float, limit: int) -> Query:
+    return _ranked(tables.EpisodeIndex, expression, (summary, content, entities), limit)
+
+
+@prepared
+def _notes(expression: str, heading: float, text: float, limit: int) -> Query:
+    return _ranked(tables.NoteIndex, expression, (heading, text), limit)
+
+
+@prepared
+def _notes_of_project(expression: str, project_id: int, heading: float, text: float, limit: int) -> Query:
+    index, owner = tables.NoteIndex, tables.NoteChunkProject
+    query = _ranked(index, expression, (heading, text), limit).join(owner, on=owner.id == index.rowid)
+    return query.where(owner.project.is_null() | (owner.project == project_id))
+
+
+# -- raw SQL
+
+
+def _episodes_of_project(
+    expression: str, project_id: int, weights: Sequence[float], limit: int, *, with_global: bool
+) -> Statement:
+    """The best episodes that a project may see.
+
+    Raw SQL: rows of memories are long, and only those up to the last hit are to be looked at. CROSS JOIN makes SQLite
+    rank first, and the LIMIT of the inner query keeps the order; peewee can say neither.
+    """
+    seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {IS_GLOBAL}" if with_global else "")
+    sql = (
+        "SELECT f.id AS rowid, f.score FROM (SELECT rowid AS id, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts "
+        "WHERE episode_fts MATCH ? ORDER BY score DESC LIMIT -1) f CROSS JOIN episode e ON e.id = f.id "
+        f"WHERE {seen} LIMIT ?"
+    )
+    return Statement(sql, (*weights, expression, project_id, limit))
+
+
+def _first_matches(table: str, expressions: Sequence[str]) -> Statement:
+    """How many of the first rows match each expression, and the id of the last of these.
+
+    Raw SQL: as many parts as there are expressions, in the order in which they were asked.
+    """
+    matches = f"SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT {COUNTED_ROWS}"
+    part = f"SELECT count(*) AS seen, max(rowid) AS last FROM ({matches})"
+    return Statement(" UNION ALL ".join([part] * len(expressions)), tuple(expressions))
+
+
+def _rebuild(tx: Tx, table: str) -> None:
+    """Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot say."""
+    tx.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")

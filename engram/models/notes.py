@@ -6,8 +6,13 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engram.models.conditions import IS_GLOBAL
+from peewee import Query, fn
+
+from engram.enums import Scope
+from engram.models import tables
 from engram.models.project_names import project_id_of_name
+from engram.models.records import RecordReader
+from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
 
 
@@ -55,68 +60,94 @@ class NoteChunk:
     owner: Owner = EVERYONE
 
 
+_NOTES = RecordReader(
+    NoteRow, tables.Note, readers={"digest": bytes}, left_out={"stable_id", "origin", "revision", "updated_at_ms"}
+)
+
+
 def list_notes(store: Reader) -> list[NoteRow]:
     """Every indexed note."""
-    rows = store.rows("SELECT id, source, path, size, changed_at_ns, digest FROM note ORDER BY source")
-    return [NoteRow(row[0], row[1], row[2], row[3], row[4], bytes(row[5])) for row in rows]
+    return store.fetch_records(_NOTES, _NOTES.select().order_by(tables.Note.source))
 
 
 def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
     """Store a note's chunks in place of the old ones; vectors follow later."""
     drop_note(tx, note.source)
-    note_id = tx.insert(
-        "INSERT INTO note (stable_id, source, path, size, changed_at_ns, digest, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (secrets.token_hex(8), note.source, note.path, note.size, note.changed_at_ns, note.digest, tx.now_ms()),
+    note_id = tx.insert_row(
+        tables.Note,
+        {
+            "stable_id": secrets.token_hex(8),
+            "source": note.source,
+            "path": note.path,
+            "size": note.size,
+            "changed_at_ns": note.changed_at_ns,
+            "digest": note.digest,
+            "updated_at_ms": tx.now_ms(),
+        },
     )
     for chunk in chunks:
-        chunk_id = tx.insert(
-            "INSERT INTO note_chunk (note_id, heading, text, start_line, stop_line, owner_kind, owner) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                note_id,
-                chunk.heading,
-                chunk.text,
-                chunk.start_line,
-                chunk.stop_line,
-                chunk.owner.kind,
-                chunk.owner.key,
-            ),
+        chunk_id = tx.insert_row(
+            tables.NoteChunk,
+            {
+                "note_id": note_id,
+                "heading": chunk.heading,
+                "text": chunk.text,
+                "start_line": chunk.start_line,
+                "stop_line": chunk.stop_line,
+                "owner_kind": chunk.owner.kind,
+                "owner": chunk.owner.key,
+            },
         )
-        tx.run("INSERT INTO note_fts(rowid, heading, text) VALUES (?, ?, ?)", (chunk_id, chunk.heading, chunk.text))
+        tx.run(_index_chunk(chunk_id, chunk.heading, chunk.text))
 
 
 def drop_note(tx: Tx, source: str) -> None:
     """Take a note out of the index with its vectors; the file is not touched."""
-    for (note_id,) in tx.rows("SELECT id FROM note WHERE source = ?", (source,)):
-        tx.run(
-            "INSERT INTO note_fts(note_fts, rowid, heading, text) SELECT 'delete', id, heading, text FROM note_chunk "
-            "WHERE note_id = ?",
-            (note_id,),
-        )
-        tx.run(
-            "DELETE FROM vector WHERE owner = 'n' AND owner_id IN (SELECT id FROM note_chunk WHERE note_id = ?)",
-            (note_id,),
-        )
-        tx.run("DELETE FROM note_chunk WHERE note_id = ?", (note_id,))
-        tx.run("DELETE FROM note WHERE id = ?", (note_id,))
+    for note_id in tx.fetch_values(tables.Note.select(tables.Note.id).where(tables.Note.source == source)):
+        _unindex_chunks(tx, note_id)
+        chunks = tables.NoteChunk.select(tables.NoteChunk.id).where(tables.NoteChunk.note == note_id)
+        tx.run(tables.Vector.delete().where((tables.Vector.owner == "n") & tables.Vector.owner_id.in_(chunks)))
+        tx.run(tables.NoteChunk.delete().where(tables.NoteChunk.note == note_id))
+        tx.run(tables.Note.delete().where(tables.Note.id == note_id))
 
 
 def count_notes(store: Reader) -> tuple[int, int]:
     """(notes, chunks)."""
-    return int(store.value("SELECT count(*) FROM note")), int(store.value("SELECT count(*) FROM note_chunk"))
+    note, chunk = tables.Note, tables.NoteChunk
+    return store.fetch_value(note.select(fn.COUNT(note.id))), store.fetch_value(chunk.select(fn.COUNT(chunk.id)))
 
 
 def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
     """True where a project may see what belongs to an owner; the rule of the view ``note_chunk_project``."""
     if owner == EVERYONE:
         return True
+    owner_project: int | None = None
     if owner.kind == "session":
-        found = store.value("SELECT project_id FROM session WHERE session_id = ?", (owner.key,))
+        session = tables.Session
+        owner_project = store.fetch_value(session.select(session.project).where(session.session_id == owner.key))
     elif owner.kind == "project":
-        found = project_id_of_name(store, owner.key)
+        owner_project = project_id_of_name(store, owner.key)
     elif owner.kind == "memory":
-        sql = f"SELECT CASE WHEN {IS_GLOBAL} THEN ? ELSE e.project_id END FROM episode e WHERE e.episode_id = ?"
-        found = store.value(sql, (project_id, owner.key))
-    else:
-        return False
-    return found is not None and int(found) == project_id
+        episode = tables.Episode
+        row = store.fetch_first(episode.select(episode.scope, episode.project).where(episode.episode_id == owner.key))
+        if row is not None:
+            owner_project = project_id if row.scope == Scope.GLOBAL else row.project_id
+    return owner_project == project_id
+
+
+def _unindex_chunks(tx: Tx, note_id: int) -> None:
+    """Take a note's chunks out of the text index.
+
+    Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot say.
+    """
+    tx.run(
+        "INSERT INTO note_fts(note_fts, rowid, heading, text) SELECT 'delete', id, heading, text FROM note_chunk "
+        "WHERE note_id = ?",
+        (note_id,),
+    )
+
+
+@prepared
+def _index_chunk(chunk_id: int, heading: str, text: str) -> Query:
+    query: Query = tables.NoteIndex.insert(rowid=chunk_id, heading=heading, text=text)
+    return query

@@ -2,86 +2,101 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
+from peewee import Query, Select, fn
+
+from engram.models import tables
 from engram.models.sessions import SessionRow
+from engram.models.statement import in_json_list, prepared
 from engram.models.tables import CONTEXT_CHARS
-from engram.models.transaction import Reader, Tx
-from engram.transcripts.passage import split_passages
+from engram.models.transaction import Reader, Tx, Value
+from engram.text.passages import split_passages
 from engram.transcripts.record import TextBlock
 
 
-def add_passages(tx: Tx, session: SessionRow, said: Sequence[tuple[int, int, TextBlock]]) -> None:
+def add_passages(tx: Tx, session: SessionRow, blocks: Sequence[tuple[int, int, TextBlock]]) -> None:
     """Split new texts (turn, row id, text) of a session into passages and index them."""
-    rows, texts = [], []
-    for turn_id, said_id, one in said:
-        for start, stop in split_passages(one.text):
-            rows.append((said_id, turn_id, session.id, session.project_id, one.role.value, start, stop))
-            texts.append(one.text[start:stop])
+    rows: list[dict[str, Value]] = []
+    texts: list[str] = []
+    for turn_id, row_id, block in blocks:
+        for start, stop in split_passages(block.text):
+            rows.append(
+                {
+                    "said_id": row_id,
+                    "turn_id": turn_id,
+                    "session_ref": session.id,
+                    "project_id": session.project_id,
+                    "role": block.role.value,
+                    "start": start,
+                    "stop": stop,
+                }
+            )
+            texts.append(block.text[start:stop])
     if not rows:
         return
-    last = int(tx.value("SELECT max(id) FROM passage WHERE session_ref = ?", (session.id,)) or 0)
+    last = int(tx.fetch_value(_last_of_session(session.id)) or 0)
     if last:
         _unindex(tx, [last])
-    tx.run_many(
-        "INSERT INTO passage (said_id, turn_id, session_ref, project_id, role, start, stop) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )
-    new = tx.rows("SELECT id FROM passage WHERE session_ref = ? AND id > ? ORDER BY id", (session.id, last))
+    tx.insert_many(tables.Passage, rows)
+    new = tx.fetch_values(_after(session.id, last))
+    before = ""
     if last:
         _index(tx, [last])
-    before = str(tx.value("SELECT text FROM passage_text WHERE id = ?", (last,)) or "") if last else ""
-    # The same words as passage_context gives, without asking it for each row.
-    tx.run_many(
-        "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)",
-        [
-            (row[0], own, left[-CONTEXT_CHARS:], right[:CONTEXT_CHARS])
-            for row, own, left, right in zip(new, texts, [before, *texts], [*texts[1:], ""], strict=False)
-        ],
-    )
+        before = str(tx.fetch_value(_text_of(last)) or "")
+    _index_new(tx, new, texts, before)
 
 
 def drop_passages(tx: Tx, turn_id: int) -> None:
     """Remove a turn's passages, their vectors and every trace in the text index."""
-    rows = tx.rows("SELECT id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))
-    _drop(tx, [int(row[0]) for row in rows])
+    _drop(tx, [row.id for row in tx.fetch(_of_turn(turn_id))])
 
 
 def drop_passages_of_texts(tx: Tx, turn_id: int, said_ids: Sequence[int]) -> None:
     """Remove the passages of some texts of a turn as ``drop_passages`` does."""
-    rows = tx.rows("SELECT id, said_id FROM passage WHERE turn_id = ? ORDER BY id", (turn_id,))
-    _drop(tx, [int(row_id) for row_id, said_id in rows if said_id in set(said_ids)])
+    _drop(tx, [row.id for row in tx.fetch(_of_turn(turn_id)) if row.said_id in set(said_ids)])
 
 
 def _drop(tx: Tx, ids: Sequence[int]) -> None:
     if not ids:
         return
-    beside = _neighbours(tx, ids)
-    _unindex(tx, [*ids, *beside])
-    tx.run_many("DELETE FROM vector WHERE owner = 'p' AND owner_id = ?", [(one,) for one in ids])
-    tx.run_many("DELETE FROM passage WHERE id = ?", [(one,) for one in ids])
-    _index(tx, beside)
+    neighbours = _neighbours(tx, ids)
+    _unindex(tx, [*ids, *neighbours])
+    dropped = json.dumps(list(ids))
+    tx.run(_delete_vectors(dropped))
+    tx.run(_delete(dropped))
+    _index(tx, neighbours)
 
 
 def _neighbours(store: Reader, ids: Sequence[int]) -> list[int]:
     """Passages of the same session right before and after those given, which hold their text as context."""
-    session = store.value("SELECT session_ref FROM passage WHERE id = ?", (ids[0],))
-    inside, found = set(ids), set()
-    for one in ids:
-        for sql in (
-            "SELECT max(id) FROM passage WHERE session_ref = ? AND id < ?",
-            "SELECT min(id) FROM passage WHERE session_ref = ? AND id > ?",
-        ):
-            beside = store.value(sql, (session, one))
-            if beside is not None and int(beside) not in inside:
-                found.add(int(beside))
-    return sorted(found)
+    session_ref = store.fetch_value(_session_of(ids[0]))
+    neighbours = set()
+    for row_id in ids:
+        row = store.fetch_first(_beside(session_ref, row_id))
+        neighbours |= {row.before, row.after}
+    return sorted(neighbours - {None, *ids})
+
+
+# -- the text index, in raw SQL: its commands are columns of the same name as the table, which peewee cannot say, and
+# -- ``passage_context`` is read within SQLite
+
+
+def _index_new(tx: Tx, ids: Sequence[int], texts: Sequence[str], before: str) -> None:
+    """Index new passages of a session that follow each other: the words of ``passage_context``, without asking it."""
+    neighbours = zip(ids, texts, [before, *texts], [*texts[1:], ""], strict=False)
+    tx.run_many(
+        "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)",
+        [(row_id, own, left[-CONTEXT_CHARS:], right[:CONTEXT_CHARS]) for row_id, own, left, right in neighbours],
+    )
 
 
 def _index(tx: Tx, ids: Sequence[int]) -> None:
+    """Index passages as they are now."""
     tx.run_many(
         "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM passage_context WHERE id = ?",
-        [(one,) for one in ids],
+        [(row_id,) for row_id in ids],
     )
 
 
@@ -90,5 +105,56 @@ def _unindex(tx: Tx, ids: Sequence[int]) -> None:
     tx.run_many(
         "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) "
         "SELECT 'delete', id, own, before, after FROM passage_context WHERE id = ?",
-        [(one,) for one in ids],
+        [(row_id,) for row_id in ids],
     )
+
+
+# -- queries
+
+
+@prepared
+def _last_of_session(session_ref: int) -> Query:
+    return tables.Passage.select(fn.MAX(tables.Passage.id)).where(tables.Passage.session_ref == session_ref)
+
+
+@prepared
+def _after(session_ref: int, row_id: int) -> Query:
+    passage = tables.Passage
+    query = passage.select(passage.id).where((passage.session_ref == session_ref) & (passage.id > row_id))
+    return query.order_by(passage.id)
+
+
+@prepared
+def _text_of(row_id: int) -> Query:
+    return tables.PassageText.select(tables.PassageText.text).where(tables.PassageText.id == row_id)
+
+
+@prepared
+def _of_turn(turn_id: int) -> Query:
+    passage = tables.Passage
+    return passage.select(passage.id, passage.text_block).where(passage.turn_id == turn_id).order_by(passage.id)
+
+
+@prepared
+def _session_of(row_id: int) -> Query:
+    return tables.Passage.select(tables.Passage.session_ref).where(tables.Passage.id == row_id)
+
+
+@prepared
+def _beside(session_ref: int, row_id: int) -> Query:
+    passage = tables.Passage
+    of_session = passage.session_ref == session_ref
+    before = passage.select(fn.MAX(passage.id)).where(of_session & (passage.id < row_id))
+    after = passage.select(fn.MIN(passage.id)).where(of_session & (passage.id > row_id))
+    return Select(columns=[before.alias("before"), after.alias("after")])
+
+
+@prepared
+def _delete(ids: str) -> Query:
+    return tables.Passage.delete().where(in_json_list(tables.Passage.id, ids))
+
+
+@prepared
+def _delete_vectors(ids: str) -> Query:
+    vector = tables.Vector
+    return vector.delete().where((vector.owner == "p") & in_json_list(vector.owner_id, ids))

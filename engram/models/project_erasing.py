@@ -16,7 +16,7 @@ from engram.models.erasing import begin_anew
 from engram.models.forgetting import clean_runs, drop_all_notes
 from engram.models.pauses import Span
 from engram.models.project_folders import identities_of_project
-from engram.models.sessions import ProjectRow, find_project_of_identity
+from engram.models.projects import ProjectRow, find_project_of_identity
 from engram.models.tombstones import TombstoneKind
 from engram.models.transaction import Reader, Tx
 from engram.models.turns import delete_turn

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peewee import fn
+
 from engram.enums import Actor
 from engram.errors import BadRequest
+from engram.models import tables
 from engram.models.joining import join_projects
-from engram.models.pauses import move_pauses
+from engram.models.pauses import move_pauses, paused_scopes
 from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken, keep_name
-from engram.models.sessions import ProjectRow, paused_scopes
+from engram.models.projects import ProjectRow, list_projects
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 
@@ -32,25 +35,28 @@ class ProjectHints:
 def list_hints(store: Reader) -> list[ProjectHints]:
     """Every project with its hints, by name."""
     folders: dict[int, list[str]] = {}
-    for project_id, root in store.rows("SELECT project_id, root FROM project_folder ORDER BY root"):
-        folders.setdefault(int(project_id), []).append(str(root))
-    rows = store.rows("SELECT id, identity, name, root, remote, first_commit, hints_at_ms FROM project ORDER BY name")
+    for folder in store.fetch(tables.ProjectFolder.select().order_by(tables.ProjectFolder.root)):
+        folders.setdefault(folder.project_id, []).append(folder.root)
+    columns = (tables.Project.id, tables.Project.remote, tables.Project.first_commit, tables.Project.hints_at_ms)
+    hints = {row.id: row for row in store.fetch(tables.Project.select(*columns))}
     return [
         ProjectHints(
-            project=ProjectRow(id=row[0], identity=row[1], name=row[2], root=row[3]),
-            remote=row[4],
-            first_commit=row[5],
-            read_at_ms=row[6],
-            folders=tuple(folders.get(int(row[0]), ())),
+            project=project,
+            remote=hints[project.id].remote,
+            first_commit=hints[project.id].first_commit,
+            read_at_ms=hints[project.id].hints_at_ms,
+            folders=tuple(folders.get(project.id, ())),
         )
-        for row in rows
+        for project in list_projects(store)
+        if project.id in hints
     ]
 
 
 def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:
     """The identities of a project's folder and of the folders that were joined to it."""
-    rows = store.rows("SELECT identity FROM project_folder WHERE project_id = ? ORDER BY identity", (project.id,))
-    return [project.identity, *(str(row[0]) for row in rows)]
+    folder = tables.ProjectFolder
+    joined = folder.select(folder.identity).where(folder.project_id == project.id).order_by(folder.identity)
+    return [project.identity, *store.fetch_values(joined)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +69,28 @@ class ProjectCounts:
 
 def count_projects(store: Reader) -> dict[int, ProjectCounts]:
     """Row id of a project → its sessions and memories."""
-    rows = store.rows(
-        "SELECT p.id, (SELECT count(*) FROM session s WHERE s.project_id = p.id), "
-        "(SELECT count(*) FROM episode e WHERE e.project_id = p.id) FROM project p"
+    project, session, episode = tables.Project, tables.Session, tables.Episode
+    query = project.select(
+        project.id,
+        session.select(fn.COUNT(session.id)).where(session.project == project.id).alias("sessions"),
+        episode.select(fn.COUNT(episode.id)).where(episode.project == project.id).alias("memories"),
     )
-    return {int(row[0]): ProjectCounts(sessions=int(row[1]), memories=int(row[2])) for row in rows}
+    return {row.id: ProjectCounts(sessions=row.sessions, memories=row.memories) for row in store.fetch(query)}
 
 
 def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:
     """Keep what was just read of a project's repository."""
     with store.transaction() as tx:
-        tx.run(
-            "UPDATE project SET remote = ?, first_commit = ?, hints_at_ms = ? WHERE id = ?",
-            (remote, first_commit, store.now_ms(), project_id),
-        )
+        query = tables.Project.update(remote=remote, first_commit=first_commit, hints_at_ms=tx.now_ms())
+        tx.run(query.where(tables.Project.id == project_id))
 
 
 def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: str) -> None:
     """Let a folder mean a project from now on."""
-    tx.run(
-        "INSERT OR REPLACE INTO project_folder VALUES (?, ?, ?, ?, ?)",
-        (identity, project.id, root, reason, tx.now_ms()),
+    query = tables.ProjectFolder.insert(
+        identity=identity, project_id=project.id, root=root, reason=reason, added_at_ms=tx.now_ms()
     )
+    tx.run(query.on_conflict_replace())
 
 
 def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor) -> int:
@@ -99,12 +105,13 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
     with store.transaction() as tx:
         moved = join_projects(store, into.id, [other.id], actor=actor)
-        tx.run("UPDATE project_folder SET project_id = ? WHERE project_id = ?", (into.id, other.id))
-        tx.run("UPDATE spend SET project_id = ? WHERE project_id = ?", (into.id, other.id))
+        folder, spend = tables.ProjectFolder, tables.Spend
+        tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
+        tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))
         move_pauses(tx, other.identity, into.identity)
         keep_name(tx, other.id)
         link_folder(tx, into, other.identity, other.root, reason)
-        tx.run("DELETE FROM project WHERE id = ?", (other.id,))
+        tx.run(tables.Project.delete().where(tables.Project.id == other.id))
     return moved
 
 
@@ -120,8 +127,8 @@ def rename_project(store: Store, project: ProjectRow, name: str) -> str:
     if not name or len(name) > MAX_NAME_CHARACTERS or "/" in name:
         raise BadRequest(f"a project's name has 1 to {MAX_NAME_CHARACTERS} characters and no slash")
     with store.transaction() as tx:
-        if is_name_taken(store, name, identities_of_project(store, project)):
+        if is_name_taken(tx, name, identities_of_project(tx, project)):
             raise BadRequest(f"another project is or was named {name!r}")
         keep_name(tx, project.id)
-        tx.run("UPDATE project SET name = ? WHERE id = ?", (name, project.id))
+        tx.run(tables.Project.update(name=name).where(tables.Project.id == project.id))
     return name

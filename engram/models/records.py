@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, TypeVar
 
-from peewee import BooleanField, ColumnBase, Field, Model, ModelSelect
+from peewee import BooleanField, ColumnBase, Field, Model, ModelSelect, Select
 
 R = TypeVar("R")
 
@@ -24,7 +24,7 @@ class RecordReader(Generic[R]):
         record: type[R],
         table: type[Model],
         *,
-        expressions: Mapping[str, ColumnBase] | None = None,
+        expressions: Mapping[str, ColumnBase | Select] | None = None,
         readers: Mapping[str, Callable[[Any], Any]] | None = None,
         left_out: Collection[str] = (),
         is_whole: bool = True,
@@ -49,7 +49,9 @@ class RecordReader(Generic[R]):
         selected = {name: (expressions or {}).get(name, columns.get(name)) for name in self._names}
         self._check(selected, columns, {*(expressions or {}), *(readers or {})}, set(left_out), is_whole)
         #: What to select, in the order of the record's fields.
-        self.columns: list[ColumnBase] = [column.alias(name) for name, column in selected.items() if column is not None]
+        self.columns: list[ColumnBase | Select] = [
+            column.alias(name) for name, column in selected.items() if column is not None
+        ]
         converters = dict(readers or {})
         for name, column in selected.items():
             if isinstance(column, BooleanField):
@@ -58,7 +60,7 @@ class RecordReader(Generic[R]):
 
     def _check(
         self,
-        selected: Mapping[str, ColumnBase | None],
+        selected: Mapping[str, ColumnBase | Select | None],
         columns: Mapping[str, Field],
         named: set[str],
         left_out: set[str],

@@ -13,7 +13,7 @@ from peewee import ColumnBase
 
 from engram.enums import Actor, Source
 from engram.errors import BrokenDatabase, EngramError
-from engram.models import episode_changes, episodes, sessions, tables
+from engram.models import episode_changes, episodes, projects, sessions, tables
 from engram.models.conditions import IS_MANUAL
 from engram.models.episode_history import BY_HAND_ACTIONS
 from engram.models.episodes import Episode, Evidence
@@ -204,13 +204,13 @@ def _carry(store: Store, source: Store, one: Episode, actor: Actor) -> bool:
     """Add one memory, unless it is there or was forgotten; True where it was added."""
     if not episodes.is_episode_id(one.episode_id):
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is no id of a memory")
-    project = None if one.project_id is None else sessions.project_by_id(source, one.project_id)
+    project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
     session = sessions.find_session(source, one.session_id) if one.session_id else None
     evidence = [dataclasses.replace(e, turn_id=None) for e in episodes.evidence_of(source, one.id)]
     if _is_known(store, one, evidence):
         return False
     with store.transaction() as tx:
-        place = None if project is None else sessions.ensure_project(tx, project.identity, project.name, project.root)
+        place = None if project is None else projects.ensure_project(tx, project.identity, project.name, project.root)
         if session is not None:
             sessions.ensure_session(
                 tx, session.session_id, agent=session.agent, project_id=None if place is None else place.id,

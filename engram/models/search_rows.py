@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from engram.enums import Importance, Status
-from engram.models.conditions import IS_GLOBAL
+from peewee import JOIN, ModelSelect, Query, fn
+
+from engram.enums import Importance, Scope, Status
+from engram.models import tables
+from engram.models.records import RecordReader
+from engram.models.statement import Statement, in_json_list, prepared
 from engram.models.transaction import Reader
 from engram.models.turns import EvidencePlace
 from engram.models.uuids import unpack_uuid
+
+#: Passages of a time that are looked at, before they are thinned out.
+MAX_PASSAGES_BETWEEN = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,93 +91,192 @@ class NoteRowText:
 
 def passage_rows(store: Reader, ids: Sequence[int]) -> dict[int, PassageRow]:
     """Row id → passage, for those that exist."""
-    sql = (
-        "SELECT p.id, p.turn_id, p.session_ref, p.project_id, p.role, p.said_id, "
-        "substr(s.text, p.start + 1, p.stop - p.start), coalesce(s.at_ms, t.started_at_ms, 0), p.start, "
-        "length(s.text), NOT EXISTS (SELECT 1 FROM said n WHERE n.turn_id = p.turn_id AND n.seq > s.seq) "
-        "FROM passage p JOIN said s ON s.id = p.said_id JOIN turn t ON t.id = p.turn_id WHERE p.id IN"
-    )
-    return {row[0]: PassageRow(*row) for row in store.rows_among(sql, ids)}
+    return {row.id: row for row in store.fetch_records(_PASSAGES, _passages(json.dumps(list(ids))))}
 
 
 def passage_places(store: Reader, ids: Sequence[int]) -> dict[int, PassagePlace]:
     """Row id → where the passage stands."""
-    sql = (
-        "SELECT p.id, n.session_id, s.uuid, f.path, s.line, coalesce(j.name, ''), t.stable_id, f.part, s.offset "
-        "FROM passage p JOIN said s ON s.id = p.said_id JOIN turn t ON t.id = p.turn_id "
-        "JOIN session n ON n.id = p.session_ref JOIN transcript f ON f.id = t.transcript_id "
-        "LEFT JOIN project j ON j.id = p.project_id WHERE p.id IN"
+    return {row.id: _place(row) for row in store.fetch(_places(json.dumps(list(ids))))}
+
+
+def _place(row: Any) -> PassagePlace:
+    place = EvidencePlace(
+        session_id=row.session_id,
+        uuid=unpack_uuid(row.uuid),
+        path=os.fsdecode(bytes(row.path)),
+        line=row.line,
+        part=row.part,
+        position=row.offset,
     )
-    return {
-        passage_id: PassagePlace(
-            EvidencePlace(
-                session_id=session_id,
-                uuid=unpack_uuid(uuid),
-                path=os.fsdecode(bytes(path)),
-                line=line,
-                part=part,
-                position=position,
-            ),
-            project,
-            turn_id,
-        )
-        for passage_id, session_id, uuid, path, line, project, turn_id, part, position in store.rows_among(sql, ids)
-    }
+    return PassagePlace(place=place, project=row.project, turn_stable_id=row.stable_id)
 
 
 def episode_rows(store: Reader, ids: Sequence[int]) -> dict[int, EpisodeRow]:
     """Row id → what ranking needs of the episode."""
-    sql = (
-        f"SELECT e.id, e.project_id, {IS_GLOBAL}, e.status, e.importance, e.is_pinned, e.is_lowered, e.weight, e.quality, "
-        "e.created_at_ms, e.access_count, coalesce(e.session_ref, 0), e.summary, e.entities FROM episode e WHERE e.id IN"
-    )
-    return {
-        row[0]: EpisodeRow(
-            row[0], row[1], bool(row[2]), Status.from_stored(row[3]), Importance.from_stored(row[4]), bool(row[5]), bool(row[6]), *row[7:]
-        )
-        for row in store.rows_among(sql, ids)
-    }  # fmt: skip
+    return {row.id: row for row in store.fetch_records(_EPISODES, _episodes(json.dumps(list(ids))))}
 
 
 def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
     """Row id → chunk of a note; only what a project may see where one is named."""
-    seen = "1" if project_id is None else f"(o.project_id IS NULL OR o.project_id = {int(project_id)})"
-    sql = (
-        "SELECT c.id, n.source, n.path, c.heading, c.text, c.start_line, n.changed_at_ns, coalesce(p.name, '') "
-        "FROM note_chunk c JOIN note n ON n.id = c.note_id JOIN note_chunk_project o ON o.id = c.id "
-        f"LEFT JOIN project p ON p.id = o.project_id WHERE {seen} AND c.id IN"
-    )
-    return {row[0]: NoteRowText(*row) for row in store.rows_among(sql, ids)}
+    listed = json.dumps(list(ids))
+    query = _notes(listed) if project_id is None else _notes_of_project(listed, project_id)
+    return {row.id: row for row in store.fetch_records(_NOTES, query)}
 
 
 def passage_spots(store: Reader, ids: Sequence[int], project_id: int | None = None) -> list[tuple[int, int, int, int]]:
     """``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project where it is named."""
-    of_project = "" if project_id is None else f"project_id = {int(project_id)} AND"
-    sql = f"SELECT id, session_ref, turn_id, said_id FROM passage WHERE {of_project} id IN"
-    return sorted((row[0], row[1], row[2], row[3]) for row in store.rows_among(sql, ids))
+    listed = json.dumps(list(ids))
+    query = _spots(listed) if project_id is None else _spots_of_project(listed, project_id)
+    return [tuple(row) for row in store.fetch(query)]
 
 
 def passages_between(
     store: Reader, start_ms: int, stop_ms: int, *, project_id: int | None = None, limit: int = 400
 ) -> list[int]:
     """Row ids of passages of the turns that began in a time, at most ``limit``, spread evenly over it."""
-    of_project = "AND t.project_id = ?" if project_id is not None else ""
-    parameters = (start_ms, stop_ms, *(() if project_id is None else (project_id,)))
-    rows = store.rows(
-        "SELECT p.id FROM turn t JOIN passage p ON p.turn_id = t.id "
-        f"WHERE t.started_at_ms >= ? AND t.started_at_ms < ? {of_project} ORDER BY p.id LIMIT 20000",
-        parameters,
-    )
-    ids = [int(row[0]) for row in rows]
+    turn, passage = tables.Turn, tables.Passage
+    query = turn.select(passage.id).join(passage, on=passage.turn_id == turn.id)
+    query = query.where((turn.started_at_ms >= start_ms) & (turn.started_at_ms < stop_ms))
+    if project_id is not None:
+        query = query.where(turn.project == project_id)
+    ids = store.fetch_values(query.order_by(passage.id).limit(MAX_PASSAGES_BETWEEN))
     return ids[:: max(1, -(-len(ids) // limit))]
 
 
 def count_documents(store: Reader, table: str) -> int:
     """About how many rows a text index (passage_fts, episode_fts, note_fts) has: the highest row id."""
-    rows = {"passage_fts": "passage", "episode_fts": "episode", "note_fts": "note_chunk"}[table]
-    return int(store.value(f"SELECT coalesce(max(id), 0) FROM {rows}"))
+    return int(store.fetch_value(_HIGHEST_IDS[table]()))
 
 
 def last_turn_ms(store: Reader) -> int:
     """When the last turn ended, in milliseconds since 1970; 0 where there is none."""
-    return int(store.value("SELECT coalesce(max(coalesce(ended_at_ms, started_at_ms)), 0) FROM turn"))
+    return int(store.fetch_value(_last_turn_end()))
+
+
+# -- queries
+
+
+def _passage_columns() -> dict[str, Any]:
+    passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
+    later = block.alias("later")
+    later_blocks = later.select(later.id).where((later.turn == passage.turn_id) & (later.seq > block.seq))
+    return {
+        "text": fn.SUBSTR(block.text, passage.start + 1, passage.stop - passage.start),
+        "at_ms": fn.COALESCE(block.at_ms, turn.started_at_ms, 0),
+        "said_chars": fn.LENGTH(block.text),
+        "is_closing": ~fn.EXISTS(later_blocks),
+    }
+
+
+_PASSAGES = RecordReader(
+    PassageRow, tables.Passage, expressions=_passage_columns(), readers={"is_closing": bool}, left_out={"stop"}
+)
+_EPISODES = RecordReader(
+    EpisodeRow,
+    tables.Episode,
+    expressions={
+        "is_global": tables.Episode.scope == Scope.GLOBAL,
+        "session_ref": fn.COALESCE(tables.Episode.session, 0),
+    },
+    readers={"is_global": bool, "status": Status.from_stored, "importance": Importance.from_stored},
+    is_whole=False,
+)
+_NOTES = RecordReader(
+    NoteRowText,
+    tables.NoteChunk,
+    expressions={
+        "source": tables.Note.source,
+        "path": tables.Note.path,
+        "changed_at_ns": tables.Note.changed_at_ns,
+        "project": fn.COALESCE(tables.Project.name, ""),
+    },
+    is_whole=False,
+)
+
+
+@prepared
+def _passages(ids: str) -> Query:
+    passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
+    query = _PASSAGES.select().join(block).join_from(passage, turn, on=turn.id == passage.turn_id)
+    return query.where(in_json_list(passage.id, ids))
+
+
+@prepared
+def _places(ids: str) -> Query:
+    passage, block, turn, session = tables.Passage, tables.TextBlock, tables.Turn, tables.Session
+    query = (
+        passage.select(
+            passage.id,
+            session.session_id,
+            block.uuid,
+            tables.Transcript.path,
+            tables.Transcript.part,
+            block.line,
+            block.offset,
+            fn.COALESCE(tables.Project.name, "").alias("project"),
+            turn.stable_id,
+        )
+        .join(block)
+        .join_from(passage, turn, on=turn.id == passage.turn_id)
+        .join_from(passage, session, on=session.id == passage.session_ref)
+        .join_from(turn, tables.Transcript)
+        .join_from(passage, tables.Project, JOIN.LEFT_OUTER, on=tables.Project.id == passage.project_id)
+    )
+    return query.where(in_json_list(passage.id, ids))
+
+
+@prepared
+def _episodes(ids: str) -> Query:
+    return _EPISODES.select().where(in_json_list(tables.Episode.id, ids))
+
+
+def _notes_with_owner(ids: str) -> ModelSelect[Any]:
+    chunk, owner = tables.NoteChunk, tables.NoteChunkProject
+    query = _NOTES.select().join(tables.Note).join_from(chunk, owner, on=owner.id == chunk.id)
+    query = query.join_from(owner, tables.Project, JOIN.LEFT_OUTER, on=tables.Project.id == owner.project)
+    return query.where(in_json_list(chunk.id, ids))
+
+
+@prepared
+def _notes(ids: str) -> Query:
+    return _notes_with_owner(ids)
+
+
+@prepared
+def _notes_of_project(ids: str, project_id: int) -> Query:
+    owner = tables.NoteChunkProject.project
+    return _notes_with_owner(ids).where(owner.is_null() | (owner == project_id))
+
+
+def _spots_of(ids: str) -> ModelSelect[Any]:
+    passage = tables.Passage
+    query = passage.select(passage.id, passage.session_ref, passage.turn_id, passage.text_block)
+    return query.where(in_json_list(passage.id, ids)).order_by(passage.id)
+
+
+@prepared
+def _spots(ids: str) -> Query:
+    return _spots_of(ids)
+
+
+@prepared
+def _spots_of_project(ids: str, project_id: int) -> Query:
+    return _spots_of(ids).where(tables.Passage.project_id == project_id)
+
+
+@prepared
+def _last_turn_end() -> Query:
+    turn = tables.Turn
+    return turn.select(fn.COALESCE(fn.MAX(fn.COALESCE(turn.ended_at_ms, turn.started_at_ms)), 0))
+
+
+def _highest_id(table: Any) -> Callable[[], Statement]:
+    return prepared(lambda: table.select(fn.COALESCE(fn.MAX(table.id), 0)))
+
+
+#: Text index → the query for the highest id of the rows that it indexes.
+_HIGHEST_IDS = {
+    "passage_fts": _highest_id(tables.Passage),
+    "episode_fts": _highest_id(tables.Episode),
+    "note_fts": _highest_id(tables.NoteChunk),
+}

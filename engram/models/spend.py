@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from peewee import Case, Query, fn
+
 from engram.errors import BudgetReached
+from engram.models import tables
+from engram.models.meta import get_meta, put_meta
+from engram.models.statement import is_same, prepared
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 
@@ -28,9 +33,16 @@ class Caps:
 
 
 def reserve(
-    store: Store, caps: Caps, *, task: str, model: str, project_id: int | None, input_tokens: int, output_tokens: int,
+    store: Store,
+    caps: Caps,
+    *,
+    task: str,
+    model: str,
+    project_id: int | None,
+    input_tokens: int,
+    output_tokens: int,
     dollars: float,
-) -> int:  # fmt: skip
+) -> int:
     """Commit the most that a call can cost; returns the reservation's number.
 
     Windows are measured by the ledger's own time, which never goes back and never runs ahead of the machine's steady
@@ -54,9 +66,17 @@ def reserve(
             if not spent <= cap + 1e-9:
                 raise BudgetReached(f"the cap of {_amount(cap)} {name} is reached; the local extractor goes on")
         return tx.insert(
-            "INSERT INTO spend (at_ms, ledger_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
-            "VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
-            (store.now_ms(), ledger, task, model, project_id, input_tokens, output_tokens, dollars),
+            tables.Spend.insert(
+                at_ms=tx.now_ms(),
+                ledger_ms=ledger,
+                task=task,
+                model=model,
+                project_id=project_id,
+                state="reserved",
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                dollars=dollars,
+            )
         )
 
 
@@ -71,14 +91,14 @@ def _ledger_ms(tx: Tx) -> int:
     was started anew, and the wall clock alone counts.
     """
     wall, steady = tx.now_ms(), int(tx.clock.steady_seconds() * 1000)
-    known = tx.value("SELECT value FROM meta WHERE key = ?", (_CLOCK,))
+    known = get_meta(tx, _CLOCK)
     if known is None:
         ledger = wall
     else:
         ledger, old_wall, old_steady = json.loads(known)
         by_wall, by_steady = max(0, wall - old_wall), steady - old_steady
         ledger += by_wall if by_steady < 0 else min(by_wall, by_steady)
-    tx.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_CLOCK, json.dumps([ledger, wall, steady])))
+    put_meta(tx, _CLOCK, json.dumps([ledger, wall, steady]))
     return int(ledger)
 
 
@@ -93,21 +113,26 @@ class _Spent:
 
 
 def _spent(store: Reader, since_ms: int, project_id: int | None) -> _Spent:
-    """Return what was spent since a time of the ledger; None is what has no project."""
-    row = store.row(
-        "SELECT count(*), total(dollars), total(CASE WHEN project_id IS ? THEN dollars END), "
-        "total(input_tokens + output_tokens) FROM spend WHERE ledger_ms > ?",
-        (project_id, since_ms),
-    )
-    assert row is not None
-    calls, dollars, project_dollars, tokens = row
-    return _Spent(calls=int(calls), dollars=float(dollars), project_dollars=float(project_dollars), tokens=int(tokens))
+    """What was spent since a time of the ledger; None is what has no project."""
+    row = store.fetch_first(_spent_since(since_ms, project_id))
+    return _Spent(calls=row.calls, dollars=row.dollars, project_dollars=row.project_dollars, tokens=int(row.tokens))
 
 
 def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: int, dollars: float) -> None:
     """Replace a reservation by what the call really took. One that is never settled goes on counting in full."""
     with store.transaction() as tx:
-        tx.run(
-            "UPDATE spend SET state = 'spent', input_tokens = ?, output_tokens = ?, dollars = ? WHERE id = ?",
-            (input_tokens, output_tokens, dollars, reservation),
+        query = tables.Spend.update(
+            state="spent", input_tokens=input_tokens, output_tokens=output_tokens, dollars=dollars
         )
+        tx.run(query.where(tables.Spend.id == reservation))
+
+
+@prepared
+def _spent_since(since_ms: int, project_id: int | None) -> Query:
+    spend = tables.Spend
+    return spend.select(
+        fn.COUNT(spend.id).alias("calls"),
+        fn.TOTAL(spend.dollars).alias("dollars"),
+        fn.TOTAL(Case(None, [(is_same(spend.project_id, project_id), spend.dollars)])).alias("project_dollars"),
+        fn.TOTAL(spend.input_tokens + spend.output_tokens).alias("tokens"),
+    ).where(spend.ledger_ms > since_ms)

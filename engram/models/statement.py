@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ParamSpec
 
-import peewee
-from peewee import OP, SQL, ColumnBase, NodeList, Query, Select, SqliteDatabase, Value, fn
+from peewee import OP, SQL, ColumnBase, Expression, Query, Select, SqliteDatabase, Value, fn
 
 P = ParamSpec("P")
 
@@ -44,12 +43,15 @@ def compile_query(query: Query | Statement) -> Statement:
     return Statement(sql, tuple(parameters))
 
 
-def any_of(values: Any) -> NodeList:
-    """What a column is compared with by ``in_`` for any number of values; ``values`` is a JSON list of them.
+def in_json_list(column: ColumnBase, values: Any) -> ColumnBase:
+    """The condition that a column has one of the values of a JSON list, given as text: any number, in one statement."""
+    condition: ColumnBase = column.in_(Select([fn.json_each(values)], [SQL("value")]))
+    return condition
 
-    One parameter whatever their number: the query can be prepared, and no limit on parameters is met.
-    """
-    return NodeList((SQL("(SELECT value FROM json_each("), values, SQL("))")), glue="")
+
+def is_same(column: ColumnBase, value: Any) -> ColumnBase:
+    """The condition that a column has a value, where NULL is a value like any other."""
+    return Expression(column, OP.IS, value)
 
 
 def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
@@ -84,15 +86,3 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
         )
 
     return bind
-
-
-def in_json_list(column: ColumnBase, values: Any) -> ColumnBase:
-    """The condition that a column has one of the values of a JSON list, given as text: any number, in one statement."""
-    condition: ColumnBase = column.in_(Select([fn.json_each(values)], [SQL("value")]))
-    return condition
-
-
-def is_same(column: ColumnBase, value: Any) -> ColumnBase:
-    """The condition that a column has a value that may be NULL."""
-    condition: ColumnBase = peewee.Expression(column, OP.IS, value)
-    return condition

@@ -92,6 +92,11 @@ def is_slot_gone(store: Reader, slot: str) -> bool:
     return _has_any(store, (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT), slot)
 
 
+def forgotten_entries(store: Reader, uuids: Collection[str]) -> set[str]:
+    """Those of the entries whose turn was forgotten."""
+    return _among(store, uuids, (TombstoneKind.ENTRY,))
+
+
 def erased_entries(store: Reader, uuids: Collection[str]) -> set[str]:
     """Those of the entries whose words must not be stored."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.ENTRY))

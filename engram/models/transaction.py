@@ -167,22 +167,25 @@ class Tx(Reader):
         """Run one INSERT; returns the new row's id."""
         return int(self._database.last_insert_id(self._execute(query, parameters)))
 
+    def insert_row(self, table: type[peewee.Model], row: Mapping[str, Value]) -> int:
+        """Insert one row, given by the names of the columns; returns its id. Faster than a query, for rows of a read."""
+        return self.insert(_insertion(table, tuple(row)), list(row.values()))
+
+    def update_row(self, table: type[peewee.Model], row_id: int, changes: Mapping[str, Value]) -> None:
+        """Change one row, given by the names of the columns. Faster than a query, for rows of a read."""
+        self.run(_change(table, tuple(changes)), [*changes.values(), row_id])
+
     def insert_many(
         self, table: type[peewee.Model], rows: Sequence[Mapping[str, Value]], *, or_ignore: bool = False
     ) -> None:
-        """Insert many rows, given by the names of the columns: the same in each. One statement, compiled by hand.
+        """Insert many rows, given by the names of the columns: the same in each.
 
-        peewee would make one statement with a parameter for every value, and convert each.
+        Raw SQL: peewee would make one statement with a parameter for every value, and convert each.
         """
-        if not rows:
-            return
-        names = list(rows[0])
-        if unknown := set(names) - set(table._meta.columns):
-            raise ValueError(f"{table.__name__} has no columns {', '.join(sorted(unknown))}")
-        columns, marks = ", ".join(f'"{name}"' for name in names), ", ".join("?" * len(names))
-        verb = "INSERT OR IGNORE" if or_ignore else "INSERT"
-        sql = f'{verb} INTO "{table._meta.table_name}" ({columns}) VALUES ({marks})'
-        self.run_many(sql, [[row[name] for name in names] for row in rows])
+        if rows:
+            names = tuple(rows[0])
+            sql = _insertion(table, names, "INSERT OR IGNORE" if or_ignore else "INSERT")
+            self.run_many(sql, [[row[name] for name in names] for row in rows])
 
     def run_many(self, sql: str, many: Sequence[Sequence[Value]]) -> None:
         """Run one writing statement for each set of parameters."""
@@ -209,3 +212,23 @@ def _row_maker(names: tuple[str, ...]) -> Callable[[Row], Any]:
     """Makes rows with these names."""
     make: Callable[[Row], Any] = namedtuple("NamedRow", names)._make  # type: ignore[attr-defined]  # names of a query
     return make
+
+
+@cache
+def _insertion(table: type[peewee.Model], names: tuple[str, ...], verb: str = "INSERT") -> str:
+    """The statement that inserts a row by the names of its columns."""
+    marks = ", ".join("?" * len(names))
+    return f'{verb} INTO "{table._meta.table_name}" ({", ".join(_quoted(table, names))}) VALUES ({marks})'
+
+
+@cache
+def _change(table: type[peewee.Model], names: tuple[str, ...]) -> str:
+    """The statement that changes columns of the row of an id."""
+    assignments = ", ".join(f"{name} = ?" for name in _quoted(table, names))
+    return f'UPDATE "{table._meta.table_name}" SET {assignments} WHERE id = ?'
+
+
+def _quoted(table: type[peewee.Model], names: tuple[str, ...]) -> list[str]:
+    if unknown := set(names) - set(table._meta.columns):
+        raise ValueError(f"{table.__name__} has no columns {', '.join(sorted(unknown))}")
+    return [f'"{name}"' for name in names]

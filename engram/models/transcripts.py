@@ -14,8 +14,8 @@ from engram.models import tables
 from engram.models.entries import claimed_entries
 from engram.models.statement import prepared
 from engram.models.store import Store
+from engram.models.tombstones import forgotten_entries
 from engram.models.transaction import Reader, Tx, Value
-from engram.models.uuids import pack_uuid, unpack_uuid
 from engram.transcripts.source import Cursor, Place, Source, Unreadable
 
 
@@ -74,12 +74,17 @@ def load_progress(store: Reader, place: Place) -> Progress:
 
 def ensure_transcript(tx: Tx, path: Path, session_ref: int | None, part: str = "") -> int:
     """Return the row id of a source, made if it is new."""
-    tx.run(
-        "INSERT INTO transcript (path, part, session_ref) VALUES (?, ?, ?) ON CONFLICT (path, part) DO UPDATE SET "
-        "session_ref = coalesce(session_ref, excluded.session_ref)",
-        (os.fsencode(path), part, session_ref),
-    )
+    tx.run(_ensure(os.fsencode(path), part, session_ref))
     return int(tx.fetch_value(_select_id(os.fsencode(path), part)))
+
+
+@prepared
+def _ensure(path: bytes, part: str, session_ref: int | None) -> peewee.Query:
+    table = tables.Transcript
+    known_session = peewee.fn.COALESCE(table.session, peewee.EXCLUDED.session_ref)
+    return table.insert(path=path, part=part, session=session_ref).on_conflict(
+        conflict_target=(table.path, table.part), update={table.session: known_session}
+    )
 
 
 @prepared
@@ -94,24 +99,26 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
     Raises:
         Conflict: another reader moved it meanwhile; roll back and read again.
     """
+    table = tables.Transcript
+    query = table.update(
+        cursor=after.cursor.position,
+        cursor_words=after.cursor.words,
+        generation=after.generation,
+        stamp=after.stamp,
+        size=after.size,
+        bytes_read=after.bytes_read,
+        lines_read=after.lines_read,
+        is_gone=False,
+        read_at_ms=tx.now_ms(),
+        last_error="",
+    )
     changed = tx.run(
-        "UPDATE transcript SET cursor = ?, cursor_words = ?, generation = ?, stamp = ?, size = ?, bytes_read = ?, "
-        "lines_read = ?, is_gone = 0, read_at_ms = ?, last_error = '' "
-        "WHERE id = ? AND cursor = ? AND cursor_words = ? AND generation = ?",
-        (
-            after.cursor.position,
-            after.cursor.words,
-            after.generation,
-            after.stamp,
-            after.size,
-            after.bytes_read,
-            after.lines_read,
-            tx.now_ms(),
-            transcript_id,
-            before.cursor.position,
-            before.cursor.words,
-            before.generation,
-        ),
+        query.where(
+            table.id == transcript_id,
+            table.cursor == before.cursor.position,
+            table.cursor_words == before.cursor.words,
+            table.generation == before.generation,
+        )
     )
     if changed != 1:
         raise Conflict()
@@ -205,8 +212,4 @@ def is_known_file(store: Reader, path: Path) -> bool:
 
 def known_uuids(store: Reader, uuids: Sequence[str]) -> set[str]:
     """Return those of the entries that belong to a turn, or to one that was forgotten."""
-    known = claimed_entries(store, uuids)
-    if store.row("SELECT 1 FROM tombstone WHERE kind = 'entry' LIMIT 1"):
-        forgotten = "SELECT key FROM tombstone WHERE kind = 'entry' AND key IN"
-        known.update(unpack_uuid(row[0]) for row in store.rows_among(forgotten, [pack_uuid(uuid) for uuid in uuids]))
-    return known
+    return claimed_entries(store, uuids) | forgotten_entries(store, uuids)

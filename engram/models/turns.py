@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from peewee import ModelSelect, Query, fn
+
 from engram.errors import Conflict
+from engram.models import tables
 from engram.models.entries import claim_entries, entries_of_turn, free_entries, turn_of_entry
-from engram.models.packed import pack_text, unpack_text
+from engram.models.packed_actions import pack_actions, unpack_actions
 from engram.models.packed_entries import in_order, pack_entries, unpack_entries
 from engram.models.passages import add_passages, drop_passages
+from engram.models.records import RecordReader
 from engram.models.sessions import SessionRow
+from engram.models.statement import prepared
 from engram.models.tombstones import TombstoneKind, add_tombstones
-from engram.models.transaction import Reader, Tx
+from engram.models.transaction import Reader, Tx, Value
 from engram.models.uuids import pack_uuid, unpack_uuid
-from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.record import Opening, Role, TextBlock, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,6 @@ class EvidencePlace:
         return f"{self.path} {self.part} at {self.position}" if self.part else f"{self.path} at {self.position}"
 
 
-_TURN = (
-    "SELECT t.id, t.key, s.session_id, t.opening, t.cwd, t.branch, t.started_at_ms, t.ended_at_ms, t.start_offset, "
-    "t.end_offset, t.is_closed, t.message_count, t.is_interrupted, t.agent, t.actions, t.extra, t.revision, "
-    "t.extracted_revision, t.project_id, t.session_ref, f.path, t.entries "
-    "FROM turn t JOIN session s ON s.id = t.session_ref JOIN transcript f ON f.id = t.transcript_id"
-)
-
-
 def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> int:
     """Store a new turn or what a known one has grown by; returns its row id.
 
@@ -80,154 +76,124 @@ def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> i
 def write_turns(tx: Tx, turns: Sequence[Turn], session: SessionRow, transcript_id: int) -> list[int]:
     """Store several turns of one session like ``write_turn``; their passages are indexed together, which is faster."""
     ids: list[int] = []
-    said: list[tuple[int, int, TextBlock]] = []
+    blocks: list[tuple[int, int, TextBlock]] = []
     for turn in turns:
         turn_id, is_new = _write_row(tx, turn, session, transcript_id)
         have, next_seq = 0, 0
         if not is_new:
             # Places of erased texts stay free, so that the highest place tells more than the number.
-            sql = "SELECT count(*), coalesce(max(seq), -1) + 1 FROM said WHERE turn_id = ?"
-            have, next_seq = map(int, tx.row(sql, (turn_id,)) or (0, 0))
-        said += [(turn_id, seq, one) for seq, one in enumerate(turn.said[have:], next_seq)]
+            stored = tx.fetch_first(_stored_blocks(turn_id))
+            have, next_seq = stored.count, stored.next_seq
+        blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
         ids.append(turn_id)
-    add_passages(tx, session, _write_said(tx, said))
+    add_passages(tx, session, _write_blocks(tx, blocks))
     return ids
 
 
 def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> tuple[int, bool]:
     """Store the turn's own row; returns its id and whether the turn is new."""
-    found = tx.row("SELECT id, entries FROM turn WHERE key = ?", (turn.key,))
-    values = _turn_values(turn)
-    known: set[str] = set()
-    if found is None:
-        turn_id = tx.insert(
-            "INSERT INTO turn (stable_id, key, session_ref, project_id, transcript_id, opening, agent, cwd, branch, "
-            "started_at_ms, ended_at_ms, start_offset, end_offset, is_closed, is_interrupted, message_count, actions, "
-            "extra, entries, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                secrets.token_hex(8), turn.key, session.id, session.project_id, transcript_id, turn.opening.value,
-                turn.agent, *values, tx.now_ms(),
-            ),
-        )  # fmt: skip
-    else:
-        turn_id = int(found[0])
-        known = {entry.uuid for entry in unpack_entries(bytes(found[1]))}
-        tx.run(
-            "UPDATE turn SET cwd = ?, branch = ?, started_at_ms = ?, ended_at_ms = ?, start_offset = ?, end_offset = ?, "
-            "is_closed = ?, is_interrupted = ?, message_count = ?, actions = ?, extra = ?, entries = ?, updated_at_ms = ?, "
-            "revision = revision + 1 WHERE id = ?",
-            (*values, tx.now_ms(), turn_id),
-        )
-    claim_entries(tx, turn_id, [entry for entry in turn.entries if entry.uuid not in known])
-    return turn_id, found is None
-
-
-def _turn_values(turn: Turn) -> tuple[Any, ...]:
     entries = in_order(turn.entries)
-    places = {entry.uuid: place for place, entry in enumerate(entries)}
-    actions = pack_text(json.dumps([_action_to_json(action, places) for action in turn.actions], ensure_ascii=False))
-    return (
-        turn.cwd, turn.branch, turn.started_at_ms, turn.ended_at_ms, turn.start_offset, turn.end_offset,
-        int(turn.is_closed), int(turn.is_interrupted), turn.message_count, actions, json.dumps(turn.extra),
-        pack_entries(entries),
-    )  # fmt: skip
+    columns: dict[str, Value] = {
+        "cwd": turn.cwd,
+        "branch": turn.branch,
+        "started_at_ms": turn.started_at_ms,
+        "ended_at_ms": turn.ended_at_ms,
+        "start_offset": turn.start_offset,
+        "end_offset": turn.end_offset,
+        "is_closed": turn.is_closed,
+        "is_interrupted": turn.is_interrupted,
+        "message_count": turn.message_count,
+        "actions": pack_actions(turn.actions, entries),
+        "extra": json.dumps(turn.extra),
+        "entries": pack_entries(entries),
+        "updated_at_ms": tx.now_ms(),
+    }
+    stored = tx.fetch_first(_stored_row(turn.key))
+    known: set[str] = set()
+    if stored is None:
+        columns |= {
+            "stable_id": secrets.token_hex(8),
+            "key": turn.key,
+            "session_ref": session.id,
+            "project_id": session.project_id,
+            "transcript_id": transcript_id,
+            "opening": turn.opening.value,
+            "agent": turn.agent,
+        }
+        turn_id = tx.insert_row(tables.Turn, columns)
+    else:
+        turn_id = stored.id
+        known = {entry.uuid for entry in unpack_entries(bytes(stored.entries))}
+        tx.update_row(tables.Turn, turn_id, columns | {"revision": stored.revision + 1})
+    claim_entries(tx, turn_id, [entry for entry in turn.entries if entry.uuid not in known])
+    return turn_id, stored is None
 
 
-_ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
-_ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
-#: Facts that name an entry; stored as its place among the turn's entries.
-_ENTRY_FACTS = ("uuid", "result_uuid")
-
-
-def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:
-    """Only what differs from the defaults: most calls have few facts. The id serves until the result is there."""
-    facts = {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
-    if action.result_uuid:
-        facts.pop("tool_use_id", None)
-    for name in _ENTRY_FACTS:
-        if name in facts:
-            facts[name] = places.get(facts[name], facts[name])
-    return facts
-
-
-def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
-    """The facts of tool calls out of their column; none where it is malformed. Raises BrokenDatabase."""
-    try:
-        facts = json.loads(unpack_text(stored))
-    except (ValueError, RecursionError):
-        return []
-    return [fact for fact in facts if isinstance(fact, dict)] if isinstance(facts, list) else []
-
-
-def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Action:
-    known = {k: v for k, v in facts.items() if k in _ACTION_DEFAULTS}
-    known["files"] = tuple(known.get("files", ()))
-    for name in _ENTRY_FACTS:
-        if isinstance(known.get(name), int):
-            known[name] = entries[known[name]].uuid
-    return Action(**({"tool_use_id": "", "tool": ""} | known))
-
-
-def _write_said(tx: Tx, said: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
-    """Store what was said (turn, place in it, text) in one go; returns turn, row id and text of each.
+def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
+    """Store texts (turn, place in it, text) in one go; returns turn, row id and text of each.
 
     The row ids are given out here: nobody else writes meanwhile.
     """
-    first = int(tx.value("SELECT max(id) FROM said") or 0) + 1 if said else 0
-    tx.run_many(
-        "INSERT INTO said (id, turn_id, seq, uuid, role, text, message_id, offset, length, line, at_ms) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                said_id, turn_id, seq, pack_uuid(one.uuid) if one.uuid else None, one.role.value, one.text,
-                one.message_id, one.offset, one.length, one.line, one.at_ms,
-            )
-            for said_id, (turn_id, seq, one) in enumerate(said, first)
-        ],
-    )  # fmt: skip
-    return [(turn_id, said_id, one) for said_id, (turn_id, _, one) in enumerate(said, first)]
+    first_id = int(tx.fetch_value(_last_block()) or 0) + 1 if blocks else 0
+    rows: list[dict[str, Value]] = [
+        {
+            "id": row_id,
+            "turn_id": turn_id,
+            "seq": seq,
+            "uuid": pack_uuid(block.uuid) if block.uuid else None,
+            "role": block.role.value,
+            "text": block.text,
+            "message_id": block.message_id,
+            "offset": block.offset,
+            "length": block.length,
+            "line": block.line,
+            "at_ms": block.at_ms,
+        }
+        for row_id, (turn_id, seq, block) in enumerate(blocks, first_id)
+    ]
+    tx.insert_many(tables.TextBlock, rows)
+    return [(turn_id, row_id, block) for row_id, (turn_id, _, block) in enumerate(blocks, first_id)]
 
 
 def close_turns(tx: Tx, session_ref: int) -> int:
     """Close a session's open turns; returns how many there were."""
-    return tx.run("UPDATE turn SET is_closed = 1 WHERE session_ref = ? AND is_closed = 0", (session_ref,))
+    return tx.run(_close_of_session(session_ref))
 
 
 def close_turn(tx: Tx, key: str) -> None:
     """Close one turn that did not grow, so that its revision stays."""
-    tx.run("UPDATE turn SET is_closed = 1 WHERE key = ?", (key,))
+    tx.run(tables.Turn.update(is_closed=True).where(tables.Turn.key == key))
 
 
 def withdraw_turn(tx: Tx, key: str) -> None:
     """Remove a turn that proved to be none (its entries may come again in another)."""
-    turn_id = tx.value("SELECT id FROM turn WHERE key = ?", (key,))
-    if turn_id is None:
-        return
-    drop_passages(tx, int(turn_id))
-    _delete_rows(tx, int(turn_id))
+    turn_id = tx.fetch_value(_id_of(key))
+    if turn_id is not None:
+        drop_passages(tx, int(turn_id))
+        _delete_rows(tx, int(turn_id))
 
 
 def clear_turn(tx: Tx, key: str) -> None:
     """Empty a stored turn that is about to be written again with other words; its row and revision stay."""
-    turn_id = tx.value("SELECT id FROM turn WHERE key = ?", (key,))
+    turn_id = tx.fetch_value(_id_of(key))
     if turn_id is None:
         return
     drop_passages(tx, int(turn_id))
     free_entries(tx, int(turn_id))
-    tx.run("DELETE FROM said WHERE turn_id = ?", (turn_id,))
-    tx.run("UPDATE turn SET entries = x'' WHERE id = ?", (turn_id,))
+    tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
+    tx.update_row(tables.Turn, int(turn_id), {"entries": b""})
 
 
 def load_turn(store: Reader, key: str) -> StoredTurn | None:
     """A turn by its key."""
-    found = store.row(f"{_TURN} WHERE t.key = ?", (key,))
-    return None if found is None else _stored(store, found)
+    row = store.fetch_first(_by_key(key))
+    return None if row is None else _stored_turn(store, row)
 
 
 def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
     """A turn by its row id."""
-    found = store.row(f"{_TURN} WHERE t.id = ?", (turn_id,))
-    return None if found is None else _stored(store, found)
+    row = store.fetch_first(_by_row_id(turn_id))
+    return None if row is None else _stored_turn(store, row)
 
 
 def turns_of_session(
@@ -237,12 +203,8 @@ def turns_of_session(
 
     Row ids do not tell that order: a prompt may wait in the queue before the prompt that is answered first.
     """
-    condition = "AND t.extracted_revision < t.revision" if only_due else ""
-    rows = store.rows(
-        f"{_TURN} WHERE t.session_ref = ? {condition} ORDER BY f.path, t.start_offset, t.id LIMIT ?",
-        (session_ref, limit),
-    )
-    return [_stored(store, row) for row in rows]
+    query = _due_of_session(session_ref, limit) if only_due else _of_session(session_ref, limit)
+    return [_stored_turn(store, row) for row in store.fetch(query)]
 
 
 def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
@@ -251,67 +213,39 @@ def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
     Raises:
         Conflict: the turn has grown, was extracted or was forgotten meanwhile; roll back and read again.
     """
-    changed = tx.run(
-        "UPDATE turn SET extracted_revision = ? WHERE id = ? AND revision = ? AND extracted_revision < ?",
-        (revision, turn_id, revision, revision),
-    )
-    if changed != 1:
+    if tx.run(_mark_extracted(turn_id, revision)) != 1:
         raise Conflict()
 
 
-def check_unmoved(tx: Tx, turn_id: int, revision: int) -> None:
+def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
     """Compare: the turn is still at this revision.
 
     Raises:
         Conflict: the turn has grown or was forgotten meanwhile; roll back and read again.
     """
-    if tx.row("SELECT 1 FROM turn WHERE id = ? AND revision = ?", (turn_id, revision)) is None:
+    if not store.has_any(_at_revision(turn_id, revision)):
         raise Conflict()
 
 
-def _stored(store: Reader, row: tuple[Any, ...]) -> StoredTurn:
-    said = store.rows(
-        "SELECT uuid, role, text, message_id, offset, length, line, at_ms FROM said WHERE turn_id = ? ORDER BY seq",
-        (row[0],),
-    )
-    entries = unpack_entries(bytes(row[21]))
-    turn = Turn(
-        key=row[1], session_id=row[2], opening=Opening(row[3]), cwd=row[4], branch=row[5], started_at_ms=row[6],
-        ended_at_ms=row[7], start_offset=row[8], end_offset=row[9], is_closed=bool(row[10]), message_count=row[11],
-        is_interrupted=bool(row[12]), agent=row[13], extra=json.loads(row[15]),
-        actions=tuple(_action_from_json(facts, entries) for facts in unpack_facts(row[14])),
-        said=tuple(TextBlock(unpack_uuid(s[0]), Role(s[1]), *s[2:]) for s in said),
-        entries=entries,
-    )  # fmt: skip
-    return StoredTurn(row[0], turn, row[16], row[17], row[18], row[19], Path(os.fsdecode(bytes(row[20]))))
-
-
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
-    """Return session, file and position of entries, in the order asked; unknown ones have no file."""
-    places = []
-    for uuid in uuids:
-        turn_id = turn_of_entry(store, uuid)
-        found = None if turn_id is None else store.row(
-            "SELECT s.session_id, f.path, t.entries, f.part FROM turn t JOIN session s ON s.id = t.session_ref "
-            "JOIN transcript f ON f.id = t.transcript_id WHERE t.id = ?",
-            (turn_id,),
-        )  # fmt: skip
-        entries = {} if found is None else {entry.uuid: entry for entry in unpack_entries(bytes(found[2]))}
-        if found is None or uuid not in entries:
-            places.append(EvidencePlace("", uuid, "", 0))
-            continue
-        session_id, path, _, part = found
-        entry = entries[uuid]
-        place = EvidencePlace(
-            session_id=session_id,
-            uuid=uuid,
-            path=os.fsdecode(bytes(path)),
-            line=entry.line,
-            part=part,
-            position=entry.offset,
-        )
-        places.append(place)
-    return places
+    """Session, file and position of entries, in the order asked; unknown ones have no file."""
+    return [_place_of(store, uuid) for uuid in uuids]
+
+
+def _place_of(store: Reader, uuid: str) -> EvidencePlace:
+    turn_id = turn_of_entry(store, uuid)
+    row = None if turn_id is None else store.fetch_first(_place_of_turn(turn_id))
+    entries = {} if row is None else {entry.uuid: entry for entry in unpack_entries(bytes(row.entries))}
+    if row is None or uuid not in entries:
+        return EvidencePlace(session_id="", uuid=uuid, path="", line=0)
+    return EvidencePlace(
+        session_id=row.session_id,
+        uuid=uuid,
+        path=os.fsdecode(bytes(row.path)),
+        line=entries[uuid].line,
+        part=row.part,
+        position=entries[uuid].offset,
+    )
 
 
 def delete_turn(tx: Tx, turn_id: int) -> list[str]:
@@ -320,7 +254,7 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
     Returns the uuids of its entries.
     """
     uuids = [entry.uuid for entry in entries_of_turn(tx, turn_id)]
-    key = tx.value("SELECT key FROM turn WHERE id = ?", (turn_id,))
+    key = tx.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
     drop_passages(tx, turn_id)
     add_tombstones(tx, TombstoneKind.ENTRY, map(pack_uuid, uuids))
     if key is not None:
@@ -332,10 +266,140 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
 def _delete_rows(tx: Tx, turn_id: int) -> None:
     """A turn's own rows; its passages are gone already."""
     free_entries(tx, turn_id)
-    tx.run("DELETE FROM said WHERE turn_id = ?", (turn_id,))
-    tx.run("DELETE FROM turn WHERE id = ?", (turn_id,))
+    tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
+    tx.run(tables.Turn.delete().where(tables.Turn.id == turn_id))
 
 
 def is_forgotten(store: Reader, key: str) -> bool:
     """True where the turn of this key was forgotten."""
-    return store.row("SELECT 1 FROM tombstone WHERE kind = 'turn' AND key = ?", (key.encode(),)) is not None
+    return store.has_any(_tombstone_of(key.encode()))
+
+
+def _stored_turn(store: Reader, row: Any) -> StoredTurn:
+    """The turn of a row of ``_turns``, with its texts."""
+    entries = unpack_entries(bytes(row.entries))
+    turn = Turn(
+        key=row.key,
+        session_id=row.session_id,
+        opening=Opening(row.opening),
+        cwd=row.cwd,
+        branch=row.branch,
+        started_at_ms=row.started_at_ms,
+        ended_at_ms=row.ended_at_ms,
+        start_offset=row.start_offset,
+        end_offset=row.end_offset,
+        is_closed=bool(row.is_closed),
+        message_count=row.message_count,
+        is_interrupted=bool(row.is_interrupted),
+        agent=row.agent,
+        extra=json.loads(row.extra),
+        actions=unpack_actions(row.actions, entries),
+        said=tuple(store.fetch_records(_BLOCKS, _blocks_of(row.id))),
+        entries=entries,
+    )
+    return StoredTurn(
+        id=row.id,
+        turn=turn,
+        revision=row.revision,
+        extracted_revision=row.extracted_revision,
+        project_id=row.project_id,
+        session_ref=row.session_ref,
+        path=Path(os.fsdecode(bytes(row.path))),
+    )
+
+
+_BLOCKS = RecordReader(
+    TextBlock, tables.TextBlock, readers={"uuid": unpack_uuid, "role": Role}, left_out={"id", "turn_id", "seq"}
+)
+
+
+def _turns() -> ModelSelect[tables.Turn]:
+    """Turns with the id of their session and the path of their transcript."""
+    turn = tables.Turn
+    columns = [turn, tables.Session.session_id, tables.Transcript.path]
+    return turn.select(*columns).join(tables.Session).join_from(turn, tables.Transcript)
+
+
+@prepared
+def _stored_row(key: str) -> Query:
+    turn = tables.Turn
+    return turn.select(turn.id, turn.entries, turn.revision).where(turn.key == key)
+
+
+@prepared
+def _stored_blocks(turn_id: int) -> Query:
+    block = tables.TextBlock
+    next_seq = fn.COALESCE(fn.MAX(block.seq), -1) + 1
+    return block.select(fn.COUNT(block.id).alias("count"), next_seq.alias("next_seq")).where(block.turn == turn_id)
+
+
+@prepared
+def _last_block() -> Query:
+    return tables.TextBlock.select(fn.MAX(tables.TextBlock.id))
+
+
+@prepared
+def _close_of_session(session_ref: int) -> Query:
+    turn = tables.Turn
+    return turn.update(is_closed=True).where((turn.session == session_ref) & (turn.is_closed == 0))
+
+
+@prepared
+def _id_of(key: str) -> Query:
+    return tables.Turn.select(tables.Turn.id).where(tables.Turn.key == key)
+
+
+@prepared
+def _by_key(key: str) -> Query:
+    return _turns().where(tables.Turn.key == key)
+
+
+@prepared
+def _by_row_id(turn_id: int) -> Query:
+    return _turns().where(tables.Turn.id == turn_id)
+
+
+@prepared
+def _of_session(session_ref: int, limit: int) -> Query:
+    turn = tables.Turn
+    query = _turns().where(turn.session == session_ref)
+    return query.order_by(tables.Transcript.path, turn.start_offset, turn.id).limit(limit)
+
+
+@prepared
+def _due_of_session(session_ref: int, limit: int) -> Query:
+    turn = tables.Turn
+    query = _turns().where((turn.session == session_ref) & (turn.extracted_revision < turn.revision))
+    return query.order_by(tables.Transcript.path, turn.start_offset, turn.id).limit(limit)
+
+
+@prepared
+def _mark_extracted(turn_id: int, revision: int) -> Query:
+    turn = tables.Turn
+    is_unmoved = (turn.revision == revision) & (turn.extracted_revision < revision)
+    return turn.update(extracted_revision=revision).where((turn.id == turn_id) & is_unmoved)
+
+
+@prepared
+def _at_revision(turn_id: int, revision: int) -> Query:
+    turn = tables.Turn
+    return turn.select(turn.id).where((turn.id == turn_id) & (turn.revision == revision))
+
+
+@prepared
+def _place_of_turn(turn_id: int) -> Query:
+    turn = tables.Turn
+    columns = (tables.Session.session_id, tables.Transcript.path, tables.Transcript.part, turn.entries)
+    return turn.select(*columns).join(tables.Session).join_from(turn, tables.Transcript).where(turn.id == turn_id)
+
+
+@prepared
+def _tombstone_of(key: bytes) -> Query:
+    tombstone = tables.Tombstone
+    of_turn = (tombstone.kind == TombstoneKind.TURN) & (tombstone.key == key)
+    return tombstone.select(tombstone.at_ms).where(of_turn)
+
+
+@prepared
+def _blocks_of(turn_id: int) -> Query:
+    return _BLOCKS.select().where(tables.TextBlock.turn == turn_id).order_by(tables.TextBlock.seq)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from peewee import fn
+
 from engram.enums import Actor, Source
+from engram.models import tables
 from engram.models.episode_changes import delete_episode
 from engram.models.erasing import begin_anew
 from engram.models.forgetting import episodes_resting_on
@@ -22,21 +25,22 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
         session: a session that is not settled.
         spans: when the folder's project was paused; None where the folder is excluded, so that all turns go.
     """
-    turns = [
-        (int(turn_id), str(key))
-        for turn_id, key, at_ms in store.rows(
-            "SELECT id, key, started_at_ms FROM turn WHERE session_ref = ? ORDER BY id", (session.id,)
-        )
-        if spans is None or (at_ms is not None and any(begin <= at_ms < end for begin, end in spans))
-    ]
+    turn, session_table = tables.Turn, tables.Session
+    query = turn.select(turn.id, turn.key, turn.started_at_ms).where(turn.session == session.id).order_by(turn.id)
+    turns = [row for row in store.fetch(query) if spans is None or _is_within(row.started_at_ms, spans)]
     if not turns:
         return 0
     with store.transaction() as tx:
-        for turn_id, key in turns:
-            for episode in episodes_resting_on(store, [turn_id]):
+        for row in turns:
+            for episode in episodes_resting_on(store, [row.id]):
                 if episode.source == Source.AUTO:
                     delete_episode(tx, episode, actor=Actor.TIDYING)
-            begin_anew(tx, turn_id)
-            withdraw_turn(tx, key)
-        tx.run("UPDATE session SET message_count = max(0, message_count - ?) WHERE id = ?", (len(turns), session.id))
+            begin_anew(tx, row.id)
+            withdraw_turn(tx, row.key)
+        messages_left = fn.MAX(0, session_table.message_count - len(turns))
+        tx.run(session_table.update(message_count=messages_left).where(session_table.id == session.id))
     return len(turns)
+
+
+def _is_within(at_ms: int | None, spans: Sequence[Span]) -> bool:
+    return at_ms is not None and any(begin <= at_ms < end for begin, end in spans)

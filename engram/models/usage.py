@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peewee import EXCLUDED, JOIN, SQL, Cast, ColumnBase, fn
+
+from engram.enums import CURRENT_STATUSES
 from engram.errors import StoreError
-from engram.models.conditions import IS_CURRENT
+from engram.models import tables
 from engram.models.injections import AT_START
 from engram.models.meta import get_meta
 from engram.models.store import Store
 from engram.models.transaction import Reader
+from engram.transcripts.record import Opening
 
 #: Longest wait for the write lock to claim the weekly line, in milliseconds: a hook waits for the answer.
 MAX_CLAIM_WAIT_MS = 20
@@ -53,60 +57,78 @@ class Usage:
 
 def usage_since(store: Store, since_ms: int) -> Usage:
     """Figures from ``since_ms`` until now, in one consistent view."""
-    with store.snapshot():
+    session, turn, episode = tables.Session, tables.Turn, tables.Episode
+    with store.snapshot() as reader:
         return Usage(
-            sessions=_number(store, "SELECT count(*) FROM session WHERE last_at_ms >= ?", since_ms),
-            prompts=_number(
-                store, "SELECT count(*) FROM turn WHERE opening <> 'continuation' AND started_at_ms >= ?", since_ms
-            ),
-            memories=_number(store, "SELECT count(*) FROM episode WHERE created_at_ms >= ?", since_ms),
-            projects_with_none=_projects_with_none(store, since_ms),
-            shown=_number(
-                store,
-                f"SELECT count(*) FROM injection WHERE state = 'shown' AND channel <> '{AT_START}' AND at_ms >= ?",
-                since_ms,
-            ),
-            opened=_number(store, "SELECT count(*) FROM episode WHERE accessed_at_ms >= ?", since_ms),
-            most_used=_most_used(store, since_ms),
+            sessions=_count(reader, session, session.last_at_ms >= since_ms),
+            prompts=_count(reader, turn, _is_prompt_since(since_ms)),
+            memories=_count(reader, episode, episode.created_at_ms >= since_ms),
+            projects_with_none=_projects_with_none(reader, since_ms),
+            shown=_count(reader, tables.Injection, _is_shown_since(since_ms)),
+            opened=_count(reader, episode, episode.accessed_at_ms >= since_ms),
+            most_used=_most_used(reader, since_ms),
         )
 
 
-def _number(store: Reader, sql: str, since_ms: int) -> int:
-    return int(store.value(sql, (since_ms,)))
+def _count(store: Reader, table: type[tables.Table], condition: ColumnBase) -> int:
+    return int(store.fetch_value(table.select(fn.COUNT(SQL("*"))).where(condition)))
+
+
+def _is_prompt_since(since_ms: int) -> ColumnBase:
+    condition: ColumnBase = (tables.Turn.opening != Opening.CONTINUATION) & (tables.Turn.started_at_ms >= since_ms)
+    return condition
+
+
+def _is_shown_since(since_ms: int) -> ColumnBase:
+    """The condition that a bite was shown at a prompt or a tool call."""
+    injection = tables.Injection
+    condition: ColumnBase = (injection.channel != AT_START) & (injection.at_ms >= since_ms)
+    return (injection.state == "shown") & condition
 
 
 def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
-    rows = store.rows(
-        "SELECT p.name FROM project p WHERE EXISTS (SELECT 1 FROM turn t WHERE t.project_id = p.id "
-        "AND t.opening <> 'continuation' AND t.started_at_ms >= ?) AND NOT EXISTS "
-        "(SELECT 1 FROM episode e WHERE e.project_id = p.id AND e.created_at_ms >= ?) ORDER BY p.name",
-        (since_ms, since_ms),
-    )
-    return tuple(str(row[0]) for row in rows)
+    project, turn, episode = tables.Project, tables.Turn, tables.Episode
+    prompts = turn.select(turn.id).where((turn.project == project.id) & _is_prompt_since(since_ms))
+    memories = episode.select(episode.id).where((episode.project == project.id) & (episode.created_at_ms >= since_ms))
+    query = project.select(project.name).where(fn.EXISTS(prompts) & ~fn.EXISTS(memories)).order_by(project.name)
+    return tuple(store.fetch_values(query))
 
 
 def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
-    found = store.row(
-        "SELECT e.episode_id, e.summary, coalesce(p.name, ''), e.project_id, e.scope, sum(u.uses) AS uses, "
-        f"{IS_CURRENT} AND e.suspect = '' AND e.is_lowered = 0 FROM "
-        "(SELECT episode_id, count(*) AS uses FROM injection WHERE state = 'shown' AND channel <> ? AND at_ms >= ? "
-        "GROUP BY episode_id UNION ALL "
-        "SELECT episode_id, count(*) FROM injection WHERE expanded_at_ms >= ? GROUP BY episode_id UNION ALL "
-        "SELECT episode_id, 1 FROM episode WHERE accessed_at_ms >= ?) u "
-        "JOIN episode e ON e.episode_id = u.episode_id LEFT JOIN project p ON p.id = e.project_id "
-        "GROUP BY e.id ORDER BY uses DESC, e.created_at_ms DESC LIMIT 1",
-        (AT_START, since_ms, since_ms, since_ms),
+    injection, episode, project = tables.Injection, tables.Episode, tables.Project
+    number = fn.COUNT(injection.id)
+    bites = injection.select(injection.episode_id, number.alias("uses")).where(_is_shown_since(since_ms))
+    expanded = injection.select(injection.episode_id, number).where(injection.expanded_at_ms >= since_ms)
+    opened = episode.select(episode.episode_id, SQL("1")).where(episode.accessed_at_ms >= since_ms)
+    uses = bites.group_by(injection.episode_id) + expanded.group_by(injection.episode_id) + opened
+    uses = uses.alias("used")
+    may_be_shown = episode.status.in_(CURRENT_STATUSES) & (episode.suspect == "") & (episode.is_lowered == 0)
+    row = store.fetch_first(
+        episode.select(
+            episode.episode_id,
+            episode.summary,
+            fn.COALESCE(project.name, "").alias("project"),
+            episode.project.alias("project_id"),
+            episode.scope,
+            fn.SUM(uses.c.uses).alias("uses"),
+            may_be_shown.alias("may_be_shown"),
+        )
+        .join(uses, on=uses.c.episode_id == episode.episode_id)
+        .join_from(episode, project, JOIN.LEFT_OUTER)
+        .group_by(episode.id)
+        .order_by(SQL("uses").desc(), episode.created_at_ms.desc())
+        .limit(1)
     )
-    if found is None:
+    if row is None:
         return None
     return MostUsed(
-        episode_id=found[0],
-        summary=found[1],
-        project=found[2],
-        project_id=found[3],
-        scope=found[4],
-        uses=found[5],
-        may_be_shown=bool(found[6]),
+        episode_id=row.episode_id,
+        summary=row.summary,
+        project=row.project,
+        project_id=row.project_id,
+        scope=row.scope,
+        uses=row.uses,
+        may_be_shown=bool(row.may_be_shown),
     )
 
 
@@ -125,11 +147,14 @@ def claim_telling(store: Store, every_ms: int) -> bool:
     store.rows(f"PRAGMA busy_timeout = {MAX_CLAIM_WAIT_MS}")
     try:
         with store.transaction() as tx:
-            sql = (
-                "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value "
-                "WHERE CAST(value AS INTEGER) <= ? OR CAST(value AS INTEGER) > ?"
+            meta = tables.MetaValue
+            told_at = Cast(meta.value, "INTEGER")
+            query = meta.insert(key=_TOLD, value=str(now)).on_conflict(
+                conflict_target=(meta.key,),
+                update={meta.value: EXCLUDED.value},
+                where=(told_at <= now - every_ms) | (told_at > now),
             )
-            return tx.run(sql, (_TOLD, str(now), now - every_ms, now)) == 1
+            return tx.run(query) == 1
     except StoreError:
         return False
     finally:

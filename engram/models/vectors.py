@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from peewee import Query, Select, fn
+from peewee import JOIN, ModelSelect, Query, Select, fn
 
 from engram.embedding.stored import pack_vector, unpack_vectors
 from engram.models import tables
 from engram.models.conditions import IS_GLOBAL
-from engram.models.statement import prepared
+from engram.models.statement import Statement, in_json_list, prepared
 from engram.models.transaction import Reader, Tx
 
 
@@ -27,76 +29,63 @@ class Missing:
     prompt: str = ""
 
 
+#: Owner kind → the table whose rows it stands for, in the order in which rows get their vectors.
+_OWNERS: dict[str, Any] = {"e": tables.Episode, "n": tables.NoteChunk, "p": tables.Passage}
+
+
 def missing_vectors(store: Reader, model: str, limit: int) -> list[Missing]:
     """Rows without a current vector: episodes first, then notes, then the newest passages."""
-    number = _model_id(store, model)
-    found = [
-        Missing("e", row[0], row[1])
-        for row in store.rows(
-            "SELECT e.id, e.summary FROM episode e LEFT JOIN vector v ON v.owner = 'e' AND v.owner_id = e.id "
-            "WHERE v.model_id IS NULL OR v.model_id <> ? LIMIT ?",
-            (number, limit),
-        )
+    model_id = _model_id(store, model)
+    missing = [
+        Missing(owner="e", owner_id=row.id, text=row.summary) for row in store.fetch(_missing_episodes(model_id, limit))
     ]
-    if len(found) < limit:
-        found += [
-            Missing("n", row[0], f"{row[1]}: {row[2]}" if row[1] else row[2])
-            for row in store.rows(
-                "SELECT n.id, n.heading, n.text FROM note_chunk n LEFT JOIN vector v ON v.owner = 'n' AND v.owner_id = n.id "
-                "WHERE v.model_id IS NULL OR v.model_id <> ? LIMIT ?",
-                (number, limit - len(found)),
-            )
+    if len(missing) < limit:
+        missing += [
+            Missing(owner="n", owner_id=row.id, text=f"{row.heading}: {row.text}" if row.heading else row.text)
+            for row in store.fetch(_missing_chunks(model_id, limit - len(missing)))
         ]
-    if len(found) < limit:
-        found += [
-            Missing("p", row[0], f"{row[1]}: {row[2]}", row[3] or "")
-            for row in store.rows(
-                "SELECT p.id, p.role, p.text, (SELECT q.text FROM said q WHERE q.turn_id = p.turn_id AND q.role = 'user' "
-                "AND p.role <> 'user' ORDER BY q.seq LIMIT 1) "
-                "FROM passage_text p LEFT JOIN vector v ON v.owner = 'p' AND v.owner_id = p.id "
-                "WHERE v.model_id IS NULL OR v.model_id <> ? ORDER BY p.id DESC LIMIT ?",
-                (number, limit - len(found)),
-            )
+    if len(missing) < limit:
+        missing += [
+            Missing(owner="p", owner_id=row.id, text=f"{row.role}: {row.text}", prompt=row.prompt or "")
+            for row in store.fetch(_missing_passages(model_id, limit - len(missing)))
         ]
-    return found
+    return missing
 
 
 def count_missing_vectors(store: Reader, model: str) -> int:
     """How many rows wait for a vector."""
+    model_id = _model_id(store, model)
     total = 0
-    for owner, table in (("e", "episode"), ("n", "note_chunk"), ("p", "passage")):
-        total += int(store.value(f"SELECT count(*) FROM {table}"))
-        total -= int(
-            store.value(
-                f"SELECT count(*) FROM vector v JOIN {table} t ON t.id = v.owner_id WHERE v.owner = ? AND "
-                "v.model_id = ? AND v.piece = 0",
-                (owner, _model_id(store, model)),
-            )
-        )
+    for owner, table in _OWNERS.items():
+        vector = tables.Vector
+        is_current = (vector.owner == owner) & (vector.model == model_id) & (vector.piece == 0)
+        current = vector.select(fn.COUNT(vector.seq)).join(table, on=table.id == vector.owner_id).where(is_current)
+        total += store.fetch_value(table.select(fn.COUNT(table.id))) - store.fetch_value(current)
     return total
 
 
 def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes]]) -> None:
-    """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten meanwhile are left out."""
-    tables = {"p": "passage", "e": "episode", "n": "note_chunk"}
-    tx.run("INSERT OR IGNORE INTO vector_model (name) VALUES (?)", (model,))
-    number = _model_id(tx, model)
-    for owner, table in tables.items():
-        some = [v for v in vectors if v[0] == owner]
+    """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten meanwhile are left out.
+
+    Raw SQL: each row is inserted only where the row that it stands for is still there, many in one statement.
+    """
+    tx.run(_ensure_model(model))
+    model_id = _model_id(tx, model)
+    for owner, table in _OWNERS.items():
         tx.run_many(
-            f"INSERT OR REPLACE INTO vector (owner, owner_id, piece, model_id, data) SELECT ?, id, ?, ?, ? FROM {table} "
-            "WHERE id = ?",
-            [(owner, piece, number, pack_vector(data), owner_id) for _, owner_id, piece, data in some],
+            "INSERT OR REPLACE INTO vector (owner, owner_id, piece, model_id, data) "
+            f"SELECT ?, id, ?, ?, ? FROM {table._meta.table_name} WHERE id = ?",
+            [
+                (owner, piece, model_id, pack_vector(data), owner_id)
+                for kind, owner_id, piece, data in vectors
+                if kind == owner
+            ],
         )
 
 
 def load_vectors(store: Reader, owner: str, model: str, after_id: int = 0) -> list[tuple[int, int, bytes]]:
     """``(owner_id, piece, float16 bytes)`` of an owner kind, beyond a row id."""
-    rows = store.rows(
-        "SELECT owner_id, piece, data FROM vector WHERE owner = ? AND owner_id > ? AND model_id = ? ORDER BY owner_id, piece",
-        (owner, after_id, _model_id(store, model)),
-    )
-    return [(row[0], row[1], data) for row, data in zip(rows, unpack_vectors([row[2] for row in rows]), strict=True)]
+    return _unpacked(store.fetch(_vectors_beyond(owner, _model_id(store, model), after_id)))
 
 
 def vectors_since(
@@ -104,55 +93,129 @@ def vectors_since(
 ) -> list[tuple[int, int, int | None, bytes]]:
     """``(seq, owner_id, project id, stored vector)`` of the vectors written after ``seq``, at most ``limit`` of them.
 
-    The project is None for what every project may see: global memories, and the user's own notes. ``unpack_rows`` reads the vectors.
+    The project is None for what every project may see: global memories, and the user's own notes. ``unpack_rows`` reads
+    the vectors. Raw SQL: the + keeps SQLite from walking through all rows of the owner for the few that are new.
     """
     project = {
         "p": "(SELECT project_id FROM passage WHERE id = v.owner_id)",
         "e": f"(SELECT CASE WHEN {IS_GLOBAL} THEN NULL ELSE e.project_id END FROM episode e WHERE e.id = v.owner_id)",
         "n": "(SELECT project_id FROM note_chunk_project WHERE id = v.owner_id)",
     }[owner]
-    rows = store.rows(
-        # The + keeps SQLite from walking through all rows of the owner for the few that are new.
-        f"SELECT v.seq, v.owner_id, {project}, v.data FROM vector v WHERE v.seq > ? AND +v.owner = ? AND v.model_id = ? "
-        "ORDER BY v.seq LIMIT ?",
-        (seq, owner, _model_id(store, model), limit),
+    sql = (
+        f"SELECT v.seq, v.owner_id, {project} AS project_id, v.data FROM vector v "
+        "WHERE v.seq > ? AND +v.owner = ? AND v.model_id = ? ORDER BY v.seq LIMIT ?"
     )
-    return [(row[0], row[1], row[2], bytes(row[3])) for row in rows]
+    rows = store.fetch(Statement(sql, (seq, owner, _model_id(store, model), limit)))
+    return [(row.seq, row.owner_id, row.project_id, bytes(row.data)) for row in rows]
 
 
 def last_vector_seq(store: Reader) -> int:
     """What was given to the newest vector; while it stays the same no vector has come. Cheap at any size."""
-    return int(store.value("SELECT coalesce(max(seq), 0) FROM vector"))
+    return int(store.fetch_value(_last_seq()))
 
 
 def vector_owner_ids(store: Reader, owner: str) -> list[int]:
     """The rows of an owner kind that have vectors, ascending; one entry for each piece."""
-    return [
-        int(row[0]) for row in store.rows("SELECT owner_id FROM vector WHERE owner = ? ORDER BY owner_id", (owner,))
-    ]
+    return store.fetch_values(_owner_ids(owner))
 
 
 def count_vectors(store: Reader, owner: str) -> int:
     """How many vectors an owner kind has, of all models."""
-    return int(store.value("SELECT count(*) FROM vector WHERE owner = ?", (owner,)))
+    return int(store.fetch_value(_count_of(owner)))
 
 
 def vectors_of(store: Reader, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
     """``(owner_id, piece, float16 bytes)`` of certain rows."""
-    sql = "SELECT owner_id, piece, data FROM vector WHERE owner = ? AND model_id = ? AND owner_id IN"
-    rows = list(store.rows_among(sql, owner_ids, (owner, _model_id(store, model))))
-    return [(row[0], row[1], data) for row, data in zip(rows, unpack_vectors([row[2] for row in rows]), strict=True)]
-
-
-def _model_id(store: Reader, model: str) -> int:
-    """The number that a model's vectors carry; 0 for one without any."""
-    return int(store.value("SELECT id FROM vector_model WHERE name = ?", (model,)) or 0)
+    return _unpacked(store.fetch(_vectors_among(owner, _model_id(store, model), json.dumps(list(owner_ids)))))
 
 
 def embeddable_watermark(store: Reader) -> tuple[int, int, int]:
     """What differs once a passage, an episode or a note has come or changed; cheap at any size."""
     row = store.fetch_first(_latest_embeddable())
     return row.passage_id, row.episode_at_ms, row.note_chunk_id
+
+
+def _unpacked(rows: Sequence[Any]) -> list[tuple[int, int, bytes]]:
+    vectors = unpack_vectors([row.data for row in rows])
+    return [(row.owner_id, row.piece, data) for row, data in zip(rows, vectors, strict=True)]
+
+
+def _model_id(store: Reader, model: str) -> int:
+    """The number that a model's vectors carry; 0 for one without any."""
+    return int(store.fetch_value(_id_of_model(model)) or 0)
+
+
+# -- queries
+
+
+def _without_current_vector(query: ModelSelect[Any], table: Any, owner: str, model_id: int) -> ModelSelect[Any]:
+    vector = tables.Vector
+    query = query.join(vector, JOIN.LEFT_OUTER, on=(vector.owner == owner) & (vector.owner_id == table.id))
+    return query.where(vector.model.is_null() | (vector.model != model_id))
+
+
+@prepared
+def _missing_episodes(model_id: int, limit: int) -> Query:
+    episode = tables.Episode
+    return _without_current_vector(episode.select(episode.id, episode.summary), episode, "e", model_id).limit(limit)
+
+
+@prepared
+def _missing_chunks(model_id: int, limit: int) -> Query:
+    chunk = tables.NoteChunk
+    query = chunk.select(chunk.id, chunk.heading, chunk.text)
+    return _without_current_vector(query, chunk, "n", model_id).limit(limit)
+
+
+@prepared
+def _missing_passages(model_id: int, limit: int) -> Query:
+    passage, block = tables.PassageText, tables.TextBlock
+    is_prompt = (block.turn == passage.turn_id) & (block.role == "user") & (passage.role != "user")
+    prompt = block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
+    query = passage.select(passage.id, passage.role, passage.text, prompt.alias("prompt"))
+    return _without_current_vector(query, passage, "p", model_id).order_by(passage.id.desc()).limit(limit)
+
+
+@prepared
+def _ensure_model(name: str) -> Query:
+    return tables.VectorModel.insert(name=name).on_conflict_ignore()
+
+
+@prepared
+def _id_of_model(name: str) -> Query:
+    return tables.VectorModel.select(tables.VectorModel.id).where(tables.VectorModel.name == name)
+
+
+@prepared
+def _vectors_beyond(owner: str, model_id: int, after_id: int) -> Query:
+    vector = tables.Vector
+    query = vector.select(vector.owner_id, vector.piece, vector.data)
+    query = query.where((vector.owner == owner) & (vector.owner_id > after_id) & (vector.model == model_id))
+    return query.order_by(vector.owner_id, vector.piece)
+
+
+@prepared
+def _vectors_among(owner: str, model_id: int, owner_ids: str) -> Query:
+    vector = tables.Vector
+    query = vector.select(vector.owner_id, vector.piece, vector.data)
+    is_asked = (vector.owner == owner) & (vector.model == model_id) & in_json_list(vector.owner_id, owner_ids)
+    return query.where(is_asked)
+
+
+@prepared
+def _last_seq() -> Query:
+    return tables.Vector.select(fn.COALESCE(fn.MAX(tables.Vector.seq), 0))
+
+
+@prepared
+def _owner_ids(owner: str) -> Query:
+    vector = tables.Vector
+    return vector.select(vector.owner_id).where(vector.owner == owner).order_by(vector.owner_id)
+
+
+@prepared
+def _count_of(owner: str) -> Query:
+    return tables.Vector.select(fn.COUNT(tables.Vector.seq)).where(tables.Vector.owner == owner)
 
 
 @prepared

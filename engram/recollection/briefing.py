@@ -10,8 +10,8 @@ from engram.enums import Importance
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import Episode
 from engram.models.notes import is_seen_by
+from engram.models.projects import project_by_id
 from engram.models.recent import count_active, pinned_episodes, recent_files
-from engram.models.sessions import project_by_id
 from engram.models.stages import Stage, list_stages
 from engram.models.store import Store
 from engram.models.visibility import may_see_context

@@ -10,9 +10,9 @@ from engram.enums import Source, Status
 from engram.models.episode_lists import related_episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
-from engram.recollection.prompt_filter import telling_words
 from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, shown_text
-from engram.text.stems import same_words, stems
+from engram.text.recollection_stems import same_words, stems
+from engram.text.topic_words import topic_words
 
 #: Maximum number of ids of related memories in a line.
 MAX_RELATED_IDS = 2
@@ -97,7 +97,7 @@ def without_repeats(episodes: Sequence[Episode]) -> list[Episode]:
     """Return the episodes without those that say what a better one, further ahead, says."""
     kept: list[tuple[frozenset[str], Episode]] = []
     for episode in episodes:
-        words = stems(telling_words(episode.summary))
+        words = stems(topic_words(episode.summary))
         if not any(same_words(words, other) for other, _ in kept):
             kept.append((words, episode))
     return [episode for _, episode in kept]

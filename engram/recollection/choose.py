@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from engram.enums import Importance, Scope, Status, Voice
 from engram.models.episodes import Episode
-from engram.recollection.prompt_filter import telling_words
 from engram.recollection.relevance import FeatureContext, Support, relevance
 from engram.search.hits import Hit
-from engram.text.stems import same_words, stems
+from engram.text.recollection_stems import same_words, stems
+from engram.text.topic_words import topic_words
 
 #: Provisional memories below this confidence are never injected.
 PROVISIONAL_CONFIDENCE = 0.5
@@ -126,7 +126,7 @@ def may_inject(episode: Episode, request: InjectionRequest) -> bool:
 
 
 def _says_the_same(first: Hit, second: Hit) -> bool:
-    return same_words(stems(telling_words(first.text)), stems(telling_words(second.text)))
+    return same_words(stems(topic_words(first.text)), stems(topic_words(second.text)))
 
 
 def _bite(relevance: float, hit: Hit) -> Bite:

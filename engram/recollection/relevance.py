@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engram.recollection.prompt_filter import telling_words
 from engram.search.episodes.abstain import mean_top_cosine
 from engram.search.hits import Hit
-from engram.text.stems import stems
+from engram.text.recollection_stems import stems
+from engram.text.topic_words import topic_words
 
 #: Names of the features, in the order of the weights.
 FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support", "near")
@@ -75,7 +75,7 @@ class FeatureContext:
         """Return the context of the hits of a prompt."""
         best = max((hit.parts.get("text", 0.0) for hit in hits), default=0.0)
         nearest = max((min(hit.cosine or 0.0, MAX_COSINE) for hit in hits), default=0.0)
-        return cls(stems(telling_words(text)), best, support, max(support.near, nearest))
+        return cls(stems(topic_words(text)), best, support, max(support.near, nearest))
 
 
 def features(hit: Hit, rank: int, context: FeatureContext) -> tuple[float, ...]:
@@ -87,8 +87,8 @@ def features(hit: Hit, rank: int, context: FeatureContext) -> tuple[float, ...]:
         context: what the features are computed against.
     """
     episode = hit.episode
-    told = stems(telling_words(hit.text))
-    known = told | stems(telling_words(" ".join(episode.entities) if episode is not None else ""))
+    told = stems(topic_words(hit.text))
+    known = told | stems(topic_words(" ".join(episode.entities) if episode is not None else ""))
     shared = min(len(context.wanted & known) / max(len(context.wanted), 1), MAX_SHARED)
     cosine = min(hit.cosine if hit.cosine is not None else 0.0, MAX_COSINE)
     text = hit.parts.get("text", 0.0) / context.best_text if context.best_text > 0 else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engram.ingest.folder import scope_of_folder
-from engram.models import sessions
+from engram.models import pauses, projects, sessions
 from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.project import is_excluded
@@ -32,9 +32,9 @@ class SessionScope:
         folders = {cwd, session.cwd if session else ""} - {""}
         if any(is_excluded(folder, self.settings.exclude) for folder in folders):
             return False
-        paused = sessions.paused_scopes(self.store)
+        paused = pauses.paused_scopes(self.store)
         if not paused:
             return True
         project_id = self.project_id(session_id, cwd)
-        project = None if project_id is None else sessions.project_by_id(self.store, project_id)
+        project = None if project_id is None else projects.project_by_id(self.store, project_id)
         return "" not in paused and (project is None or project.identity not in paused)

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 
 from engram.enums import Kind
 from engram.recollection.choose import Bite, InjectionRequest, deduplicate, may_inject
-from engram.recollection.prompt_filter import telling_words
 from engram.search.hits import Hit
-from engram.text.stems import stems
+from engram.text.recollection_stems import stems
+from engram.text.topic_words import topic_words
 
 #: Maximum number of bites for a tool call.
 MAX_BITES = 1
@@ -98,8 +98,8 @@ def is_about(hit: Hit, call: ToolCall) -> bool:
     program = program_of(call.command).lower()
     if " " in program and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", told):
         return True
-    wanted = stems(telling_words(call.error))
-    return len(wanted) > 2 and len(wanted & stems(telling_words(told))) >= MIN_ERROR_SHARE * len(wanted)
+    wanted = stems(topic_words(call.error))
+    return len(wanted) > 2 and len(wanted & stems(topic_words(told))) >= MIN_ERROR_SHARE * len(wanted)
 
 
 def _names_file(told: str, name: str) -> bool:

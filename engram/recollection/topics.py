@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from engram.embedding.embedder import Embedder
 from engram.errors import EmbeddingError
-from engram.recollection.prompt_filter import telling_words
-from engram.text.stems import overlap, stems
+from engram.text.recollection_stems import overlap, stems
+from engram.text.topic_words import topic_words
 
 if TYPE_CHECKING:
     from engram.embedding.embedder import Matrix
@@ -50,7 +50,7 @@ class Topics:
             last = self._topics.get(session_id)
         if last is None:
             return False
-        if len(last.words) > 3 and overlap(stems(telling_words(text)), last.words) >= SAME_WORDS:
+        if len(last.words) > 3 and overlap(stems(topic_words(text)), last.words) >= SAME_WORDS:
             return True
         if self._embedder is None:
             return False
@@ -65,7 +65,7 @@ class Topics:
     def note(self, session_id: str, text: str) -> None:
         """Note that the session was reminded of something for this prompt."""
         with self._lock:
-            self._topics[session_id] = _Topic(text, stems(telling_words(text)))
+            self._topics[session_id] = _Topic(text, stems(topic_words(text)))
             self._topics.move_to_end(session_id)
             while len(self._topics) > MAX_SESSIONS:
                 self._topics.popitem(last=False)

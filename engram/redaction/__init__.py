@@ -1,6 +1,6 @@
-"""Secrets out, before anything is stored, embedded, logged or sent; and whose voice a text is.
+"""Remove secrets before anything is stored, embedded, logged or sent, and tell whose voice a text is.
 
-The names are loaded when they are first used: who only makes a text safe to show compiles no pattern for secrets.
+Names are loaded at their first use, so that making a text safe to show compiles no pattern for secrets.
 """
 
 from __future__ import annotations
@@ -45,6 +45,6 @@ def __getattr__(name: str) -> object:
     """Load a public name from its module."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    member = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = member
+    return member

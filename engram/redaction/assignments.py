@@ -17,7 +17,7 @@ from engram.redaction.values import (
     total_bits,
 )
 
-#: Stems of names, and whether a person chooses the values; found by plain search, then looked at in their place.
+#: Stems of names, and whether a person chooses the values. Found by plain search, then checked in context.
 _STEMS: tuple[tuple[str, bool], ...] = (
     ("pass", True),
     ("pwd", True),
@@ -54,25 +54,25 @@ _STEMS: tuple[tuple[str, bool], ...] = (
     ("refresh", False),
     ("assertion", False),
 )
-#: The name that begins with the stem, in full.
+#: The whole name that begins with the stem.
 _NAME = re.compile(
     r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|contrase(?:ñ|n)a|"
     r"senha|login with|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ ]?key|id)|connection[-_ ]?string|"
     r"x-amz-(?:signature|credential|security-token)|x-[a-z-]{0,20}(?:key|auth|signature)|webhook(?:[-_ ]?ur[li])?|dsn|pat|"
     r"sig|salt|pepper|seed|mnemonic|invite code|verifier|csrf|xsrf|refresh|assertion"
 )
-#: Names too short to be believed inside a longer word.
+#: Names too short to count inside a longer word.
 _SHORT = frozenset(
     {"pass", "pw", "pin", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig", "dsn"}
 )
-#: What stands before "key" where it is no secret's name.
+#: What precedes "key" when it is not the name of a secret.
 _NOT_KEY_OF = re.compile(
     r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|hash ?map|config|"
     r"settings?|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|column|group|routing|message)[ _-]?$"
 )
-#: What must stand before "key" for it to be a secret's name.
+#: What must precede "key" for it to be the name of a secret.
 _KEY_OF = re.compile(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
-#: What may follow the name inside the same identifier without making it another thing.
+#: What may follow the name in the same identifier without changing its meaning.
 _TAIL = re.compile(
     r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|main|old|new|"
     r"root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|[0-9]{1,3})(?![a-z])){0,3}"
@@ -92,7 +92,7 @@ _PROSE = re.compile(
     r"[ \t]{0,2}(?:['’]s|:|=|->|→|—|–)[ \t]{1,3}|"
     r"[ \t]{1,2}(?:is|was|are|ist|lautet|es|est|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
 )
-#: What a password is for, in brackets behind its name.
+#: What a password is for, in brackets after its name.
 _QUALIFIED = re.compile(
     r"[ \t]{1,2}(?:\([^()\[\]\n]{1,40}\)|\[[^()\[\]\n]{1,40}\])[ \t]{0,2}(?:(?::|=|→|—|–)[ \t]{0,3}|(?:is|was|ist|lautet|es|est)[ \t]{1,3})"
 )
@@ -109,13 +109,13 @@ _ENV_NAME = re.compile(
 _SENTENCE_WORDS = re.compile(
     r"(?i)\b(?:your|the|a|an|is|must|enter|please|to|for|of|and|or|not|with|in|are|be|new|this|no)\b"
 )
-#: A password told in groups of equal length, as app passwords and seeds of authenticators are.
+#: A password in groups of equal length, such as app passwords and the seeds of authenticators.
 _GROUPS = re.compile(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 _WORD_LIMIT = 4096
 
 
-#: What joins a name to its value, and how much is believed of a value so joined.
+#: What joins a name to its value, and how readily a value so joined counts as a secret.
 _FORMS = (
     (_SEPARATOR, "set"),
     (_NAME_VALUE, "set"),
@@ -128,7 +128,7 @@ _FORMS = (
 
 
 class _Name(NamedTuple):
-    """A secret's name as found: where it ends, whether a person chooses its values, the name itself, its case."""
+    """The name of a secret in a text: its end, whether a person chooses its values, the name, and its case."""
 
     end: int
     chosen: bool
@@ -137,21 +137,21 @@ class _Name(NamedTuple):
 
 
 def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of the values that follow a secret's name in `text[start:end]`.
+    """Yield the spans of the values that follow a secret's name in `text[start:end]`.
 
     Args:
         text: the whole text.
         low: the same text in lower case, of the same length.
         start: where to begin.
-        end: where to stop looking for names; a value may reach beyond.
+        end: where to stop looking for names; a value may extend beyond it.
     """
     for stem, chosen in _STEMS:
         at = low.find(stem, start, end)
         while at >= 0:
-            found = _NAME.match(low, at)
-            word = found.group() if found else ""
-            if found and _is_name(text, low, at, found.end(), word):
-                name = _Name(found.end(), chosen or word == "keypass", word, text[at : found.end()].isupper())
+            match = _NAME.match(low, at)
+            word = match.group() if match else ""
+            if match and _is_name(text, low, at, match.end(), word):
+                name = _Name(match.end(), chosen or word == "keypass", word, text[at : match.end()].isupper())
                 span = _value_after(text, low, at, name)
                 if span:
                     yield span
@@ -159,13 +159,13 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
 
 
 def name_places(text: str, low: str) -> Iterator[int]:
-    """Where what may be a secret's name begins in a list of words, a line each, whatever stands around the words."""
+    """Yield where a possible name of a secret begins in a list of words, one a line, whatever their context."""
     for stem, _ in _STEMS:
         at = low.find(stem)
         while at >= 0:
-            found = _NAME.match(low, at)
-            if found:
-                word, stop = found.group(), found.end()
+            match = _NAME.match(low, at)
+            if match:
+                word, stop = match.group(), match.end()
                 is_context = (
                     (at == 0 or low[at - 1] == "\n") if word in ("key", "keys") else low[stop : stop + 1] in ("", "\n")
                 )
@@ -201,9 +201,9 @@ def _value_after(text: str, low: str, start: int, name: _Name) -> Span | None:
     at = tail.end() if tail else name.end
     for pattern, form in _FORMS:
         for position in (at, name.end) if at != name.end else (at,):
-            found = pattern.match(low, position)
-            if found:
-                span = _take(text, start, found.end(), name, form)
+            match = pattern.match(low, position)
+            if match:
+                span = _take(text, start, match.end(), name, form)
                 if span:
                     return span
     return None
@@ -235,7 +235,7 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str) -> Span |
 
 
 def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> bool:
-    """Whether a line sets a variable such as ``DB_PWD`` to a word of three characters or more."""
+    """Return whether a line sets a variable such as ``DB_PWD`` to a word of three characters or more."""
     is_variable = name.is_capital and text[max(0, name_start - 1) : name_start] == "_"
     if not (is_variable and name.word.startswith(("pass", "pw"))) or not 3 <= len(value) <= 40 or " " in value:
         return False
@@ -243,7 +243,7 @@ def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> b
 
 
 def _begins_line(text: str, name_start: int) -> bool:
-    """Whether nothing but what belongs to an assignment stands before the name in its line."""
+    """Return whether only parts of an assignment precede the name in its line."""
     floor = max(0, name_start - 80)
     newline = text.rfind("\n", floor, name_start)
     if newline < 0 and floor:
@@ -252,7 +252,7 @@ def _begins_line(text: str, name_start: int) -> bool:
 
 
 def _literal(text: str, at: int) -> tuple[int, int, bool]:
-    """Where the value at `at` begins and ends, and whether it stands in quotes."""
+    """Return where the value at `at` begins and ends, and whether it is quoted."""
     first = at
     if text[first : first + 1] in ("b", "r", "f", "u", "$") and text[first + 1 : first + 2] in ("'", '"'):
         first += 1
@@ -271,7 +271,7 @@ def _literal(text: str, at: int) -> tuple[int, int, bool]:
 
 
 def _trailing(value: str) -> int:
-    """How many characters at the end of an unquoted value are the sentence's or the code's."""
+    """Return how many characters at the end of an unquoted value belong to the sentence or code around it."""
     cut = value
     for stop in (";", "\\n", "\\r", "\\t", ","):
         at = cut.find(stop)

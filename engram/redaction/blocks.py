@@ -1,4 +1,4 @@
-"""Secrets that span lines: key blocks with a header, and what the user set between private tags."""
+"""Secrets that span lines: key blocks with a header, and what the user put between private tags."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from engram.redaction.placeholders import Span
 
 _PRIVATE_TAG = re.compile(r"<(/?)private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 _BEGIN = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,40}?)(PRIVATE KEY|PRIVATE KEY BLOCK|OpenVPN Static key V1)-----")
-#: What a key block is made of: base64 or hex lines, headers, real or escaped line ends, quoting of each line.
+#: The body of a key block: base64 or hex lines, headers, real or escaped line ends, a quotation mark at each line.
 _BODY = re.compile(r"(?:[A-Za-z0-9+/=_.\s\"'>|#\\,;+-]|: )*")
 _PUTTY = re.compile(r"Private-(?:Lines: \d+|MAC: )")
 #: A key block without an end is masked for at most this many characters.
-_BLOCK_LIMIT = 65_536
+_MAX_BLOCK_CHARS = 65_536
 
 
 def drop_private(text: str) -> str:
-    """The text without what stands between `<private>` and `</private>`; an unclosed one drops the rest.
+    """Return the text without the parts between `<private>` and `</private>`; an unclosed one drops the rest.
 
     Tags may nest, carry attributes and be written in any case; a closing tag alone is dropped by itself.
     """
@@ -45,7 +45,7 @@ def _without_private(text: str) -> str:
 
 
 def key_blocks(text: str) -> Iterator[Span]:
-    """Spans of PEM, OpenSSH, PGP and OpenVPN private keys, also quoted, escaped or cut off, and PuTTY's lines."""
+    """Yield the spans of PEM, OpenSSH, PGP and OpenVPN private keys (also quoted, escaped or cut off) and of PuTTY's lines."""
     if "-----BEGIN" in text:
         done = 0
         for begin in _BEGIN.finditer(text):
@@ -62,7 +62,7 @@ def key_blocks(text: str) -> Iterator[Span]:
 
 def _block_end(text: str, begin: re.Match[str]) -> int:
     footer = f"-----END {begin.group(1)}{begin.group(2)}-----"
-    limit = min(len(text), begin.end() + _BLOCK_LIMIT)
+    limit = min(len(text), begin.end() + _MAX_BLOCK_CHARS)
     end = text.find(footer, begin.end(), limit)
     if end >= 0:
         return end + len(footer)

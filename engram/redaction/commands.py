@@ -1,4 +1,4 @@
-"""Secrets on command lines and in the small files that tools keep them in."""
+"""Secrets on command lines and in the small files in which tools keep them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONG = re.compile(
     r"access-key|secret-key|storepass|keypass|passin|passout|pin|otp|cookie|identity-token|client-secret|unseal-key|"
     r"from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + _VALUE,
 )
-#: Short options that carry a secret, and the commands of which they do.
+#: Short options that carry a secret, and the commands they belong to.
 _SHORT = re.compile(
     r"[-/](?<=\s[-/])(p|P|a|w|k|K|N|A|X|c|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?"
     + _VALUE
@@ -47,7 +47,7 @@ _USERS: dict[str, re.Pattern[str]] = {
         "-D": r"keytool|java|mvn|gradle",
     }.items()
 }
-#: Commands of which the option never carries anything but a password, so that any word is taken for one.
+#: Commands whose option carries nothing but a password, so that any word counts as one.
 _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
     option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
@@ -61,7 +61,7 @@ _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
     }.items()
 }
 _OTHER_OPTION = re.compile(r"\s[-/][A-Za-z]")
-#: Commands that take a secret by its place, each gated by a word of it.
+#: Commands that take a secret as a positional argument, each with a word that must occur in the text.
 _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (gate, re.compile(pattern + _VALUE))
     for gate, pattern in (
@@ -88,7 +88,7 @@ _ORACLE = re.compile(
 _ORACLE_TOOL = re.compile(
     r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w+\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,128})(?=\s|$)"
 )
-#: Calls that put a password into a store of passwords, or set it: the last argument is the password.
+#: Calls that set a password or put it into a password store: the last argument is the password.
 _STORED = re.compile(
     r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|credentials?)|set_?passphrase)\s{0,2}"
     r"\(\s{0,80}(?:[^(),\n]{1,120},\s{1,80}|[^(),\n]{1,120},){0,3}(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
@@ -119,49 +119,49 @@ _LINE = re.compile(r"[^\n]{0,4096}")
 
 
 def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of secrets given to commands by option, pipe or SQL, and of lines of password files."""
+    """Yield the spans of secrets passed to commands by option, pipe or SQL, and in lines of password files."""
     if " -" in text or " /p" in text or "\n-" in text or text.startswith("-"):
-        for found in _LONG.finditer(text, start, end):
-            if found.start() == 0 or not text[found.start() - 1].isalnum():
-                yield from _accept(text, found, "password", lenient="pass" in found.group()[:24])
-        for found in _PAIR.finditer(text, start, end):
-            if not is_placeholder(found.group(2)):
-                yield Span(*found.span(2), "password")
+        for match in _LONG.finditer(text, start, end):
+            if match.start() == 0 or not text[match.start() - 1].isalnum():
+                yield from _accept(text, match, "password", lenient="pass" in match.group()[:24])
+        for match in _PAIR.finditer(text, start, end):
+            if not is_placeholder(match.group(2)):
+                yield Span(*match.span(2), "password")
         yield from _short_options(text, start, end)
     yield from _placed(text, low, start, end)
     if "|" in text:
-        for found in _PIPED.finditer(text, start, end):
-            yield from _accept(text, found, "password", lenient=True)
+        for match in _PIPED.finditer(text, start, end):
+            yield from _accept(text, match, "password", lenient=True)
     for gate, pattern in (("identified", _SQL), ("passw", _SQL), ("requirepass", _SQL)):
         if gate in low:
-            for found in pattern.finditer(text, start, end):
-                yield from _accept(text, found, "password", lenient=True)
+            for match in pattern.finditer(text, start, end):
+                yield from _accept(text, match, "password", lenient=True)
             break
     if _PGPASS_PORT.search(text, start, end):
-        for found in _PGPASS.finditer(text, start, end):
-            if is_mixed(found.group(1)):
-                yield Span(*found.span(1), "password")
+        for match in _PGPASS.finditer(text, start, end):
+            if is_mixed(match.group(1)):
+                yield Span(*match.span(1), "password")
     if "$" in text:
-        for found in _CRYPT.finditer(text, start, end):
-            yield Span(*found.span(), "password-hash")
+        for match in _CRYPT.finditer(text, start, end):
+            yield Span(*match.span(), "password-hash")
     if "@" in text and "/" in text:
-        for found in _ORACLE.finditer(text, start, end):
-            yield from _named_user(found)
+        for match in _ORACLE.finditer(text, start, end):
+            yield from _named_user(match)
     if "sql" in low or "dp " in low or "rman" in low or "dgmgrl" in low:
-        for found in _ORACLE_TOOL.finditer(text, start, end):
-            yield from _named_user(found)
+        for match in _ORACLE_TOOL.finditer(text, start, end):
+            yield from _named_user(match)
     if "passw" in low or "credential" in low or "passphrase" in low:
-        for found in _STORED.finditer(text, start, end):
-            yield from _named_user(found)
+        for match in _STORED.finditer(text, start, end):
+            yield from _named_user(match)
     if "cookie" in low or " -b " in text:
         yield from _cookies(text, start, end)
 
 
-def _named_user(found: re.Match[str]) -> Iterator[Span]:
-    """The password of a match that leaves no doubt that it is one, unless it is a placeholder."""
-    group = next(number for number in range(1, (found.lastindex or 1) + 1) if found.group(number) is not None)
-    if not is_placeholder(found.group(group)):
-        yield Span(*found.span(group), "password")
+def _named_user(match: re.Match[str]) -> Iterator[Span]:
+    """Yield the password of an unambiguous match, unless it is a placeholder."""
+    group = next(number for number in range(1, (match.lastindex or 1) + 1) if match.group(number) is not None)
+    if not is_placeholder(match.group(group)):
+        yield Span(*match.span(group), "password")
 
 
 def _short_options(text: str, start: int, end: int) -> Iterator[Span]:
@@ -180,7 +180,7 @@ def _short_options(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
-    """Whether the words between a command and its option, or behind it, hold another option: talk about it does not."""
+    """Return whether there is another option between a command and its option, or after it; prose about it has none."""
     end = text.find("\n", option.end(), option.end() + 400)
     rest = text[option.end() : end if end >= 0 else option.end() + 400]
     is_quoted = option.group(4) is None
@@ -190,19 +190,19 @@ def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
 def _placed(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     for gate, pattern in _PLACED:
         if gate in low:
-            for found in pattern.finditer(text, start, end):
-                yield from _accept(text, found, "password", lenient=False)
+            for match in pattern.finditer(text, start, end):
+                yield from _accept(text, match, "password", lenient=False)
 
 
-def _accept(text: str, found: re.Match[str], kind: str, *, lenient: bool, first: int = 1) -> Iterator[Span]:
-    group = next(i for i in range(first, (found.lastindex or first) + 1) if found.group(i) is not None)
-    value = found.group(group)
+def _accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: int = 1) -> Iterator[Span]:
+    group = next(i for i in range(first, (match.lastindex or first) + 1) if match.group(i) is not None)
+    value = match.group(group)
     if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):
         return
     if (lenient and not has_plain_shape(value) and not value.startswith("-")) or (
         is_mixed(value) and not has_plain_shape(value)
     ):
-        yield Span(*found.span(group), kind)
+        yield Span(*match.span(group), kind)
 
 
 def _cookies(text: str, start: int, end: int) -> Iterator[Span]:

@@ -1,4 +1,4 @@
-"""Secrets that show by their composition alone: made-up passwords, lists of key bytes, network join codes."""
+"""Secrets recognised by their composition alone: made-up passwords, lists of key bytes, network join codes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SHORT = re.compile(
     r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
 )
 _BYTES = re.compile(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
-#: What every licence key and every list of bytes has in it.
+#: A part of every licence key, and of every list of bytes.
 _HYPHENS = re.compile(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
 _NUMBERS = re.compile(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
 _JOIN = re.compile(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
 
 
 def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of 32- and 64-byte keys as numbers and of Wi-Fi codes; they may go over blanks."""
+    """Yield the spans of 32- and 64-byte keys written as numbers, and of Wi-Fi codes; they may contain blanks."""
     if "WIFI:" in text:
         for join in _JOIN.finditer(text, start, end):
             yield Span(*join.span(1), "password")
@@ -42,7 +42,7 @@ def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Spans inside single words: passwords of four classes of characters, licence keys, short drawn tokens."""
+    """Yield the spans inside single words: passwords of four classes of characters, licence keys, short drawn tokens."""
     at = start
     for symbol in _SYMBOL.finditer(text, start, end):
         if symbol.start() < at:
@@ -72,13 +72,13 @@ def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def is_drawn(value: str) -> bool:
-    """Whether a short token has capitals, small letters and digits (two of each) mixed as only chance mixes them."""
+    """Return whether a short token has capitals, small letters and digits (two of each) mixed in a way that only chance produces."""
     counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
     return min(counts) >= 2 and total_bits(value) < -9.0
 
 
 def is_composed(value: str) -> bool:
-    """Whether the value has capitals, small letters, digits and signs as only a password has."""
+    """Return whether the value has capitals, small letters, digits and symbols in a way that only passwords do."""
     if not 8 <= len(value) <= 48 or not any(c.isdigit() for c in value):
         return False
     if not (any(c.islower() for c in value) and any(c.isupper() for c in value)):

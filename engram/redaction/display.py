@@ -1,4 +1,4 @@
-"""Text made harmless for showing: no control characters, no fence that could close ours, no link, one line."""
+"""Make text safe to show: no control characters, nothing that closes our fence, no links, one line."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _SCHEME_ONLY = re.compile(r"(?i)\b(?:javascript|data|vbscript|mailto|file|blob)\
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]+|")
 _HOST = re.compile(r"[\w.-]+")
 _ENTITY = re.compile(r"(?i)&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e|grave|#0*96|#x0*60);?")
-#: Signs that could open or close a fence, and what is shown for them.
+#: Characters that could open or close a fence, and what is shown instead.
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "｀": "'"})
 _BACKTICKS = re.compile(r"`{2,}")
 _TILDES = re.compile(r"~{3,}")
 _BLANKS = re.compile(r"\s+")
-#: Shown where a text was cut.
+#: Shown at the place where a text was cut.
 ELLIPSIS = "…"
 
 
 def visible(text: str, *, keep_lines: bool = False) -> str:
-    """Return the text as it may be shown on a terminal or to a model: what is left steers, hides and reorders nothing.
+    """Return the text as it may be shown on a terminal or to a model: the result cannot steer, hide or reorder anything.
 
-    ANSI sequences, control, invisible and bidirectional characters and lone surrogates go; everything else stays.
-    Doing it twice changes nothing.
+    ANSI sequences, control, invisible and bidirectional characters and lone surrogates are removed; everything else stays.
+    A second call changes nothing.
 
     Args:
         text: any stored text, such as a project's name.
@@ -55,13 +55,13 @@ def escape_hidden(json_text: str) -> str:
 
 
 def fence_safe(text: str, *, keep_lines: bool = False) -> str:
-    """The text so that, inside a fence, it cannot close it, hide anything or steer a terminal.
+    """Return the text in a form that cannot close its fence, hide anything or steer a terminal.
 
-    Control characters, ANSI sequences, invisible and bidirectional characters and lone surrogates go; `<` and `>`
-    become `‹` and `›`; runs of two or more backticks become as many `'`. Doing it twice changes nothing.
+    Control characters, ANSI sequences, invisible and bidirectional characters and lone surrogates are removed; `<` and `>`
+    become `‹` and `›`; runs of two or more backticks become as many `'`. A second call changes nothing.
 
     Args:
-        text: anything.
+        text: any text.
         keep_lines: keep line breaks (as `\\n`) instead of turning each into a blank.
     """
     previous = None
@@ -75,10 +75,10 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text as one safe line of at most `limit` characters, every link replaced by its host.
+    """Return the text as one safe line of at most `limit` characters, every link replaced by its host.
 
-    Cut at a word's end where there is one in the last fifth, with `…` for what is left out. An odd number of
-    backticks loses the last, so that nothing after the line is taken for code.
+    It is cut at the end of a word if there is one in the last fifth, with `…` for the rest. If the number of backticks is
+    odd, the last is dropped, so that nothing after the line is taken for code.
     """
     text = fence_safe(text)
     previous = None
@@ -95,7 +95,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def hidden_characters(text: str) -> int:
-    """How many characters of the text are invisible, bidirectional or control characters (line breaks and tabs not)."""
+    """Return how many characters of the text are invisible, bidirectional or control characters (line breaks and tabs not)."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return 0
     return sum(1 for c in text if c not in "\n\t\r" and _is_hidden(c))
@@ -112,15 +112,15 @@ def _is_hidden(char: str) -> bool:
     return unicodedata.category(char) in ("Cf", "Cs", "Cc", "Co", "Zl", "Zp")
 
 
-def _shown_entity(found: re.Match[str]) -> str:
-    name = found.group(1).lower().lstrip("#")
+def _shown_entity(match: re.Match[str]) -> str:
+    name = match.group(1).lower().lstrip("#")
     if name == "grave" or name.lstrip("0") == "96" or (name[0] == "x" and name.lstrip("x0") == "60"):
         return "'"
     return "‹" if name in ("lt",) or name.lstrip("x0") in ("60", "3c") else "›"
 
 
-def _host_of(found: re.Match[str]) -> str:
-    rest = found.group()
+def _host_of(match: re.Match[str]) -> str:
+    rest = match.group()
     scheme = _AUTHORITY.match(rest)
     rest = rest[scheme.end() :] if scheme else rest
     authority = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""Values seen before: what is worth remembering of `.env` lines, and how it is found again without storing it.
+"""Values seen before: which values of `.env` lines to remember, and how to find them again without storing them.
 
 An entry is `salt ‖ length ‖ digest`: 2 bytes of length in characters (the top bit says that the value has white
 space in it), 16 bytes of BLAKE2b keyed by nothing but the salt. The length lets a search hash only what can match.
@@ -17,7 +17,7 @@ from engram.redaction.values import has_plain_shape, is_placeholder, total_bits
 _DIGEST_BYTES = 16
 _LENGTH_BYTES = 2
 _SPACED = 0x8000
-#: Shorter values are not worth it: they would hit ordinary words. Characters.
+#: Shorter values are ignored, since they would match ordinary words. Characters.
 SHORTEST = 6
 #: Longer values are cut before hashing. Characters.
 LONGEST = 4096
@@ -31,7 +31,7 @@ _BOUNDARY = re.compile(r"(?<![A-Za-z0-9])(?=\S)")
 
 
 def hash_value(value: str, salt: bytes) -> bytes:
-    """The entry under which `value` is known: salt, length and digest; the value cannot be read from it.
+    """Return the entry for `value`: salt, length and digest. The value cannot be recovered from it.
 
     Args:
         value: the secret; only its first 4,096 characters count.
@@ -53,14 +53,14 @@ def _digest(value: str, salt: bytes) -> bytes:
 
 
 def env_values(text: str) -> list[str]:
-    """Values of `.env`-like lines (`NAME=value`, with `export`, quoted or not) that are worth masking later.
+    """Return the values of `.env`-like lines (`NAME=value`, with `export`, quoted or not) that are to be masked later.
 
-    Left out are values that are no secret: placeholders, numbers, paths, versions, plain words of a harmless name.
-    Of a URL with a password, the password is returned. In order, without repetition.
+    Values that are no secret are left out: placeholders, numbers, paths, versions, plain words of a harmless name.
+    For a URL with a password, the password is returned. In order, without repetition.
     """
     if "=" not in text:
         return []
-    found: dict[str, None] = {}
+    values: dict[str, None] = {}
     for line in _ENV_LINE.finditer(text):
         name, value = line.group(1), line.group(2).strip()
         value = value[1:-1] if value[:1] in "\"'" else value.split(" #", 1)[0].rstrip()
@@ -68,8 +68,8 @@ def env_values(text: str) -> list[str]:
         if info:
             value = info.group(1)
         if _is_worth_masking("password" if info else name, value):
-            found[value] = None
-    return list(found)
+            values[value] = None
+    return list(values)
 
 
 def _is_worth_masking(name: str, value: str) -> bool:
@@ -81,7 +81,7 @@ def _is_worth_masking(name: str, value: str) -> bool:
 
 
 def known_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
-    """Spans of `text` whose hash is in `known`; a value must begin and end at a word's edge."""
+    """Yield the spans of `text` whose hash is in `known`; a value must begin and end at a word boundary."""
     by_salt: dict[bytes, tuple[set[bytes], set[int], set[int]]] = {}
     for entry in known:
         salt = entry[: -_DIGEST_BYTES - _LENGTH_BYTES]
@@ -112,7 +112,7 @@ def _search(text: str, salt: bytes, digests: set[bytes], tight: list[int], space
 
 
 def _starts(text: str) -> Iterator[tuple[int, int]]:
-    """Where a value may begin, and how many characters without white space follow."""
+    """Yield where a value may begin, and how many characters without white space follow."""
     for run in re.finditer(r"\S+", text):
         for edge in _BOUNDARY.finditer(text, run.start(), run.end()):
             yield edge.start(), run.end() - edge.start()

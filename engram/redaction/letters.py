@@ -1,4 +1,4 @@
-"""Mails, chat messages and tickets that were pasted without headers: by how they greet, end, and name who speaks."""
+"""Pasted mails, chat messages and tickets without headers, recognised by greeting, ending and names of speakers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 #: Longest line that is a greeting, the end of a letter or a name, in characters.
 _MAX_GREETING_CHARS = 70
-#: So many lines below the end of a letter its writer is named.
+#: The writer is named at most this many lines below the end of a letter.
 _NAME_LINES = 3
 
 _GREETING = (
@@ -21,7 +21,7 @@ _GREETING = (
     r"cześć|witam|witajcie|dzień dobry|szanown[iay]|drog[iaoe]|ahoj|dobrý den|"
     r"здравствуйте|привет|уважаем\w+|добр\w+ (?:день|утро|вечер)|дорог\w+|merhaba|sayın|sevgili"
 )
-#: A greeting to somebody by name, on a line of its own or with more behind it.
+#: A greeting to somebody by name, on a line of its own or followed by text.
 _SALUTATION = re.compile(rf"(?i)\s*(?:{_GREETING})\s+(?P<name>[^\s,:;!.?]+(?: [^\s,:;!?]+){{0,5}})[,:;!.—–-]*\s*$")
 _SALUTATION_BEFORE_TEXT = re.compile(r"\s*(?:Hi|Hello|Hey|Dear|Hallo|Hola|Bonjour|Ciao) (?P<name>[A-Z]\w+), \S")
 #: People addressed without a greeting.
@@ -53,26 +53,26 @@ _NAME = re.compile(r"\s*(?:[^\W\d_a-z][\w.'’-]*)(?: (?:[^\W\d_][\w.'’-]*)){0
 
 _CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:\s?[AaPp]\.?[Mm]\.?)?"
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
-#: A line that begins with when somebody spoke, or ends with it.
+#: A line that begins or ends with the time at which somebody spoke.
 _SPOKEN_AT = re.compile(
     rf"\s*[\[(]?(?:{_DAY},?\s+)?{_CLOCK}[\])]?\s*(?:[-–—]\s*)?<?@?[\w.'-]+(?: [\w.'-]+){{0,3}}>?:\s"
 )
 _SPEAKER_AT = re.compile(
     rf"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){{0,3}},?\s+(?:[-–—|]\s*)?[\[(]?(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?\s*$"
 )
-#: A name with how long ago somebody spoke; a name in angle brackets behind the time; the time below a name.
+#: A name with how long ago somebody spoke; a name in angle brackets after the time; the time below a name.
 _SPEAKER_AGO = re.compile(
     r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}\s*[·•|,–—-]?\s*\d{1,3}\s?(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?) ago\s*$"
 )
 _NICK_AT = re.compile(rf"\s*[\[(]?{_CLOCK}[\])]?\s*<[@+~&%]?[\w\[\]\\`^{{}}|-]+>\s")
 _TIME_ALONE = re.compile(rf"(?i)\s+(?:today at |yesterday at )?{_CLOCK}\s*$")
-#: What mail programs put below a letter.
+#: What mail programs append to a letter.
 _MAIL_FOOTER = re.compile(
     r"(?i)\s*(?:sent from my \w|get outlook for \w|reply to this email directly|"
     r"(?:von meinem \w+ gesendet|gesendet von mein)|envoyé de mon \w|enviado desde mi \w|inviato da \w)"
 )
 _SIGNATURE_MARK = re.compile(r"--\s*$")
-#: "Anna: …": a conversation, where one name comes twice; words that head a part of a text are no names.
+#: "Anna: …" is a conversation if a name occurs twice; words that head a part of a text are no names.
 _SPEAKER = re.compile(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{1,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
 _LABEL = re.compile(
     r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|url|option|"
@@ -94,7 +94,7 @@ _FORWARDED = re.compile(
 _WROTE = re.compile(
     r"(?i)[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|napisał\w?|пишет|написал\w?)\b[^\n]{0,60}:\s*$"
 )
-#: The user tells that they got a message; it follows.
+#: The user says that they got a message, which follows.
 _RECEIVED = re.compile(
     r"(?i)(?=.*\b(?:e-?mail|mail|message|dm|nachricht|correo|mensaje|courriel|messaggio|mensagem|e-mailt?je|bericht|письмо|сообщение|slack|thread)\b)"
     r"(?=.*\b(?:got|received|came in|sent|forwarded|bekommen|erhalten|kam|geschickt|recibí|recibido|llegó|reçu|ricevuto|recebi|"
@@ -107,7 +107,7 @@ _LOG = re.compile(
 
 
 def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Spans of lines ``(start, stop)`` that somebody else wrote: letters, chats, tickets, lines of logs."""
+    """Yield the spans of lines ``(start, stop)`` that somebody else wrote: letters, chats, tickets, lines of logs."""
     start = _beginning(lines)
     if start is not None:
         yield start, len(lines)
@@ -120,7 +120,7 @@ def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _beginning(lines: Sequence[str]) -> int | None:
-    """The first line from which on somebody else speaks."""
+    """Return the first line from which on somebody else speaks."""
     speakers = _speakers(lines)
     fields = {number for number, line in enumerate(lines) if _FIELD.match(line)}
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
@@ -147,22 +147,22 @@ def _greets(line: str) -> bool:
     """True for a greeting to somebody other than Claude."""
     if _ADDRESS.match(line):
         return True
-    found = _SALUTATION_BEFORE_TEXT.match(line)
-    if found is None and len(line) <= _MAX_GREETING_CHARS:
-        found = _SALUTATION.match(line)
-    return found is not None and not _CLAUDE.match(found["name"])
+    match = _SALUTATION_BEFORE_TEXT.match(line)
+    if match is None and len(line) <= _MAX_GREETING_CHARS:
+        match = _SALUTATION.match(line)
+    return match is not None and not _CLAUDE.match(match["name"])
 
 
 def _speakers(lines: Sequence[str]) -> set[int]:
-    """Lines of a conversation: "Anna: …", where somebody speaks again."""
-    named = [(number, found["name"]) for number, line in enumerate(lines) if (found := _SPEAKER.match(line))]
+    """Return the lines of a conversation ("Anna: …") in which somebody speaks more than once."""
+    named = [(number, match["name"]) for number, line in enumerate(lines) if (match := _SPEAKER.match(line))]
     named = [(number, name) for number, name in named if not _LABEL.fullmatch(name)]
     names = [name for _, name in named]
     return {number for number, _ in named} if len(set(names)) < len(names) else set()
 
 
 def _ending(lines: Sequence[str]) -> int | None:
-    """Behind the last line of a letter: an ending with a name, or an open greeting above and an ending below."""
+    """Return the line after a letter: it ends with a name, or has an open greeting above and an ending below."""
     for number in range(len(lines) - 1, -1, -1):
         line = lines[number]
         if len(line) > _MAX_GREETING_CHARS:

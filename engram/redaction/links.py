@@ -10,7 +10,7 @@ from engram.redaction.values import is_mixed, is_placeholder, total_bits
 
 _SCHEME = re.compile(r"://")
 _USER_INFO = re.compile(r"([^\s/@:\"'<>?#\\]{0,128}):([^\s/\"'<>?#\\]{1,512})@|([^\s/@:\"'<>?#\\]{8,512})@")
-#: A password with a slash or the like in it, before a host that has a dot.
+#: A password that contains a slash or similar, before a host with a dot.
 _LOOSE_INFO = re.compile(r"([^\s/@:\"'<>]{1,64}):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128})@(?=[\w-]+(?:\.[\w.-]+|[:/]|$))")
 _REST = re.compile(r"[^\s\"'<>`)\]]{0,4096}")
 _PARAMETER = re.compile(
@@ -24,7 +24,7 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_@.:~-]{6,}")
 
 
 def link_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of passwords, tokens and webhook keys in URLs whose `://` stands in `text[start:end]`."""
+    """Yield the spans of passwords, tokens and webhook keys in URLs whose `://` is in `text[start:end]`."""
     done = start
     for scheme in _SCHEME.finditer(text, start, end):
         at = scheme.end()

@@ -1,4 +1,4 @@
-"""Opaque tokens: long runs of characters drawn by chance, wherever they stand."""
+"""Opaque tokens: long runs of random characters in any context."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READABLE_ID = re.compile(
 )
 _HEX_RUN = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _HEX_INSIDE = re.compile(r"(?<![0-9a-f])(?=[0-9]*[a-f])[0-9a-f]{20}|(?<![0-9A-F])(?=[0-9]*[A-F])[0-9A-F]{20}")
-#: Ids of AWS resources: what it is, and 8 or 17 digits.
+#: Ids of AWS resources: the type, and 8 or 17 digits.
 _RESOURCE_ID = re.compile(
     r"(?!key|tok|sec|pass|pat|sk-|pk-|api)[a-z]{1,14}(?:-[a-z]{2,8}){0,2}-(?:[0-9a-f]{17}|[0-9a-f]{8})"
 )
@@ -39,9 +39,9 @@ _PUBLIC_NAME = re.compile(
 _PUBLIC_BLOCK = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*(?:PUBLIC KEY|CERTIFICATE|CERTIFICATE REQUEST|X509 CRL|SIGNATURE)(?: BLOCK)?-----"
 )
-#: How far above a line of a public block its first line is looked for, in characters.
+#: How far above a line of a public block its first line is searched, in characters.
 _BLOCK_CHARACTERS = 16_384
-#: Words before a token that say what harmless thing it is.
+#: Words before a token that name it as something harmless.
 _HARMLESS = re.compile(
     r"(?i)(?:commit|\bsha\d*|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
     r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
@@ -55,7 +55,7 @@ _HARMFUL = re.compile(
 _FILE_END = re.compile(
     r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log)\b"
 )
-#: What is joined to a token from the left by `:` or `$`: the number of a bot or account, a part of the token itself.
+#: What precedes a token, joined by `:` or `$`, and belongs to it: the number of a bot or account.
 _JOINED_BEFORE = re.compile(r"(?:\d{1,20}/)?(?:(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{1,64}:|[A-Za-z0-9_]{2,40}\$){1,4}$")
 _ISSUER = re.compile(r"(?<![A-Za-z0-9_-])(?:[a-z]{2,8}_)?(?:[0-9]{4,16}_)?$")
 _HARD_EDGE = re.compile(r"[\s\"'`=(,;<>\[{]")
@@ -64,7 +64,7 @@ _CONTEXT = 56
 
 
 def opaque_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of known providers' tokens and of opaque tokens that begin in `text[start:end]`."""
+    """Yield the spans of known providers' tokens and of opaque tokens that begin in `text[start:end]`."""
     for run in _RUN.finditer(text, start, end):
         if not _may_hold_token(run.group()):
             continue
@@ -75,7 +75,7 @@ def opaque_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def token_places(text: str) -> Iterator[int]:
-    """Where runs of characters begin that are random enough to be looked at closely."""
+    """Yield where runs of characters begin that are random enough for a close look."""
     for run in _RUN.finditer(text):
         if _may_hold_token(run.group()):
             yield run.start()
@@ -83,7 +83,7 @@ def token_places(text: str) -> Iterator[int]:
 
 @lru_cache(maxsize=4096)
 def _may_hold_token(body: str) -> bool:
-    """Whether any part of the run is random enough to look at closely."""
+    """Return whether any part of the run is random enough for a close look."""
     if evidence_bits(body) < -4.0 or _HEX_INSIDE.search(body):
         return True
     return any(evidence_bits(piece) < -4.0 for piece in _PIECE.findall(body) if len(piece) >= 12)
@@ -101,7 +101,7 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
 
 
 def _joined_start(text: str, begin: int) -> int:
-    """Where the token begins if what is joined to it from the left belongs to it."""
+    """Return where the token begins, including what is joined to it from the left."""
     if begin == 0 or text[begin - 1] not in ":$":
         return begin
     first = begin
@@ -111,7 +111,7 @@ def _joined_start(text: str, begin: int) -> int:
 
 
 def _random_stretches(body: str, pieces: list[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
-    """Neighbouring random pieces joined; short pieces between them count as part of the token."""
+    """Yield neighbouring random pieces as one; short pieces between them count as part of the token."""
     group: list[tuple[int, int, str]] = []
     bits = 0.0
     for piece in [*pieces, (len(body), len(body), "")]:
@@ -153,7 +153,7 @@ def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterat
 
 
 def is_public(text: str, first: int, last: int) -> bool:
-    """Whether the token is a public key or part of a certificate, by its build, its name or the block it stands in."""
+    """Return whether the token is a public key or part of a certificate, by its format, its name or the block around it."""
     if _PUBLIC_TOKEN.match(text, first, last) or _PUBLIC_NAME.search(text[max(0, first - 40) : min(first + 6, last)]):
         return True
     begin = text.rfind("-----BEGIN ", max(0, first - _BLOCK_CHARACTERS), first)
@@ -161,9 +161,9 @@ def is_public(text: str, first: int, last: int) -> bool:
 
 
 def _prefix_start(body: str, first: int) -> int:
-    """Where the token begins with what an issuer puts before it: `pk_12345678_` and the like."""
-    found = _ISSUER.search(body, 0, first)
-    return found.start() if found else first
+    """Return where the token begins, including the prefix of its issuer such as `pk_12345678_`."""
+    match = _ISSUER.search(body, 0, first)
+    return match.start() if match else first
 
 
 def _is_harmless(text: str, first: int, last: int) -> bool:

@@ -14,16 +14,16 @@ _WALLET = re.compile(
 _WORDS = re.compile(
     r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):])*?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
 )
-#: Words that are numbered from 1, in a line or a line each.
+#: Words that are numbered from 1, in one line or one a line.
 _NUMBERED = re.compile(
     r"(?<![\w.])#?1[.):]?[ \t]{0,3}[a-z]{3,8}(?:[ ,;|\n\t]{1,8}#?\d{1,2}[.):]?[ \t]{0,3}[a-z]{3,8}(?![\w-])){11,23}"
 )
 _NUMBERED_WORD = re.compile(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
-#: How many words a wallet phrase has.
+#: Possible numbers of words in a wallet phrase.
 _WALLET_SIZES = frozenset({12, 15, 18, 21, 24})
 #: A run of words in small letters with nothing between them.
 _PLAIN_WORDS = re.compile(r"[a-z]+(?:[ \n][a-z]+)*+")
-#: So many small letters and blanks stand before the end of a phrase.
+#: Minimum number of small letters and blanks before the end of a phrase.
 _PLAIN_END = re.compile(r"[\n\"'`<](?<=[a-z \n]{47}[\n\"'`<])")
 _PLAIN_TAIL = re.compile(r"[a-z \n]{47}")
 _SENTENCE = re.compile(
@@ -37,7 +37,7 @@ _CODE = re.compile(
     r"(codes?|t?otp|2fa|pin|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? (?:now )?| was |\s)"
     r"[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
 )
-#: What every pair begins with.
+#: The beginnings of all pairs.
 _PAIR_STEMS = ("log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root")
 _PAIR = re.compile(
     r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|root)(?: (?:is|are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}"
@@ -46,7 +46,7 @@ _PAIR = re.compile(
 
 
 def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of wallet phrases, one-time codes, and passwords told together with a user name."""
+    """Yield the spans of wallet phrases, one-time codes, and passwords given together with a user name."""
     if "phrase" in low or " words" in low or "seed" in low or "mnemonic" in low or "bip" in low:
         for wallet in _WALLET.finditer(low, start, end):
             words = _WORDS.match(text, wallet.end())
@@ -70,7 +70,7 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _is_numbered_wallet(listed: str) -> bool:
-    """Whether a list holds as many different words as a wallet phrase, each with its number, in columns or rows."""
+    """Return whether a list holds as many different words as a wallet phrase, each with its number, in columns or rows."""
     words = _NUMBERED_WORD.findall(listed)
     numbers = sorted(int(number) for number, _ in words)
     is_whole = len(words) in _WALLET_SIZES and numbers == list(range(1, len(words) + 1))
@@ -78,7 +78,7 @@ def _is_numbered_wallet(listed: str) -> bool:
 
 
 def _pairs(low: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The matches of ``_PAIR``, tried only where one of its words stands."""
+    """Yield the matches of ``_PAIR``, tried only at its words."""
     starts: set[int] = set()
     for stem in _PAIR_STEMS:
         at = low.find(stem, start, end)
@@ -93,7 +93,7 @@ def _pairs(low: str, start: int, end: int) -> Iterator[re.Match[str]]:
 
 
 def _bare_phrases(text: str, start: int, end: int) -> Iterator[Span]:
-    """Twelve to twenty-four words that make no sentence, at the end of a run of plain words."""
+    """Yield twelve to twenty-four words that form no sentence, at the end of a run of plain words."""
     for run in _PLAIN_WORDS.finditer(text, start, end):
         if run.end() - run.start() < 47 or text[run.end() : run.end() + 1] not in ("", "\n", '"', "'", "`", "<"):
             continue

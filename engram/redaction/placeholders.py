@@ -1,4 +1,4 @@
-"""The marks that stand where a secret stood, and the spans that are about to become marks."""
+"""The placeholders that replace secrets, and the spans of text to be replaced."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: A mark as it stands in redacted text: never masked again, never split.
+#: A placeholder in redacted text: never masked again, never split.
 MARK = re.compile(r"\[(?:secret:[a-z][a-z-]{1,30}|opaque:\d{1,9})\]")
 
 
 class Span(NamedTuple):
-    """A stretch of text to mask: from `start` up to `end`, and the kind of secret ("" = opaque)."""
+    """A part of a text to mask: from `start` up to `end`, and the kind of secret ("" = opaque)."""
 
     start: int
     end: int
     kind: str
 
 
-def mark_for(span: Span) -> str:
-    """The mark that replaces the span: `[secret:KIND]`, or `[opaque:LENGTH]` where nothing is known of it."""
+def placeholder_for(span: Span) -> str:
+    """Return the placeholder for a span: `[secret:KIND]`, or `[opaque:LENGTH]` if its kind is unknown."""
     return f"[secret:{span.kind}]" if span.kind else f"[opaque:{span.end - span.start}]"
 
 
 def merge(spans: Iterable[Span]) -> list[Span]:
-    """Overlapping spans joined, in order of their start; a named kind wins over an opaque one."""
+    """Return the spans in order, overlapping ones joined; a named kind wins over an opaque one."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
         if span.end <= span.start:
@@ -37,8 +37,8 @@ def merge(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def outside_marks(text: str, spans: list[Span]) -> list[Span]:
-    """The parts of the (merged) spans that are not marks already."""
+def outside_placeholders(text: str, spans: list[Span]) -> list[Span]:
+    """Return the parts of the (merged) spans that are not placeholders already."""
     if "[secret:" not in text and "[opaque:" not in text:
         return spans
     kept: list[Span] = []
@@ -58,11 +58,11 @@ def outside_marks(text: str, spans: list[Span]) -> list[Span]:
 
 
 def replace(text: str, spans: list[Span]) -> str:
-    """The text with each of the ordered, disjoint spans replaced by its mark."""
+    """Return the text with each of the ordered, disjoint spans replaced by its placeholder."""
     parts: list[str] = []
     at = 0
     for span in spans:
-        parts += (text[at : span.start], mark_for(span))
+        parts += (text[at : span.start], placeholder_for(span))
         at = span.end
     parts.append(text[at:])
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Tokens that name their issuer by a prefix, and tokens with a fixed build such as JWT."""
+"""Tokens whose prefix names their issuer, and tokens of a fixed format such as JWT."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from engram.redaction.placeholders import Span
 from engram.redaction.values import is_dummy
 
-#: Prefix (a regular expression) → kind. What follows must be at least as long as the number says.
+#: Prefix (a regular expression), kind, and the minimum length of what follows.
 _PREFIXES: tuple[tuple[str, str, int], ...] = (
     (r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)(?=[A-Z2-7]{16})", "aws-key", 16),
     (r"AIza", "gcp-key", 30),
@@ -43,11 +43,14 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     (r"sq0[a-z]{3}-|EAAA", "square-token", 20),
     (r"shp(?:at|ca|pa|ss|ua)_", "shopify-token", 20),
     (r"(?:ATATT3|ATCTT3|ATBB)", "atlassian-token", 20),
-    (r"tvly-|pplx-|gsk_|xai-|r8_|fal_|nvapi-|jina_|voyage-|pa-|sk-|pk-|rk-|re_|sbp_|sb_secret_|secret_|ntn_|glsa_|glc_|dapi|dp\.(?:pt|st|ct|sa)\.|"
-     r"pul-|pscale_(?:tkn|pw|oauth)_|figd_|phc_|phx_|rnd_|nfp_|vcp_|ops_|tskey-[a-z]+-|key-|live_|test_|api_|token_|apify_api_|patr?_?[A-Za-z0-9]{0,14}\.|"
-     r"eyJhbGciOi|lsv2_[ps]t_|sgp_|ctp_|dt0c01\.|ccipat_|bkua_|CFPAT-|LTAI|AKCp|cmVmdGtuO|rubygems_|oy2|cio[A-Za-z0-9]|dop_|akab-|xkeysib-|mlsn\.|waka_|wandb_v1_|ATTA",
-     "api-key", 20),
-)  # fmt: skip
+    (
+        r"tvly-|pplx-|gsk_|xai-|r8_|fal_|nvapi-|jina_|voyage-|pa-|sk-|pk-|rk-|re_|sbp_|sb_secret_|secret_|ntn_|glsa_|glc_|dapi|dp\.(?:pt|st|ct|sa)\.|"
+        r"pul-|pscale_(?:tkn|pw|oauth)_|figd_|phc_|phx_|rnd_|nfp_|vcp_|ops_|tskey-[a-z]+-|key-|live_|test_|api_|token_|apify_api_|patr?_?[A-Za-z0-9]{0,14}\.|"
+        r"eyJhbGciOi|lsv2_[ps]t_|sgp_|ctp_|dt0c01\.|ccipat_|bkua_|CFPAT-|LTAI|AKCp|cmVmdGtuO|rubygems_|oy2|cio[A-Za-z0-9]|dop_|akab-|xkeysib-|mlsn\.|waka_|wandb_v1_|ATTA",
+        "api-key",
+        20,
+    ),
+)
 _BY_PREFIX = re.compile("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~]*[A-Za-z0-9_\-+/=~]")
 _KEY_UUID = re.compile(
@@ -57,7 +60,7 @@ _JWT = re.compile(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}\.[A-Za-z0-9_=-]{8,
 
 
 def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of tokens with a known build inside one run of token characters `text[start:end]`."""
+    """Yield the spans of tokens of a known format inside one run of token characters `text[start:end]`."""
     at = start
     for key in _KEY_UUID.finditer(text, start, end):
         yield Span(key.start(), key.end(), "api-key")
@@ -65,41 +68,41 @@ def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(jwt.start(), jwt.end(), "jwt")
         at = jwt.end()
     while at < end:
-        found = _BY_PREFIX.search(text, at, end)
-        if not found:
+        match = _BY_PREFIX.search(text, at, end)
+        if not match:
             return
-        span = _named(text, found, start, end)
+        span = _named(text, match, start, end)
         if span:
             yield span
-        at = span.end if span else found.start() + 1
+        at = span.end if span else match.start() + 1
 
 
 @lru_cache(maxsize=4096)
 def may_be_issued(run: str) -> bool:
-    """Whether anything in a run of token characters begins like a token with a known build."""
+    """Return whether anything in a run of token characters begins like a token of a known format."""
     return bool(_BY_PREFIX.search(run) or _JWT.search(run) or _KEY_UUID.search(run))
 
 
-def _named(text: str, found: re.Match[str], start: int, end: int) -> Span | None:
-    if found.start() > start and text[found.start() - 1].isalnum():
+def _named(text: str, match: re.Match[str], start: int, end: int) -> Span | None:
+    if match.start() > start and text[match.start() - 1].isalnum():
         return None
-    if found.start() == start and start and text[start - 1].isalnum():
+    if match.start() == start and start and text[start - 1].isalnum():
         return None
-    if text.endswith("pk_", start, found.start()):
+    if text.endswith("pk_", start, match.start()):
         # A publishable key is made to be shown.
         return None
-    token = _TOKEN.match(text, found.end(), end)
-    _, kind, least = _PREFIXES[int((found.lastgroup or "p0")[1:])]
+    token = _TOKEN.match(text, match.end(), end)
+    _, kind, least = _PREFIXES[int((match.lastgroup or "p0")[1:])]
     if not token or len(token.group()) < least or "EXAMPLE" in token.group() or is_dummy(token.group()):
         return None
     body = token.group()
     if kind == "api-key" and not looks_issued(body):
         return None
-    return Span(found.start(), token.end(), kind)
+    return Span(match.start(), token.end(), kind)
 
 
 def looks_issued(body: str) -> bool:
-    """Whether the part after a short prefix looks issued by a machine: digits among the letters, no words."""
+    """Return whether the part after a short prefix looks generated: digits among the letters, no words."""
     from engram.redaction.values import total_bits
 
     return any(c.isdigit() for c in body[:24]) and total_bits(body) < 0

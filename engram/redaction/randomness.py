@@ -1,15 +1,15 @@
-"""How much a run of characters looks drawn by chance rather than written by a person.
+"""Estimate whether a run of characters is random or was written by a person.
 
-Every pair of neighbours gives evidence in bits: for a letter pair how often it stands in English and in
-identifiers compared with chance, for a change between capitals, small letters and digits what such a change
-is worth. The sum is below zero for random strings; the longer the string, the surer.
+Every pair of neighbours gives evidence in bits: for a pair of letters, its frequency in English and in identifiers
+compared with chance; for a change between capitals, small letters and digits, a fixed value. The sum is negative for
+random strings, and more certain the longer the string.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-#: One row a first letter, one digit a second letter: 4.5 is chance, 1.2 steps are one bit.
+#: One row for each first letter, one digit for each second letter: 4.5 is chance, 1.2 steps are one bit.
 _LETTER_PAIRS = [
     "05650140402656050767332230",
     "63436111650722630553601040",
@@ -69,9 +69,9 @@ _PAIR_BITS = _pair_bits()
 
 @lru_cache(maxsize=8192)
 def evidence_bits(piece: str) -> float:
-    """Bits of evidence that `piece` (ASCII letters and digits) was written: negative for random strings.
+    """Return the bits of evidence that `piece` (ASCII letters and digits) was written: negative for random strings.
 
-    Pairs with any other character say nothing.
+    Pairs with any other character count nothing.
     """
     bits = 0.0
     get = _PAIR_BITS.get

@@ -1,4 +1,4 @@
-"""The one function through which all text passes: every rule applied, spans joined, marks set."""
+"""The function that all text passes: apply every rule, join the spans, insert placeholders."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from engram.redaction.known import SHORTEST, known_spans
 from engram.redaction.links import link_spans
 from engram.redaction.opaque import opaque_spans
 from engram.redaction.phrases import phrase_spans
-from engram.redaction.placeholders import Span, merge, outside_marks, replace
+from engram.redaction.placeholders import Span, merge, outside_placeholders, replace
 from engram.redaction.words import NAME, PASSWORD, TOKEN, places
 
-#: Text is worked on in windows of this many characters, so that no rule ever sees more.
+#: Text is processed in windows of this many characters, so that no rule sees more.
 WINDOW = 65_536
-#: Neighbouring windows share this many characters, so that nothing is cut where they meet.
+#: Neighbouring windows overlap by this many characters, so that nothing is cut at their boundary.
 OVERLAP = 4_096
-#: Masking may bring a new pair of neighbours together; rules are applied until nothing changes, this often at most.
+#: Masking may create new neighbours. The rules are applied until nothing changes, at most this many times.
 _ROUNDS = 8
-#: Kinds of values that are looked for once more in the same text, and how many values at most.
+#: Kinds of values whose repetitions in the same text are masked too, and the most values searched.
 _TOLD = frozenset({"password", "token", "code"})
 _REPEATED = 40
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def redact(text: str, known: Collection[bytes] = ()) -> str:
-    """The text without secrets: each stands replaced by a mark such as `[secret:aws-key]` or `[opaque:40]`.
+    """Return the text without secrets: each is replaced by a placeholder such as `[secret:aws-key]` or `[opaque:40]`.
 
-    What stands between `<private>` tags is dropped. Redacting twice changes nothing more. Never fails; takes time
-    in proportion to the length of the text.
+    Everything between `<private>` tags is dropped. Redacting twice changes nothing more. Never fails; the time is
+    proportional to the length of the text.
 
     Args:
-        text: anything, of any length.
-        known: entries made by `hash_value` of values seen in `.env` lines; they are masked wherever they stand.
+        text: any text, of any length.
+        known: entries made by `hash_value` of values seen in `.env` lines; they are masked everywhere.
     """
     for _ in range(_ROUNDS):
         cleaned = _once(text, known)
@@ -50,18 +50,18 @@ def _once(text: str, known: Collection[bytes]) -> str:
     text = drop_private(text)
     spans = merge(key_blocks(text))
     if spans:
-        text = replace(text, outside_marks(text, spans))
-    found: list[Span] = []
+        text = replace(text, outside_placeholders(text, spans))
+    all_spans: list[Span] = []
     for window, offset in _windows(text):
-        found += (Span(s.start + offset, s.end + offset, s.kind) for s in _window_spans(window, known))
-    spans = merge(found)
+        all_spans += (Span(s.start + offset, s.end + offset, s.kind) for s in _window_spans(window, known))
+    spans = merge(all_spans)
     if spans:
         spans = merge([*spans, *_repetitions(text, spans)])
-    return replace(text, outside_marks(text, spans)) if spans else text
+    return replace(text, outside_placeholders(text, spans)) if spans else text
 
 
 def _repetitions(text: str, spans: list[Span]) -> Iterator[Span]:
-    """Where a value that was told by name (or found as a password) stands once more, without its name."""
+    """Yield the repetitions, without a name, of values that were introduced by name or are passwords."""
     values = {text[s.start : s.end]: s.kind for s in spans if s.kind in _TOLD and SHORTEST <= s.end - s.start <= 200}
     for value, kind in list(values.items())[:_REPEATED]:
         if value.isalpha() or value.isdigit():

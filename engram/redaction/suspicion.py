@@ -1,4 +1,4 @@
-"""Does a text that would become a memory try to give orders? Rules against planted instructions.
+"""Rules against planted instructions: does a text that would become a memory try to give orders?
 
 What the user typed may be imperative ("always use pnpm"). What was pasted, quoted or relayed may not, and nobody's
 text may carry forged roles, hidden characters, orders to forget the rules, or commands that fetch and run.
@@ -19,19 +19,19 @@ from urllib.parse import unquote
 
 from engram.redaction.display import hidden_characters
 
-#: Only so much of a text is judged at once (characters); longer ones are judged in pieces that overlap.
+#: Characters of a text that are judged at once; longer texts are judged in overlapping pieces.
 _PIECE = 20_000
 
 
 class _Rule(NamedTuple):
-    """A reason, what shows it, and whose text it counts for: "all", "assistant" and pasted, or "pasted" alone."""
+    """A reason, its pattern, and the texts it applies to: "all", "assistant" and pasted, or "pasted" alone."""
 
     reason: str
     source: str
     scope: str = "all"
 
     def shows_in(self, text: str) -> bool:
-        """Whether the rule speaks against the text; the pattern is compiled at its first use."""
+        """Return whether the rule applies to the text; the pattern is compiled at its first use."""
         return bool(_compiled(self.source).search(text))
 
 
@@ -197,10 +197,10 @@ _TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
 def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str | None:
-    """Why the text must not be injected as a memory, in a few words; None where nothing speaks against it.
+    """Return in a few words why the text must not be injected as a memory; None if it may be.
 
     Args:
-        text: what would become a memory, or the part of a prompt it would come from.
+        text: the future memory, or the part of a prompt that it comes from.
         is_typed: the user typed it (see `split_typed`): it may be imperative and hold links.
         is_assistant: the assistant wrote it: it may be imperative and hold links too, but not claim or order more.
     """
@@ -220,12 +220,12 @@ def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str
 
 
 def _allowed_hidden(text: str) -> int:
-    """How many joiners, variation selectors of emoji, returns and signs of icon fonts the text has: no disguise."""
+    """Return how many harmless hidden characters the text has: joiners, emoji selectors, returns, icon fonts."""
     return sum(1 for c in text if c in "\ufe0f\ufe0e\u200d" or 0xE000 <= ord(c) <= 0xF8FF)
 
 
 def _readings(text: str) -> Iterator[str]:
-    """The text as it stands, and as it reads once disguises of letters are taken off."""
+    """Yield the text as it is, and as it reads when disguised letters are replaced."""
     plain = unicodedata.normalize("NFKC", text)
     yield plain
     unmasked = html.unescape(plain).translate(_CONFUSABLE)
@@ -246,7 +246,7 @@ def _first_reason(text: str, scopes: tuple[str, ...]) -> str | None:
 
 
 def _encoded(text: str, scopes: tuple[str, ...], *, is_plain: bool) -> str | None:
-    """A payload in code: decoded it is judged as what it says; in relayed text its presence is enough."""
+    """Return why an encoded payload is suspect: for what it decodes to, or in relayed text for its presence."""
     for decoded in _decoded(text):
         if _TALKATIVE.search(decoded) and (not is_plain or _first_reason(decoded, ("all", "pasted"))):
             return "encoded text"
@@ -259,18 +259,18 @@ def _encoded(text: str, scopes: tuple[str, ...], *, is_plain: bool) -> str | Non
 
 
 def _decoded(text: str) -> Iterator[str]:
-    for found in _BASE64.finditer(text):
-        body = found.group().replace("-", "+").replace("_", "/").rstrip("=")
+    for match in _BASE64.finditer(text):
+        body = match.group().replace("-", "+").replace("_", "/").rstrip("=")
         try:
             raw = base64.b64decode(body + "=" * (-len(body) % 4))
         except (binascii.Error, ValueError):
             continue
         yield from _as_text(raw)
-    for found in _HEX.finditer(text):
-        digits = re.sub(r"\\x|0x|[^0-9a-fA-F]", "", found.group())
+    for match in _HEX.finditer(text):
+        digits = re.sub(r"\\x|0x|[^0-9a-fA-F]", "", match.group())
         yield from _as_text(bytes.fromhex(digits[: len(digits) // 2 * 2]))
-    for found in _ESCAPES.finditer(text):
-        body = found.group()
+    for match in _ESCAPES.finditer(text):
+        body = match.group()
         if body.startswith("%"):
             yield unquote(body)
         elif body.startswith("&"):

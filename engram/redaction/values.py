@@ -1,4 +1,4 @@
-"""Is this value a secret, a placeholder, or code that fetches one? The judgements that rules share."""
+"""Judgements that the rules share: is a value a secret, a placeholder, or code that fetches one?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLACEHOLDER_INSIDE = re.compile(
 _DUMMY = re.compile(
     r"(?i)[\w/+-]*EXAMPLE(?:KEY|TOKEN)?\d?|(?:0123456789(?:abcdef)?|1234567890(?:abcdef)?|deadbeef){1,8}"
 )
-#: An expression: a call, an index, an attribute, an operator with blanks; what follows is no literal.
+#: An expression and no literal: a call, an index, an attribute, an operator with blanks.
 _EXPRESSION = re.compile(
     r"(?:[A-Za-z_][A-Za-z0-9_]*(?:\.|->|::|\?\.))*[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_]|->|::|\?\.)"
 )
@@ -41,32 +41,32 @@ _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether the value only stands for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`, an example."""
+    """Return whether the value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`, an example."""
     return bool(_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value))
 
 
 def is_dummy(value: str) -> bool:
-    """Whether a token only stands for another: mostly one character, nothing but the digits in order, or "…EXAMPLE"."""
+    """Return whether a token is a dummy: mostly one character, nothing but the digits in order, or "…EXAMPLE"."""
     return max(map(value.count, set(value)), default=0) * 2 >= len(value) or bool(_DUMMY.fullmatch(value))
 
 
 def is_expression(value: str) -> bool:
-    """Whether an unquoted value is code that fetches a secret: a call, an attribute, an index."""
+    """Return whether an unquoted value is code that fetches a secret: a call, an attribute, an index."""
     if _FUNCTION_WORDS.match(value):
         return True
     if sum(c in "!@#$%^&*" for c in value) >= 2 and any(c.isdigit() for c in value):
         return False
-    found = _EXPRESSION.match(value)
-    return bool(found) and total_bits(found.group() if found else "") > -4.0
+    match = _EXPRESSION.match(value)
+    return bool(match) and total_bits(match.group() if match else "") > -4.0
 
 
 def has_plain_shape(value: str) -> bool:
-    """Whether the value is a number, version, date, path, file name or e-mail address."""
+    """Return whether the value is a number, version, date, path, file name or e-mail address."""
     return bool(_UNSECRET_SHAPE.fullmatch(value))
 
 
 def total_bits(value: str) -> float:
-    """Evidence (bits) over all alphanumeric pieces of the value; negative means drawn by chance."""
+    """Return the evidence (bits) over all alphanumeric pieces of the value; negative means random."""
     return sum(
         -len(piece) / 2 if len(piece) >= 12 and is_hex(piece) else evidence_bits(piece)
         for piece in _PIECES.findall(value)
@@ -74,12 +74,12 @@ def total_bits(value: str) -> float:
 
 
 def is_hex(value: str) -> bool:
-    """Whether the value is hexadecimal of one case, with digits and letters both."""
+    """Return whether the value is hexadecimal of one case, with digits and letters both."""
     return bool(_HEX.fullmatch(value)) and not value.isdigit() and not value.isalpha()
 
 
 def is_mixed(value: str, least: int = 6) -> bool:
-    """Whether the value looks like a password: long enough, and of several classes of characters."""
+    """Return whether the value looks like a password: long enough, and of several classes of characters."""
     if len(value) < least:
         return False
     lower = any(c.islower() for c in value)

@@ -1,7 +1,7 @@
-"""Whose voice a prompt is: what the user typed, and what was pasted, quoted or relayed in it.
+"""Tell what the user typed in a prompt from what was pasted, quoted or relayed.
 
-When in doubt a line is not typed: a directive missed is said again one day, a directive that somebody else
-planted is obeyed for ever.
+When in doubt a line is not typed: the user repeats a directive that was missed, but a directive that somebody else
+planted would be obeyed for ever.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from engram.redaction.letters import letter_spans
 
-#: A line this long (characters) is a paste: people press return, or at least talk in shorter breaths.
-LONGEST_TYPED_LINE = 1_200
-#: In a prompt longer than this (characters) only its first and last paragraphs may be typed.
-LONGEST_TYPED_PROMPT = 6_000
-#: So many indented lines in a row are a paste.
+#: A line longer than this is a paste, in characters.
+MAX_TYPED_LINE_CHARS = 1_200
+#: In a longer prompt only the first and last paragraphs may be typed, in characters.
+MAX_TYPED_PROMPT_CHARS = 6_000
+#: This many indented lines in a row are a paste.
 _INDENTED_LINES = 3
 
 _FENCE = re.compile(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
@@ -42,7 +42,7 @@ _CODE = re.compile(
 )
 _QUOTE = re.compile(r"\s{0,8}(?:>|\|)")
 _HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
-#: A request about something that follows; what follows in several lines is that thing.
+#: A request about something that follows in several lines.
 _PURPOSE = re.compile(
     r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|update|consider)"
     r"(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
@@ -52,7 +52,7 @@ _REQUEST = re.compile(
     r"look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b"
     r"[^\n]{0,40}$"
 )
-#: So many lines of text after such a request are a paste.
+#: This many lines of text after such a request are a paste.
 _REQUESTED_LINES = 3
 _LEAD_IN = re.compile(
     r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|wishes))|below(?: is| are)?|"
@@ -78,7 +78,7 @@ _SELF = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
 _QUOTATION = re.compile(r"\"[^\"\n]*(?:\"|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|(?<!\w)'[^'\n]{24,2000}'(?!\w)")
-#: A shorter quotation (characters) is a name or a word.
+#: A shorter quotation is a name or a word, in characters.
 _LONG_QUOTATION = 16
 _OPEN_QUOTE = re.compile(r"^[^\"“”]*(?:(?:^|[\s:(])\"(?=\w)|“)[^\"”]*$")
 #: A quotation over more lines than this is an unpaired quotation mark.
@@ -87,15 +87,15 @@ _BLOB = re.compile(r"[A-Za-z0-9+/=_-]{120,}")
 
 
 def split_typed(text: str) -> list[tuple[str, bool]]:
-    """Split a prompt into segments, each with whether the user typed it; joined they are the prompt again.
+    """Split a prompt into segments, each with whether the user typed it; joined they give the prompt again.
 
-    Not typed are: code fences, quoted lines, tags and what they hold, diffs, logs, stack traces, shell sessions,
+    Not typed are code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell sessions,
     code, indented blocks, e-mail and chat headers, documents with headings, everything after a line such as
     "here is the output:", very long lines, sentences that relay ("the README says …") and long quotations.
     """
     lines = text.splitlines(keepends=True)
     typed = _judge_lines(lines)
-    if len(text) > LONGEST_TYPED_PROMPT:
+    if len(text) > MAX_TYPED_PROMPT_CHARS:
         _keep_outer_paragraphs(lines, typed)
     segments: list[tuple[str, bool]] = []
     for line, is_typed in zip(lines, typed, strict=True):
@@ -108,7 +108,7 @@ def split_typed(text: str) -> list[tuple[str, bool]]:
 
 
 def typed_text(text: str) -> str:
-    """What the user typed of the prompt, its segments joined by line breaks."""
+    """Return what the user typed of the prompt, joined by line breaks."""
     return "\n".join(s.strip() for s, is_typed in split_typed(text) if is_typed and s.strip())
 
 
@@ -141,14 +141,14 @@ def _introduces(line: str) -> bool:
 
 
 def _asks_about(lines: list[str], at: int) -> bool:
-    """Whether the line asks about a text that follows it after a blank line."""
+    """Return whether the line asks about a text that follows it after a blank line."""
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
     return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
 
 
 def _after_lead_in(lines: list[str], at: int, typed: list[bool]) -> int:
-    """Everything after "here is the file:" is pasted; only a fence says where the paste ends."""
+    """Return where the paste after "here is the file:" ends: only a fence ends it."""
     following = at + 1
     while following < len(lines) and not lines[following].strip():
         following += 1
@@ -162,7 +162,7 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool]) -> int:
 
 
 def _paste_end(lines: list[str], at: int) -> int:
-    """Where the paste that begins with line `at` ends; `at` where the line looks typed."""
+    """Return where the paste that begins with line `at` ends; `at` if the line looks typed."""
     line = lines[at]
     if not line.strip():
         return at
@@ -179,7 +179,7 @@ def _paste_end(lines: list[str], at: int) -> int:
         return end
     if _ROLE.match(line):
         return len(lines)
-    if _QUOTE.match(line) or len(line) > LONGEST_TYPED_LINE or _BLOB.search(line):
+    if _QUOTE.match(line) or len(line) > MAX_TYPED_LINE_CHARS or _BLOB.search(line):
         return at + 1
     if _LOG.match(line) or _SHELL.match(line):
         return _run_end(lines, at)
@@ -214,7 +214,7 @@ def _tag_end(lines: list[str], at: int, name: str) -> int:
 
 
 def _run_end(lines: list[str], at: int) -> int:
-    """A log, shell session or piece of code goes on up to a blank line that nothing indented follows."""
+    """Return where a log, shell session or piece of code ends: at a blank line before a line without indentation."""
     end = at + 1
     while end < len(lines):
         if not lines[end].strip():
@@ -229,7 +229,7 @@ def _run_end(lines: list[str], at: int) -> int:
 
 
 def _quote_end(lines: list[str], at: int) -> int:
-    """Where a quotation ends that opens in line `at` and goes on over lines; `at` where it never closes."""
+    """Return where a quotation over several lines that opens in line `at` ends; `at` if it never closes."""
     for end in range(at + 1, min(len(lines), at + _QUOTED_LINES)):
         if '"' in lines[end] or "”" in lines[end]:
             return end + 1
@@ -246,7 +246,7 @@ def _is_code(lines: list[str], at: int) -> bool:
 
 
 def _close_gaps(lines: list[str], typed: list[bool]) -> None:
-    """A line or two between two pastes, without a sentence of their own, belong to them."""
+    """Take a line or two between two pastes for pasted, if they hold no sentence of their own."""
     for at in range(1, len(lines) - 1):
         if typed[at] and not typed[at - 1] and not typed[at + 1] and len(lines[at].strip()) < 4:
             typed[at] = False
@@ -260,7 +260,7 @@ def _keep_outer_paragraphs(lines: list[str], typed: list[bool]) -> None:
 
 
 def _inside(line: str) -> Iterator[tuple[str, bool]]:
-    """The sentences of a typed line; those that relay, and long quotations, are not the user's own."""
+    """Yield the sentences of a typed line; those that relay, and long quotations, are not the user's own."""
     done = 0
     for quote in _QUOTATION.finditer(line):
         if len(quote.group()) < _LONG_QUOTATION:

@@ -1,7 +1,7 @@
-"""Which words of a text need a close look: every distinct word is judged once, and most are plain for good.
+"""Find the words of a text that need a close look. Every distinct word is judged once, and most turn out plain.
 
-Ordinary text repeats its words. A word that can hold no token, no made-up password and no secret's name is remembered,
-so that the rules for these run over the few other words alone.
+Ordinary text repeats its words. A word that can hold no token, no made-up password and no name of a secret is
+remembered as plain, so that the rules for these run over the few other words only.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from engram.redaction.assignments import name_places
 from engram.redaction.composed import word_spans
 from engram.redaction.opaque import token_places
 
-#: So many plain words are remembered at most, and none longer than this (characters).
-_REMEMBERED = 60_000
-_LONGEST = 64
-#: Names of secrets that go over a blank; single words never show them.
+#: Most plain words that are remembered, and the longest such word in characters.
+_MAX_REMEMBERED = 60_000
+_MAX_WORD_CHARS = 64
+#: Names of secrets that contain a blank, which single words do not show.
 _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code")
 
 _plain: set[str] = set()
@@ -25,7 +25,7 @@ TOKEN, NAME, PASSWORD = 1, 2, 4
 
 
 def places(text: str, low: str) -> Iterator[tuple[int, int, int]]:
-    """Where the words stand that need a look: start, end and what for. ``low`` is the text in lower case."""
+    """Yield the words that need a close look: start, end and reason. ``low`` is the text in lower case."""
     words = set(text.split())
     new = words.difference(_plain)
     if new:
@@ -41,18 +41,18 @@ def places(text: str, low: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _remember(words: set[str]) -> None:
-    if len(_plain) > _REMEMBERED:
+    if len(_plain) > _MAX_REMEMBERED:
         _plain.clear()
-    _plain.update(word for word in words if len(word) <= _LONGEST)
+    _plain.update(word for word in words if len(word) <= _MAX_WORD_CHARS)
 
 
 def _judge(words: set[str]) -> dict[str, int]:
-    """The words that are not plain; all of them are looked at together, a line each."""
+    """Return the words that are not plain; all are examined together, one a line."""
     lines = "\n".join(words)
     low = lines.lower()
     if len(low) != len(lines):
         return dict.fromkeys(words, TOKEN | NAME | PASSWORD)
-    found: dict[str, int] = {}
+    looks: dict[str, int] = {}
     for look, at in (
         *((NAME, at) for at in name_places(lines, low)),
         *((TOKEN, at) for at in token_places(lines)),
@@ -60,8 +60,8 @@ def _judge(words: set[str]) -> dict[str, int]:
     ):
         stop = lines.find("\n", at)
         word = lines[lines.rfind("\n", 0, at) + 1 : stop if stop >= 0 else len(lines)]
-        found[word] = found.get(word, 0) | look
-    return found
+        looks[word] = looks.get(word, 0) | look
+    return looks
 
 
 def _occurrences(text: str, word: str) -> Iterator[int]:

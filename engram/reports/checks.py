@@ -18,7 +18,7 @@ from engram.errors import EmbeddingError, StoreError
 from engram.ingest.moves import find_moves
 from engram.models import counts
 from engram.models.database import SAFE_SQLITE, sqlite_version
-from engram.models.sessions import paused_scopes
+from engram.models.pauses import paused_scopes
 from engram.models.soundness import find_all_damage
 from engram.models.stages import note_failure
 from engram.models.store import Store

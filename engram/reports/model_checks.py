@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engram.extraction.api_key import find_api_key
 from engram.extraction.bounded_command import run_bounded
-from engram.extraction.claude_provider import call_environment, find_claude
+from engram.extraction.claude_command import call_environment, find_claude
 from engram.models.meta import get_meta, put_meta
 from engram.models.store import Store
 from engram.reports.checks import Check, State

@@ -13,7 +13,8 @@ from engram.models import counts, episodes, injections
 from engram.models.counts import FileTotals, SessionTotals
 from engram.models.episodes import Episode
 from engram.models.injections import Injection
-from engram.models.sessions import SessionRow, list_projects, list_sessions
+from engram.models.projects import list_projects
+from engram.models.sessions import SessionRow, list_sessions
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, turns_of_session
 from engram.reports.memory import injection_to_json

@@ -1,4 +1,4 @@
-"""What a question is made of: telling terms, names, and the words that say nothing."""
+"""Terms, names and stop words of a question, for search. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _STOP_TEXT = """
     up us ve very was wasn we were weren what when where which while who whom whose why will with won would wouldn yes
     you your yours yourself please thing things something anything someone anyone get got gets
 """
-#: Words that tell nothing about what is searched for.
+#: Words that are not searched for.
 STOP_WORDS = frozenset(_STOP_TEXT.split())
 
 _WORD = re.compile(r"[^\W_][\w]*(?:['’][a-z]+)?|_\w+", re.UNICODE)
-#: Parts that make a word a name: a path, a dotted or under_scored or camelCase word, a number with letters, a flag.
+#: A name: a path, a flag, a dotted, under_scored or camelCase word, capitals, an issue number, or quoted code.
 _NAME = re.compile(
     r"(?:[\w.-]*[/\\])+[\w.-]+|--?[a-z][\w-]+|\b\w+(?:\.\w+)+\b|\b\w*_\w+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b"
     r"|\b[A-Z]{2,}[A-Z0-9-]*\b|#\d+|`[^`\n]{2,60}`"
@@ -26,27 +26,27 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, in order."""
-    return [word.lower().split("'")[0].split("’")[0] for word in _WORD.findall(text)]
+    """Return the words of a text in lower case, without what follows an apostrophe, in order."""
+    return [_without_apostrophe(word) for word in _WORD.findall(text)]
 
 
 def terms_of(text: str) -> list[str]:
-    """The telling words of a text, each once, in order; parts of compound names as well."""
-    found: dict[str, None] = {}
+    """Return the words of a text that are no stop words, each once, in order; also the parts of compound names."""
+    terms: dict[str, None] = {}
     for word in _WORD.findall(text):
-        plain = word.lower().split("'")[0].split("’")[0]
+        plain = _without_apostrophe(word)
         if plain not in STOP_WORDS and (len(plain) > 1 or plain.isdigit()):
-            found.setdefault(plain)
+            terms.setdefault(plain)
         parts = [part for part in _CAMEL.sub("_", word).lower().split("_") if part]
         if len(parts) > 1:
             for part in parts:
                 if len(part) > 2 and part not in STOP_WORDS:
-                    found.setdefault(part)
-    return list(found)
+                    terms.setdefault(part)
+    return list(terms)
 
 
 def names_of(text: str) -> list[str]:
-    """File paths, symbols, flags, numbers of issues and quoted code in a text, in lower case, each once."""
+    """Return file paths, symbols, flags, issue numbers and quoted code of a text, in lower case, each once."""
     return list(dict.fromkeys(name.strip("`").lower() for name in _NAME.findall(text)))
 
 
@@ -54,16 +54,16 @@ _DAYS = frozenset(
     "january february march april may june july august september october november december monday tuesday wednesday"
     " thursday friday saturday sunday".split()
 )
-#: So large a share of an English question's words are stop words; in other languages a capital says nothing.
-_ENGLISH_SHARE = 0.25
+#: Minimum share of stop words in an English text; in other languages a capital does not mean a name.
+_MIN_ENGLISH_SHARE = 0.25
 
 
 def proper_names_of(text: str) -> list[str]:
-    """Words of an English text that are written like a name inside a sentence (Kubernetes, GitLab), in lower case."""
-    found: dict[str, None] = {}
+    """Return words of an English text written like a name within a sentence (Kubernetes, GitLab), in lower case."""
+    names: dict[str, None] = {}
     words = list(_WORD.finditer(text))
-    plain = [match[0].lower().split("'")[0].split("’")[0] for match in words]
-    if sum(word in STOP_WORDS for word in plain) < _ENGLISH_SHARE * len(words):
+    plain = [_without_apostrophe(match[0]) for match in words]
+    if sum(word in STOP_WORDS for word in plain) < _MIN_ENGLISH_SHARE * len(words):
         return []
     for match, word in zip(words, plain, strict=True):
         before = text[: match.start()].rstrip()
@@ -71,5 +71,9 @@ def proper_names_of(text: str) -> list[str]:
         is_capital = match[0][0].isupper() and is_inside
         is_name = is_capital or any(letter.isupper() for letter in match[0][1:])
         if is_name and len(word) > 1 and word not in STOP_WORDS and word not in _DAYS:
-            found.setdefault(word)
-    return list(found)
+            names.setdefault(word)
+    return list(names)
+
+
+def _without_apostrophe(word: str) -> str:
+    return word.lower().split("'")[0].split("’")[0]

@@ -1,4 +1,4 @@
-"""Split a message into statements: sentences, bullets and table rows, each with its heading."""
+"""Split a Markdown message into statements, for extraction: sentences, bullets and table rows with their headings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: Longest message that is split, in characters; the rest is left to the verbatim turn.
-MESSAGE_CHARS = 60_000
+#: Maximum length of a message that is split, in characters; the rest is only in the stored turn.
+MAX_MESSAGE_CHARS = 60_000
 
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
@@ -17,7 +17,8 @@ _RULE_ROW = re.compile(r"^[\s|:+-]+$")
 _BOLD_LINE = re.compile(r"^\s*(?:\d+[.)]\s*)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*$")
 _MARK = re.compile(r"^\[[ xX]\]\s+")
 _LINK = re.compile(
-    r"\[([^\[\]\n]{0,400})\]\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
+    r"\[([^\[\]\n]{0,400})\]"
+    r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
 )
 _URL = re.compile(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
@@ -28,7 +29,7 @@ _SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[
 
 
 class Block(StrEnum):
-    """What a statement stands in."""
+    """The kind of Markdown block that a statement is from."""
 
     PROSE = "prose"
     BULLET = "bullet"
@@ -37,61 +38,61 @@ class Block(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One sentence, bullet or table row, as one plain line."""
+    """A sentence, bullet or table row, as one line of plain text."""
 
-    #: Markup and web addresses removed, backticks kept.
+    #: Without markup and web addresses, with backticks.
     text: str
     block: Block
-    #: Nearest heading or bold line above; "" where there is none.
+    #: Nearest heading or bold line above; "" if there is none.
     topic: str
-    #: The line with a colon that introduces its list; "" outside lists.
+    #: The line ending with a colon that introduces its list; "" outside lists.
     lead: str
-    #: Counts paragraphs and lists: statements that belong together share it.
+    #: Number of its paragraph or list; statements that belong together share it.
     group: int
-    #: Nesting of a bullet, from 0.
+    #: Nesting depth of a bullet, from 0.
     depth: int = 0
-    #: Line of the message it begins in, from 0.
+    #: Line of the message where it begins, from 0.
     line: int = 0
 
 
 def plain(text: str) -> str:
-    """One line without markup, links' targets and web addresses; backticks stay."""
+    """Return a text as one line without markup, link targets and web addresses; backticks stay."""
     text = _LINK.sub(r"\1", text.replace("’", "'"))
     text = _URL.sub("", text)
     pieces = text.split("`")
     for index in range(0, len(pieces), 2):
-        piece = _BOLD.sub(lambda m: m[1] or m[2], pieces[index])
+        piece = _BOLD.sub(lambda match: match[1] or match[2], pieces[index])
         pieces[index] = _ITALIC.sub(r"\1", piece).replace("**", "")
     text = _SPACE.sub(" ", "`".join(pieces)).strip()
     return re.sub(r"\(\s*\)", "", text).strip()
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences of one paragraph; never cuts inside backticks or after an abbreviation."""
-    found: list[str] = []
+    """Return the sentences of a paragraph; it is never cut inside backticks or after an abbreviation."""
+    parts: list[str] = []
     start = seen = ticks = 0
     for match in _END.finditer(text):
         ticks += text.count("`", seen, match.start())
         seen = match.start()
-        # Only the tail is looked at: a text of abbreviations alone must stay cheap.
+        # Only the tail is searched, so that a text full of abbreviations takes linear time.
         if ticks % 2 or _SHORT.search(text[max(start, seen - 14) : seen]):
             continue
-        found.append(text[start : match.end()].strip())
+        parts.append(text[start : match.end()].strip())
         start = match.end()
-    found.append(text[start:].strip())
-    return [piece for piece in found if piece]
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
 
 
 def split(message: str) -> list[Statement]:
-    """Statements of a Markdown message in their order; code blocks are left out."""
-    return _Splitter().run(message[:MESSAGE_CHARS])
+    """Return the statements of a Markdown message in order, without code blocks."""
+    return _Splitter().run(message[:MAX_MESSAGE_CHARS])
 
 
 class _Splitter:
-    """Walks the lines of a message once and collects its statements."""
+    """Reads the lines of a message once and collects its statements."""
 
     def __init__(self) -> None:
-        self.found: list[Statement] = []
+        self.statements: list[Statement] = []
         self.paragraph: list[str] = []
         self.bullet: tuple[int, list[str]] | None = None
         self.header: list[str] = []
@@ -100,13 +101,13 @@ class _Splitter:
         self.group = 0
         self.fence = ""
         self.line = 0
-        self.began = 0
+        self.first_line = 0
 
     def run(self, message: str) -> list[Statement]:
         for self.line, line in enumerate(message.splitlines()):
             self._line(line)
         self._close()
-        return self.found
+        return self.statements
 
     def _line(self, line: str) -> None:
         fence = _FENCE.match(line)
@@ -135,7 +136,7 @@ class _Splitter:
             self._row(row[1])
         elif bullet:
             self._close()
-            self.began = self.line
+            self.first_line = self.line
             self.bullet = (len(bullet[1]), [bullet[2]])
         elif self.bullet is not None and line[:1].isspace():
             self.bullet[1].append(line.strip())
@@ -143,20 +144,20 @@ class _Splitter:
             if self.bullet is not None:
                 self._close()
             if not self.paragraph:
-                self.began = self.line
+                self.first_line = self.line
             self.paragraph.append(line.strip().lstrip("> "))
 
     def _row(self, cells_text: str) -> None:
         self._close()
         if _RULE_ROW.match(cells_text):
             return
-        cells = [plain(c) for c in cells_text.split("|")]
+        cells = [plain(cell) for cell in cells_text.split("|")]
         if not self.header:
             self.header = cells
             self.group += 1
             return
-        text = " — ".join(c for c in cells if c)
-        self.began = self.line
+        text = " — ".join(cell for cell in cells if cell)
+        self.first_line = self.line
         self._add(text, Block.ROW)
 
     def _close(self) -> None:
@@ -170,13 +171,23 @@ class _Splitter:
             self.paragraph = []
             self.group += 1
             self.lead = ""
-            for piece in sentences(text):
-                self._add(piece, Block.PROSE)
+            for sentence in sentences(text):
+                self._add(sentence, Block.PROSE)
             if text.endswith(":"):
                 last = sentences(text)[-1]
                 self.lead = last.rstrip(":")
 
     def _add(self, text: str, block: Block, depth: int = 0) -> None:
-        if text and any(c.isalnum() for c in text):
+        if text and any(letter.isalnum() for letter in text):
             lead = self.lead if block is not Block.PROSE else ""
-            self.found.append(Statement(text, block, self.topic, lead, self.group, depth, self.began))
+            self.statements.append(
+                Statement(
+                    text=text,
+                    block=block,
+                    topic=self.topic,
+                    lead=lead,
+                    group=self.group,
+                    depth=depth,
+                    line=self.first_line,
+                )
+            )

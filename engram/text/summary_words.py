@@ -1,10 +1,11 @@
-"""The telling words of a memory's summary, stemmed. Pure."""
+"""Stemmed words of a memory's summary, for consolidation: are two memories about the same matter? Pure."""
 
 from __future__ import annotations
 
 import re
 
 _WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
+#: Words that say nothing about the matter of a memory.
 STOP_WORDS = frozenset(
     "a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use uses "
     "used using should must will would can now so then than instead of no not never always do does don't prefer all every "
@@ -21,8 +22,8 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """A word without its commonest endings."""
-    for end in ("ing", "ies", "ed", "es", "s"):
-        if word.endswith(end) and len(word) - len(end) >= 3 and not word.endswith("ss"):
-            return word[: -len(end)].rstrip("e")
+    """Return a word without its commonest endings."""
+    for ending in ("ing", "ies", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            return word[: -len(ending)].rstrip("e")
     return word.rstrip("e") if len(word) > 3 else word

@@ -16,8 +16,8 @@ from engram.failpoint import reach
 from engram.ingest.result import IngestResult
 from engram.ingest.service import in_order_of_change, ingest_path, ingest_source
 from engram.log import start_logging
+from engram.models.pauses import paused_scopes
 from engram.models.replacement import using_database
-from engram.models.sessions import paused_scopes
 from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store, open_store
 from engram.models.transcripts import Seen, all_seen, note_gone

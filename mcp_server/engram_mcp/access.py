@@ -14,8 +14,9 @@ from engram.ingest.folder import scope_of_folder
 from engram.log import start_logging
 from engram.models.copies import open_memory
 from engram.models.episodes import Episode, find_episode, is_episode_id
+from engram.models.projects import ProjectRow, find_project
 from engram.models.replacement import is_replaced
-from engram.models.sessions import ProjectRow, find_project, known_values
+from engram.models.sessions import known_values
 from engram.models.store import Store
 from engram.models.visibility import may_see
 from engram.recollection.searching import NO_PROJECT

@@ -24,7 +24,7 @@ from engram.models import (
     visibility,
 )
 from engram.models.contradictions import open_contradictions
-from engram.models.sessions import ProjectRow
+from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.models.turns import places_of
 from engram.redaction.display import fence_safe, one_line

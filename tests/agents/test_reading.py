@@ -14,7 +14,8 @@ from engram.clock import FixedClock
 from engram.ingest import step
 from engram.ingest.service import ingest_all, ingest_source, sources_of_session
 from engram.models import fulltext
-from engram.models.sessions import find_session, pause, resume
+from engram.models.pauses import pause, resume
+from engram.models.sessions import find_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import load_progress
 from engram.models.turns import StoredTurn, delete_turn, places_of, turns_of_session

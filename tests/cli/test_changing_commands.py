@@ -12,7 +12,7 @@ from click.testing import Result
 
 from engram.enums import Actor
 from engram.memories.correct import correct_memory
-from engram.models import episodes, sessions, work
+from engram.models import episodes, projects, work
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.models.uuids import pack_uuid
@@ -243,7 +243,7 @@ def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: R
 def test_a_pause_of_one_project_is_listed_and_the_others_go_on(filled: Store, run: Run, run_json: RunJson) -> None:
     run("pause", "--project", "harbor")
 
-    place = sessions.find_project(filled, "harbor")
+    place = projects.find_project(filled, "harbor")
     assert place is not None
     assert run_json("pause", "--list")["paused"] == [{"scope": place.identity}]
 

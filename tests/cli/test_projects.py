@@ -11,7 +11,7 @@ from click.testing import Result
 from planting import plant
 from repositories import repository, worktree
 
-from engram.models.sessions import list_projects
+from engram.models.projects import list_projects
 from engram.models.store import Store
 from engram.paths import Home
 

@@ -16,7 +16,7 @@ from engram.errors import BadRequest
 from engram.memories.merging import merged_content, merged_summary
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.episodes import Episode, Evidence
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 

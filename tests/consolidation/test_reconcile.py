@@ -19,8 +19,9 @@ from engram.extraction.reconcile import Reconciler
 from engram.models.contradictions import open_contradictions
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, all_episodes, evidence_of, new_episode_id
+from engram.models.projects import ensure_project
 from engram.models.runs import content_digest
-from engram.models.sessions import ensure_project, ensure_session
+from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 

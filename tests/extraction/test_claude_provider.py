@@ -21,7 +21,8 @@ from engram.enums import Kind
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction.budget import STAGE, Budget
 from engram.extraction.candidate import Candidate
-from engram.extraction.claude_provider import ClaudeProvider, find_claude
+from engram.extraction.claude_command import find_claude
+from engram.extraction.claude_provider import ClaudeProvider
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.provider import BrokenOff, ModelRequest, NotServed, Unfit

@@ -173,7 +173,7 @@ def test_every_dialog_of_real_transcripts_is_found_by_search_with_its_entry(
     paths = [
         path for path in sorted(corpus.glob("*/projects/*/*.jsonl")) if any(name in path.read_bytes() for name in names)
     ]
-    ingest_all(store, corpus, settings=settings, redact=redact, paths=paths)
+    ingest_all(store, settings=settings, redact=redact, sources=paths)
     searcher = Searcher(store, None)
     session_ids = [str(row[0]) for row in store.rows("SELECT session_id FROM session")]
     sessions = [session for one in session_ids if (session := find_session(store, one)) is not None]

@@ -14,9 +14,10 @@ from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.errors import RetryLater
+from engram.extraction.batch import BATCH_TURNS
 from engram.extraction.candidate import Candidate
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.service import BATCH_TURNS, ExtractReport, extract_session
+from engram.extraction.service import ExtractReport, extract_session
 from engram.ingest.service import ingest_path
 from engram.models.episode_changes import change_episode, delete_episode
 from engram.models.episode_history import history_of

@@ -58,7 +58,9 @@ class Run:
             embedder = HashedEmbedder()
             searcher = Searcher(store, self.settings, embedder=embedder)
             recollection = RecollectionService(store, searcher, self.settings, embedder=embedder)
-            runtime = Runtime(self.settings, store, searcher, recollection, embedder, LocalExtractor(floor=MIN_WORTH))
+            runtime = Runtime(
+                self.settings, store, searcher, recollection, embedder, LocalExtractor(min_quality=MIN_WORTH)
+            )
             while any(rest.values()):
                 session = self.chance.choice([session for session, slices in rest.items() if slices])
                 with self._path(session).open("ab") as file:

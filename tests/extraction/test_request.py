@@ -15,7 +15,7 @@ from engram.extraction.request import (
     batches,
     request_text,
 )
-from engram.extraction.told import MAX_TEXT_CHARACTERS, MIN_TEXT_CHARACTERS, fitting_length, is_acknowledgement
+from engram.extraction.request_lines import MAX_TEXT_CHARACTERS, MIN_TEXT_CHARACTERS, fitting_length, is_acknowledgement
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 #: 2026-02-21 14:02 UTC.

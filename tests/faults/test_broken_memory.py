@@ -19,7 +19,7 @@ from engram.memories.save import pin_memory, save_memory
 from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
 from engram.models.episodes import Episode
-from engram.models.sessions import list_projects
+from engram.models.projects import list_projects
 from engram.models.soundness import find_all_damage
 from engram.models.stages import is_damage_noted, list_stages, note_damage, note_failure
 from engram.models.store import Store, open_store

@@ -16,7 +16,9 @@ from engram.cli.main import engram
 from engram.cli.up_command import SAMPLES
 from engram.ingest.folder import named_project
 from engram.models import episodes, work
-from engram.models.sessions import ensure_project, list_sessions, pause
+from engram.models.pauses import pause
+from engram.models.projects import ensure_project
+from engram.models.sessions import list_sessions
 from engram.models.store import Store, open_store
 from engram.paths import Home, default_home
 from engram.redaction.display import escape_hidden, hidden_characters, visible

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor
-from engram.models import injections, sessions
+from engram.models import injections, projects
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.store import Store, open_store
@@ -72,7 +72,7 @@ def live(hooks: Any) -> Iterator[Live]:
     server = RecallServer(Runtime(settings, store, search, recollection)).start()  # type: ignore[arg-type]
     found = Live(store, search, server)
     with store.transaction() as tx:
-        project = sessions.ensure_project(tx, "/home/dev/lab/proj", "proj", "/home/dev/lab/proj")
+        project = projects.ensure_project(tx, "/home/dev/lab/proj", "proj", "/home/dev/lab/proj")
     found.keep("The watcher holds watcher.lock by flock, never by a PID file", project_id=project.id)
     yield found
     search.go_on.set()

@@ -13,7 +13,9 @@ from planting import plant
 
 from engram.errors import TranscriptError
 from engram.ingest.service import ingest_all
-from engram.models.sessions import find_session, pause, project_by_id, resume
+from engram.models.pauses import pause, resume
+from engram.models.projects import project_by_id
+from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.turns import delete_turn
 from engram.models.work import find_work

@@ -17,7 +17,7 @@ from engram.ingest.moves import find_moves, join_moved, read_hints
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.project_folders import list_hints
-from engram.models.sessions import ProjectRow, list_projects
+from engram.models.projects import ProjectRow, list_projects
 from engram.models.store import Store
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
@@ -33,11 +33,16 @@ MakeRepository = Callable[..., Path]
 def git(folder: Path, *arguments: str) -> None:
     """Run git as somebody without settings."""
     environment = {
-        "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b.example", "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b.example", "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+        "PATH": os.environ["PATH"],
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b.example",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b.example",
+        "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
         "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
-    }  # fmt: skip
+    }
     subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, env=environment)
 
 

@@ -10,8 +10,8 @@ import pytest
 from engram.clock import FixedClock
 from engram.enums import Actor
 from engram.models import pauses
+from engram.models.pauses import pause, paused_scopes, resume
 from engram.models.recovery import recover_by_hand
-from engram.models.sessions import pause, paused_scopes, resume
 from engram.models.store import Store, open_store
 
 MINUTE_MS = 60_000

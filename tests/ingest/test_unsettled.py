@@ -10,8 +10,10 @@ import pytest
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.models.episodes import all_episodes
+from engram.models.pauses import pause, resume
 from engram.models.project_erasing import note_forgotten_project
-from engram.models.sessions import ensure_project, find_session, pause, resume
+from engram.models.projects import ensure_project
+from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.settings import Settings
 

@@ -15,7 +15,7 @@ from transcript_lines import say
 
 from engram.enums import Actor
 from engram.ingest.service import ingest_path
-from engram.models import episode_changes, sessions
+from engram.models import episode_changes, projects, sessions
 from engram.models.episodes import Episode, Evidence, find_episode
 from engram.models.stages import note_failure
 from engram.models.store import open_store
@@ -46,7 +46,7 @@ def settings(tmp_path: Path) -> Settings:
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:
-            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+            projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope, source, summary in (
                 (SHARED, "global", "auto", "I use make in all projects."),
                 (OWN, "project", "auto", f"The {CANARY} script is started with make."),

@@ -23,7 +23,7 @@ from transcript_lines import say
 from engram.clock import day_of
 from engram.enums import Actor
 from engram.ingest.service import ingest_path
-from engram.models import episode_changes, sessions
+from engram.models import episode_changes, projects, sessions
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import open_store
 from engram.notes.daily import log_session
@@ -61,7 +61,7 @@ def settings(tmp_path: Path) -> Settings:
         found = sessions.find_session(store, session)
         assert found is not None
         with store.transaction() as tx:
-            sessions.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
+            projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope in ((OWN, "project"), (SHARED, "global")):
                 told = f"The {CANARY} script of the deploy is started with make."
                 summary = told if scope == "project" else "I prefer scripts that are started with make."

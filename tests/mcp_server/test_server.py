@@ -22,7 +22,7 @@ from transcript_lines import say
 from engram.clock import FixedClock
 from engram.enums import Actor
 from engram.ingest.service import ingest_path
-from engram.models import episode_changes, sessions
+from engram.models import episode_changes, projects
 from engram.models.episodes import Episode
 from engram.models.store import open_store
 from engram.redaction import redact
@@ -66,7 +66,7 @@ def settings(tmp_path: Path) -> Settings:
     (tmp_path / "beta").mkdir()
     clock = FixedClock(at_ms=1_771_545_600_000)
     with open_store(made.places.memory_db, clock=clock) as store, store.transaction() as tx:
-        project = sessions.ensure_project(tx, str(tmp_path / "alpha"), "alpha", str(tmp_path / "alpha"))
+        project = projects.ensure_project(tx, str(tmp_path / "alpha"), "alpha", str(tmp_path / "alpha"))
         for number, summary in enumerate(
             ["The cache lives in SQLite", "Deploys run on Fridays never", "Port 8080 is taken"]
         ):

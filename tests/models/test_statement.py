@@ -10,7 +10,7 @@ import pytest
 from peewee import ModelSelect, ModelUpdate
 
 from engram.models import tables
-from engram.models.statement import any_of, compile_query, prepared
+from engram.models.statement import compile_query, in_json_list, prepared
 from engram.models.store import Store, open_store
 
 built: list[str] = []
@@ -20,7 +20,7 @@ built: list[str] = []
 def keys_of(kind: str, ids: str, *, limit: int = 10) -> ModelSelect[tables.Work]:
     """Keys of some work of a kind."""
     built.append("keys_of")
-    query = tables.Work.select(tables.Work.key).where((tables.Work.kind == kind) & tables.Work.id.in_(any_of(ids)))
+    query = tables.Work.select(tables.Work.key).where((tables.Work.kind == kind) & in_json_list(tables.Work.id, ids))
     return query.order_by(tables.Work.id).limit(limit)
 
 

@@ -18,6 +18,7 @@ from engram.models import (
     episodes,
     fulltext,
     leases,
+    projects,
     sessions,
     tombstones,
     transcripts,
@@ -62,7 +63,7 @@ def answered(turn: Turn) -> Turn:
 
 def write(store: Store, turn: Turn) -> int:
     with store.transaction() as tx:
-        project = sessions.ensure_project(tx, "git:/a", "a", "/a")
+        project = projects.ensure_project(tx, "git:/a", "a", "/a")
         session = sessions.ensure_session(
             tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/a", at_ms=5
         )

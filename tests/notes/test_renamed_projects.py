@@ -11,8 +11,8 @@ from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.fulltext import search_notes
 from engram.models.project_folders import merge_projects, rename_project
+from engram.models.projects import ProjectRow, ensure_project
 from engram.models.restore import restore_backup
-from engram.models.sessions import ProjectRow, ensure_project
 from engram.models.store import Store, open_store
 from engram.models.vectors import put_vectors
 from engram.notes.index import index_notes, read_lines
@@ -43,8 +43,10 @@ def sees(store: Store, home: Home, project: ProjectRow) -> list[str]:
     """What a project is shown of the walrus: by search, and by reading the two notes."""
     settings = Settings(home=home.root)
     shown = ["search"] * len(search_notes(store, ["walrus"], 10, project_id=project.id))
-    return [*shown, *(one for one in SOURCES if "walrus" in read_lines(
-        store, settings, redact, one, project_id=project.id))]  # fmt: skip
+    return [
+        *shown,
+        *(one for one in SOURCES if "walrus" in read_lines(store, settings, redact, one, project_id=project.id)),
+    ]
 
 
 SEES_ALL = ["search", "search", *SOURCES]

@@ -207,9 +207,12 @@ Asked:
 - And the third?
 """
 SAVED_BEFORE = (
-    "The zebra lives in hall 9.", "The walrus sleeps in the boathouse.", "- a list that somebody saved",
-    "## A heading inside a saved note", "with its text.",
-)  # fmt: skip
+    "The zebra lives in hall 9.",
+    "The walrus sleeps in the boathouse.",
+    "- a list that somebody saved",
+    "## A heading inside a saved note",
+    "with its text.",
+)
 
 
 def test_notes_inside_an_old_log_move_to_their_own_file_and_the_log_stays(home: Home) -> None:

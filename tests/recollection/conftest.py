@@ -12,10 +12,10 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.enums import Actor, Scope
-from engram.models import sessions
+from engram.models import projects
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.sessions import ProjectRow
+from engram.models.projects import ProjectRow
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
@@ -90,7 +90,7 @@ def make_memory(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
         store = open_store(found.places.memory_db, clock=clock)
         stores.append(store)
         with store.transaction() as tx:
-            project = sessions.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")
+            project = projects.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")
         return Memory(store, found, RecollectionService(store, Searcher(store, found), found), clock, project)
 
     yield make

@@ -13,7 +13,7 @@ from engram.enums import Importance, Scope, Source, Status
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
-from engram.models import sessions
+from engram.models import projects, sessions
 from engram.models.stages import note_failure, note_success
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
@@ -169,7 +169,7 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
 def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Any) -> None:
     memory.keep()
     with memory.store.transaction() as tx:
-        sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
+        projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
     memory.settings.places.memory_note.write_text(
         "# Notes\n\n- Answer in short sentences\n\n## 2026-02, other\n- The boiler code is 1871\n"
         "\n## 2026-02, proj\n- The parser is mine\n"
@@ -226,7 +226,7 @@ def test_on_real_sessions_the_budget_holds_for_every_project(memory: Any, corpus
 
     texts = [
         build_briefing(memory.store, memory.settings, project_id=project.id)
-        for project in sessions.list_projects(memory.store)
+        for project in projects.list_projects(memory.store)
     ]
 
     assert sum(bool(text) for text in texts) > 2

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Importance, Scope, Status, Voice
-from engram.models import injections, sessions
-from engram.models.sessions import pause
+from engram.models import injections, projects, sessions
+from engram.models.pauses import pause
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import write_turn
 from engram.recollection.files import RecollectionFiles
@@ -149,7 +149,7 @@ class TestPrompt:
 class TestIsolation:
     def test_another_projects_memory_stays_there_and_a_global_one_does_not(self, memory: Any) -> None:
         with memory.store.transaction() as tx:
-            other = sessions.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
+            other = projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
         memory.keep(project_id=other.id)
         everywhere = memory.keep(scope=Scope.GLOBAL)
 

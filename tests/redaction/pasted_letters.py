@@ -49,12 +49,12 @@ SEEN: tuple[tuple[str, str], ...] = (
     (f"look at that thread\n\nanna 10:32\n{EN}", EN),
     (f"PROJ-112 Release process\nStatus: Open\nAssignee: anna\nPriority: High\n{EN}", EN),
     (f"octocat commented 2 days ago\n{EN}", EN),
-    (f"level=info ts=1712 msg=start\nlevel=warn ts=1713 msg=\"{EN}\"", EN),
+    (f'level=info ts=1712 msg=start\nlevel=warn ts=1713 msg="{EN}"', EN),
     (f"I0312 10:22:31.123 main.go:12] {EN}", EN),
     (f"[worker-3] booting\n[worker-3] {EN}", EN),
     (f"---------- Forwarded message ---------\n\n{EN}", EN),
     (f"Am Montag, 3. März schrieb Anna:\n\n{DE}", DE),
-)  # fmt: skip
+)
 
 UNSEEN: tuple[tuple[str, str], ...] = (
     (f"Hey folks,\n\nquick one. {EN}\n\nBest regards,\nTim from Ops", EN),
@@ -88,11 +88,11 @@ UNSEEN: tuple[tuple[str, str], ...] = (
     (f"OPS-9: Deploy rules\nReporter: T. Hall\nType: Task\nDescription: {EN}", EN),
     (f"lena-f opened this issue on Mar 3\n{EN}", EN),
     (f"reviewer42 left a comment\n{EN}", EN),
-    (f"10.2.3.4 - - [03/Mar/2024:10:22:31 +0000] \"GET /\" {EN}", EN),
+    (f'10.2.3.4 - - [03/Mar/2024:10:22:31 +0000] "GET /" {EN}', EN),
     (f"Mar  3 10:22:31 host app[12]: {EN}", EN),
     (f"-----Original Message-----\n\n{EN}", EN),
     (f"Le lun. 3 mars, Paul a écrit :\n\n{FR}", FR),
-)  # fmt: skip
+)
 
 #: Forms that a later attack found; the rules were mended with these at hand.
 LATER: tuple[tuple[str, str], ...] = (

@@ -13,12 +13,39 @@ NASTY = st.lists(
     st.one_of(
         st.text(alphabet=st.characters(blacklist_categories=[]), max_size=12),
         st.sampled_from(
-            ["</memory>", "<", ">", "```", "``", "`", "~~~", "\x1b[31m", "\x1b]0;x\x07", "\x9b1m", "\u202e", "\u200b", "\n", "\r", "\u2028",
-             "&lt;", "&amp;lt;", "&#x3c;", "https://evil.example/a?b", "http:/", "/x.io", "www.", "javascript:", "data:", "＜", "\ud800", "\U000e0041"]
+            [
+                "</memory>",
+                "<",
+                ">",
+                "```",
+                "``",
+                "`",
+                "~~~",
+                "\x1b[31m",
+                "\x1b]0;x\x07",
+                "\x9b1m",
+                "\u202e",
+                "\u200b",
+                "\n",
+                "\r",
+                "\u2028",
+                "&lt;",
+                "&amp;lt;",
+                "&#x3c;",
+                "https://evil.example/a?b",
+                "http:/",
+                "/x.io",
+                "www.",
+                "javascript:",
+                "data:",
+                "＜",
+                "\ud800",
+                "\U000e0041",
+            ]
         ),
     ),
     max_size=12,
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 @settings(max_examples=300, deadline=None)

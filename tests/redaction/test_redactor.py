@@ -125,14 +125,35 @@ def test_what_stands_between_private_tags_is_gone_even_when_it_is_no_secret() ->
         st.one_of(
             st.text(max_size=30),
             st.sampled_from(
-                ["password: ", "token=", '"', "'", "-----BEGIN PRIVATE KEY-----", "<private>", "</private>", "://a:", "@", " is ",
-                 "[secret:", "[opaque:40]", "]", "\n", "Bearer ", "hunter2!X", "mysql -p", " -u a:", "KEY=", "eyJhbGciOi", "0123456789abcdef"]
+                [
+                    "password: ",
+                    "token=",
+                    '"',
+                    "'",
+                    "-----BEGIN PRIVATE KEY-----",
+                    "<private>",
+                    "</private>",
+                    "://a:",
+                    "@",
+                    " is ",
+                    "[secret:",
+                    "[opaque:40]",
+                    "]",
+                    "\n",
+                    "Bearer ",
+                    "hunter2!X",
+                    "mysql -p",
+                    " -u a:",
+                    "KEY=",
+                    "eyJhbGciOi",
+                    "0123456789abcdef",
+                ]
             ),
             st.text(alphabet=ALNUM + "+/=_-.", min_size=12, max_size=60),
         ),
         max_size=14,
     )
-)  # fmt: skip
+)
 def test_redacting_twice_is_redacting_once(parts: list[str]) -> None:
     once = redact("".join(parts))
 
@@ -159,9 +180,29 @@ def test_a_named_value_leaves_no_ten_characters_of_itself(value: str, form: str)
 
 @pytest.mark.parametrize(
     "unit",
-    ["a", " ", "password: ", "pass ", 'password="', "-----BEGIN ", "http://", "http://a:", "cookie: a=b; ", "eyJhbGciOi", "a:5432:",
-     "<private", " -p x1", "!a", "1,", "abandon ", "$2b$", "echo abc | ", "key_", "0123456789abcdef"],
-)  # fmt: skip
+    [
+        "a",
+        " ",
+        "password: ",
+        "pass ",
+        'password="',
+        "-----BEGIN ",
+        "http://",
+        "http://a:",
+        "cookie: a=b; ",
+        "eyJhbGciOi",
+        "a:5432:",
+        "<private",
+        " -p x1",
+        "!a",
+        "1,",
+        "abandon ",
+        "$2b$",
+        "echo abc | ",
+        "key_",
+        "0123456789abcdef",
+    ],
+)
 def test_work_grows_in_proportion_to_the_length(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted, not timed: characters handed to the rules are at most 1.1 times those of the text, a round."""
     from engram.redaction import redactor

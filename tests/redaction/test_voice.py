@@ -107,11 +107,25 @@ def test_a_very_long_prompt_is_typed_at_its_ends_only() -> None:
     st.lists(
         st.one_of(
             st.text(max_size=30),
-            st.sampled_from(["```\n", "\n", "> ", "<a>\n", "</a>\n", "here is the file:\n", '"', "@@ -1 +1 @@\n", "    ", "# T\n", "The README says "]),
+            st.sampled_from(
+                [
+                    "```\n",
+                    "\n",
+                    "> ",
+                    "<a>\n",
+                    "</a>\n",
+                    "here is the file:\n",
+                    '"',
+                    "@@ -1 +1 @@\n",
+                    "    ",
+                    "# T\n",
+                    "The README says ",
+                ]
+            ),
         ),
         max_size=15,
     ).map("".join)
-)  # fmt: skip
+)
 def test_the_segments_joined_are_the_prompt(prompt: str) -> None:
     segments = split_typed(prompt)
 

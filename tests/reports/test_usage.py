@@ -17,7 +17,12 @@ from transcript_lines import say
 from engram.clock import FixedClock
 from engram.enums import Actor, Status
 from engram.ingest.service import ingest_path
-from engram.models import episode_changes, injections, sessions
+from engram.models import (
+    episode_changes,
+    injections,
+    projects,
+    sessions,
+)
 from engram.models.episodes import Episode, find_episode
 from engram.models.injections import Injection
 from engram.models.store import Store, open_store
@@ -76,7 +81,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
 
 
 def project(store: Store, name: str) -> int:
-    found = sessions.find_project(store, name)
+    found = projects.find_project(store, name)
     assert found is not None
     return found.id
 
@@ -192,7 +197,7 @@ def test_of_sessions_that_race_one_is_told(store: Store, settings: Settings) -> 
     code = (
         "import sys; from pathlib import Path; from engram.clock import FixedClock; from engram.settings import Settings\n"
         "from engram.models.store import open_store; from engram.recollection.briefing import build_briefing\n"
-        "from engram.models.sessions import find_project\n"
+        "from engram.models.projects import find_project\n"
         "with open_store(Path(sys.argv[1]) / 'memory.db', clock=FixedClock(at_ms=int(sys.argv[2]))) as store:\n"
         "    found = find_project(store, 'alpha').id; print('ready', flush=True); sys.stdin.read(1)\n"
         "    for _ in range(20):\n"

@@ -16,7 +16,7 @@ from engram.models import fulltext
 from engram.models.episode_changes import add_episode, delete_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.fulltext import document_counts, match_expression, search_episodes
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
 from engram.search.question.terms import (
     LARGE_INDEX_ROWS,

@@ -12,7 +12,8 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.sessions import ensure_project, ensure_session
+from engram.models.projects import ensure_project
+from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turns import delete_turn, write_turn

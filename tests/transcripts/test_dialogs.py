@@ -74,9 +74,13 @@ def test_a_comment_on_a_refused_call_is_the_users(memory: Any, script: Any, tool
 @pytest.mark.parametrize("tool", ["Edit", "Bash", "Read", "mcp__shop__buy"])
 def test_where_claude_code_says_that_the_user_refused_any_tool_counts(memory: Any, script: Any, tool: str) -> None:
     uuid = refuse(
-        script, tool, f"{REFUSED}{COMMENT}not now", version="2.1.330", toolDenialKind="user-rejected",
+        script,
+        tool,
+        f"{REFUSED}{COMMENT}not now",
+        version="2.1.330",
+        toolDenialKind="user-rejected",
         toolUseResult="User rejected tool use",
-    )  # fmt: skip
+    )
 
     assert said(memory, script) == [("user", "not now")]
     (turn,) = memory.turns.values()

@@ -19,10 +19,17 @@ def config(tmp_path: Path) -> Path:
     (folder / SESSION / "tool-results").mkdir()
     (folder / "memory").mkdir()
     for name in (
-        f"{SESSION}.jsonl", "short.jsonl", "agent-a1.jsonl", f"{SESSION}/subagents/agent-a2.jsonl",
-        f"{SESSION}/subagents/agent-a2.meta.json", f"{SESSION}/subagents/workflows/w1/agent-a3.jsonl",
-        f"{SESSION}/tool-results/x.txt", "memory/MEMORY.md", ".hidden.jsonl", "with space.jsonl",
-    ):  # fmt: skip
+        f"{SESSION}.jsonl",
+        "short.jsonl",
+        "agent-a1.jsonl",
+        f"{SESSION}/subagents/agent-a2.jsonl",
+        f"{SESSION}/subagents/agent-a2.meta.json",
+        f"{SESSION}/subagents/workflows/w1/agent-a3.jsonl",
+        f"{SESSION}/tool-results/x.txt",
+        "memory/MEMORY.md",
+        ".hidden.jsonl",
+        "with space.jsonl",
+    ):
         (folder / name).write_text("{}\n")
     os.mkfifo(folder / "pipe.jsonl")
     (folder / "link.jsonl").symlink_to("/etc/passwd")

@@ -97,10 +97,16 @@ def plant_own_git_folder(folder: Path, commondir: Path) -> None:
         lambda folder, victim: (folder / "commondir").write_text(f"{victim / '.git'}\n"),
     ],
     ids=[
-        "another's worktree", "the repository itself", "planted commondir", "planted relative commondir",
-        "symlinked git folder", "symlinked git file", "copied git file", "commondir without git file",
+        "another's worktree",
+        "the repository itself",
+        "planted commondir",
+        "planted relative commondir",
+        "symlinked git folder",
+        "symlinked git file",
+        "copied git file",
+        "commondir without git file",
     ],
-)  # fmt: skip
+)
 def test_a_folder_that_claims_another_repository_is_its_own_project(
     repository: Path, tmp_path: Path, plant: Callable[[Path, Path], object]
 ) -> None:

@@ -15,7 +15,7 @@ from planting import plant
 from processes import wait_for
 
 from engram.clock import FixedClock
-from engram.models.sessions import pause, resume
+from engram.models.pauses import pause, resume
 from engram.models.stages import is_damage_noted, list_stages
 from engram.models.store import Store, open_store
 from engram.process_lock import EXIT_RESTART

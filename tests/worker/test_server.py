@@ -16,7 +16,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.sessions import ensure_project
+from engram.models.projects import ensure_project
 from engram.models.store import open_store
 from engram.paths import Home
 from engram.search.service import Hit, Query, Searcher

@@ -7,7 +7,7 @@ from typing import ClassVar
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, FloatField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
-from engram.enums import Actor
+from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.passages import TOKENIZER
 from engram.models.tables.projects import Project
@@ -65,10 +65,12 @@ class Episode(Table):
     class Meta:
         indexes = ((("project", "status", "created_at_ms"), False), (("session",), False), (("updated_at_ms",), False))
         constraints = (
-            one_of("scope", ("project", "global")),
-            one_of("importance", ("high", "normal")),
-            one_of("source", ("auto", "manual")),
-            one_of("status", ("active", "provisional", "superseded", "archived", "suspect")),
+            one_of("kind", Kind.values()),
+            one_of("scope", Scope.values()),
+            one_of("importance", Importance.values()),
+            one_of("source", Source.values()),
+            one_of("voice", Voice.values()),
+            one_of("status", Status.values()),
         )
 
 

@@ -1,4 +1,4 @@
-"""How texts and commands of a turn stand in a request, and what the short ids stand for. Pure."""
+"""The lines of a request: texts and commands of a turn, each with a short id. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from engram.extraction.protocol import NearMemory
 from engram.redaction import redact
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
-#: Of a long text at least so many characters are sent, and at most so many.
+#: Length to which a long text may be cut: at least, and at most, in characters.
 MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS = 3_000, 8_000
-#: Longest command and longest error line that are sent, in characters.
+#: Maximum length of a command and of an error line that are sent, in characters.
 MAX_COMMAND_CHARACTERS, MAX_ERROR_CHARACTERS = 160, 200
-#: An announcement of the assistant of at most so many characters is left out.
+#: Maximum length of an announcement of the assistant that is left out, in characters.
 MAX_ACKNOWLEDGEMENT_CHARACTERS = 160
-#: So many times the characters that are sent are redacted before the cut.
+#: Text that is redacted before it is cut, as a multiple of what is sent.
 _REDACTED_TIMES = 10
 #: Share of a cut text that is taken from its beginning.
 _HEAD_SHARE = 0.6
@@ -27,7 +27,7 @@ _ACKNOWLEDGES = re.compile(
     r"sure\b|done\b|alright\b|all right\b|got it\b|thanks\b|you're right[.!]|you're absolutely right[.!]|right[,.!]|"
     r"the (?:build|tests?|lint\w*|format\w*) (?:pass|succeed|is clean|are clean)|(?:all )?tests? pass)"
 )
-#: Words by which even a short message says something.
+#: Words that make even a short message informative.
 _SAYS = re.compile(
     r"(?i)\b(?:because|since|instead|but|however|actually|wrong|fail\w*|error|bug|issue|problem|caus\w+|reason|needs? to|"
     r"can't|cannot|doesn't|don't|isn't|not|never|only|should|decid\w+|turns out|found|means)\b|\?"
@@ -36,33 +36,33 @@ _SAYS = re.compile(
 
 @dataclass(slots=True)
 class Ids:
-    """Short ids of one request: texts ``e``, commands ``c``, memories ``m``, each counted from 1."""
+    """The short ids of a request: ``e1`` for a text, ``c1`` for a command, ``m1`` for a memory."""
 
     said: dict[str, tuple[Turn, TextBlock]] = field(default_factory=dict)
     actions: dict[str, tuple[Turn, Action]] = field(default_factory=dict)
     memories: dict[str, NearMemory] = field(default_factory=dict)
 
     def add_said(self, turn: Turn, said: TextBlock) -> str:
-        """The id of a text."""
+        """Give a text an id and return it."""
         short = f"e{len(self.said) + 1}"
         self.said[short] = (turn, said)
         return short
 
     def add_action(self, turn: Turn, action: Action) -> str:
-        """The id of a command."""
+        """Give a command an id and return it."""
         short = f"c{len(self.actions) + 1}"
         self.actions[short] = (turn, action)
         return short
 
     def add_memory(self, memory: NearMemory) -> str:
-        """The id of a memory."""
+        """Give a memory an id and return it."""
         short = f"m{len(self.memories) + 1}"
         self.memories[short] = memory
         return short
 
 
 def shown(turn: Turn) -> list[TextBlock]:
-    """The texts of a turn that say something, with what the user typed when they refused a call.
+    """Return the informative texts of a turn, and what the user typed when they refused a call.
 
     Announcements ("Now let me run the tests:") are left out; the user's words and the closing message never are.
     """
@@ -77,7 +77,7 @@ def shown(turn: Turn) -> list[TextBlock]:
 
 
 def is_acknowledgement(said: TextBlock) -> bool:
-    """Whether a text only announces or acknowledges."""
+    """Return True if a text only announces or acknowledges."""
     text = said.text.strip()
     if said.role is not Role.ASSISTANT or len(text) > MAX_ACKNOWLEDGEMENT_CHARACTERS or "\n" in text:
         return False
@@ -85,7 +85,7 @@ def is_acknowledgement(said: TextBlock) -> bool:
 
 
 def is_shown(action: Action) -> bool:
-    """Whether a tool call is told: a command of which something can be learned."""
+    """Return True for a command that is sent: one that failed, committed, or did more than look."""
     return bool(action.command) and (bool(action.is_error) or bool(action.commit) or not _LOOKS.match(action.command))
 
 
@@ -98,7 +98,7 @@ _LOOKS = re.compile(
 
 
 def fitting_length(lengths: Sequence[int], room: int) -> int:
-    """The longest text that may be sent whole, so that all together fit into ``room``; within the two bounds."""
+    """Return the length to which texts are cut so that they fit into ``room`` together, within the two bounds."""
     low, high = MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS
     while low < high:
         middle = (low + high + 1) // 2
@@ -110,13 +110,13 @@ def fitting_length(lengths: Sequence[int], room: int) -> int:
 
 
 def said_line(short: str, said: TextBlock, longest: int) -> str:
-    """The line of a text."""
+    """Return the line of a text."""
     when = f" {moment(said.at_ms)}" if said.at_ms is not None else ""
     return f"[{short}] {said.role.speaker}{when}: {cut(redact(said.text), longest)}"
 
 
 def action_line(short: str, action: Action) -> str:
-    """The line of a command."""
+    """Return the line of a command."""
     outcome = "ok"
     if action.is_error:
         outcome = f"failed: {_beginning(action.error_line, MAX_ERROR_CHARACTERS)}" if action.error_line else "failed"
@@ -129,12 +129,12 @@ def action_line(short: str, action: Action) -> str:
 
 
 def _beginning(text: str, longest: int) -> str:
-    """The beginning of a text, redacted before it is cut: half a secret is known to no pattern."""
+    """Return the beginning of a text, redacted before it is cut: no pattern recognizes half a secret."""
     return redact(text[: longest * _REDACTED_TIMES])[:longest]
 
 
 def cut(text: str, longest: int) -> str:
-    """A text, or its beginning and end where it is too long."""
+    """Return a text, or its beginning and end if it is too long."""
     if len(text) <= longest:
         return text
     head = int(longest * _HEAD_SHARE)
@@ -142,5 +142,5 @@ def cut(text: str, longest: int) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """A time as requests tell it, in UTC."""
+    """Return a time as it stands in requests, in UTC."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"

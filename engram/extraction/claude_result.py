@@ -1,0 +1,173 @@
+"""Read what Claude Code printed in print mode: the answer with its cost, or why there is none.
+
+Answers and error texts were read off Claude Code 2.1.197 and 2.1.330.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from engram.extraction.bounded_command import Finished
+from engram.extraction.breaker import UNAVAILABLE_SECONDS
+from engram.extraction.provider import MAX_CALL_DOLLARS, BrokenOff, ModelReply, NotServed, Unfit
+from engram.redaction import one_line, redact
+from engram.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+#: Texts of a result without a valid login (lower case).
+_LOGIN_TEXTS = ("not logged in", "/login", "invalid api key", "oauth token", "authentication_error", "credit balance")
+#: Texts of a result at a limit of the subscription or the server (lower case); waiting helps.
+_LIMIT_TEXTS = ("usage limit", "rate limit", "limit reached", "hit your limit", "overloaded")
+#: Error texts of a command that is too old to know a flag (lower case).
+_FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
+#: HTTP states that a smaller request may avoid.
+_UNFIT_STATES = (400, 413, 422)
+#: HTTP states that mean that the login or the model name is wrong.
+_HOPELESS_STATES = (401, 402, 403, 404)
+#: Maximum length of an error text that is shown, in characters.
+_MAX_REASON_CHARACTERS = 160
+
+
+def read_result(finished: Finished, settings: Settings) -> ModelReply:
+    """Read what the command printed.
+
+    Raises:
+        Unfit, NotServed, BrokenOff, ValueError: see ``Provider.complete``.
+    """
+    if finished.has_overflowed:
+        raise BrokenOff("claude wrote more than 8 MB")
+    # A command that answered and then did not end has answered, and the answer was paid for.
+    result = _result_object(finished.output)
+    if result is None and finished.has_timed_out:
+        raise BrokenOff(f"claude did not answer within {settings.claude_timeout_seconds:g} s")
+    if result is None:
+        raise _without_result(finished)
+    has_failed = bool(result.get("is_error")) or (finished.exit_code != 0 and not finished.has_timed_out)
+    if has_failed and not _dollars(result):
+        raise _refusal(result)
+    return _reply(result, settings)
+
+
+def _result_object(output: bytes) -> Mapping[str, Any] | None:
+    """Return the result, which is the whole output or, where something was printed before it, the last line."""
+    text = output.decode("utf-8", errors="replace").strip()
+    for candidate in (text, text.rpartition("\n")[2]):
+        try:
+            parsed = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(parsed, list):
+            parsed = parsed[-1] if parsed else None
+        if isinstance(parsed, dict) and ("result" in parsed or "is_error" in parsed or "structured_output" in parsed):
+            return parsed
+    return None
+
+
+def _without_result(finished: Finished) -> Exception:
+    """Return the error of a command that printed no result."""
+    reason = _one_line(
+        finished.errors.decode("utf-8", errors="replace") or finished.output[:1000].decode("utf-8", "replace")
+    )
+    if any(text in reason.lower() for text in _FLAG_TEXTS):
+        return NotServed(
+            f"this claude is too old for print mode as Engram uses it ({reason}): update Claude Code",
+            is_passing=False,
+            wait_seconds=UNAVAILABLE_SECONDS,
+        )
+    if any(text in reason.lower() for text in _LOGIN_TEXTS):
+        return _not_logged_in(reason)
+    if finished.exit_code in (126, 127):
+        return NotServed(f"claude can't be started: {reason}", is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
+    return BrokenOff(f"claude ended with exit code {finished.exit_code} and no result{': ' + reason if reason else ''}")
+
+
+def _refusal(result: Mapping[str, Any]) -> Exception:
+    """Return the error that a failed result means."""
+    errors = result.get("errors")
+    told = result.get("result") or (errors[0] if isinstance(errors, list) and errors else "") or result.get("subtype")
+    reason = _one_line(str(told or "no reason given"))
+    state = result.get("api_error_status")
+    lowered = reason.lower()
+    if any(text in lowered for text in _LIMIT_TEXTS) or state == 429:
+        return NotServed(f"claude: {reason}", wait_seconds=UNAVAILABLE_SECONDS)
+    if any(text in lowered for text in _LOGIN_TEXTS) or state == 401:
+        return _not_logged_in(reason)
+    if state in _HOPELESS_STATES:
+        return NotServed(f"claude: {reason}", is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
+    if state in _UNFIT_STATES or "prompt is too long" in lowered:
+        return Unfit(f"claude: {reason}")
+    if isinstance(state, int):
+        return NotServed(f"claude: {reason}")
+    return BrokenOff(f"claude: {reason}")
+
+
+def _not_logged_in(reason: str) -> NotServed:
+    return NotServed(
+        f"claude is not logged in ({reason}): run `claude` and log in with /login",
+        is_passing=False,
+        wait_seconds=UNAVAILABLE_SECONDS,
+    )
+
+
+def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
+    """Return the answer with what it cost; an error that was paid for is a reply without text.
+
+    A cost that is no amount counts as the most that the call may have cost.
+    """
+    answer = result.get("structured_output")
+    if result.get("is_error"):
+        text = ""
+        logger.warning("action=ask_claude failed=%s", _one_line(str(result.get("subtype") or result.get("result"))))
+    elif isinstance(answer, dict):
+        text = json.dumps(answer)
+    else:
+        told = result.get("result")
+        text = told if isinstance(told, str) else ""
+    read, written = _tokens(result)
+    return ModelReply(
+        text=text,
+        model=_answering_model(result),
+        input_tokens=read,
+        output_tokens=written,
+        dollars=settings.llm_dollars_per_call if (dollars := _dollars(result)) is None else dollars,
+    )
+
+
+def _dollars(result: Mapping[str, Any]) -> float | None:
+    """Return the cost of the call at list price; None if the result does not say."""
+    cost = result.get("total_cost_usd")
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MAX_CALL_DOLLARS:
+        return None
+    return float(cost)
+
+
+def _answering_model(result: Mapping[str, Any]) -> str:
+    usage = result.get("modelUsage")
+    return str(next(iter(usage))) if isinstance(usage, dict) and usage else ""
+
+
+def _tokens(result: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the tokens (input, output) of all models of the call, cached ones included; None if the result does not say."""
+    usage = result.get("modelUsage")
+    if not isinstance(usage, dict) or not usage:
+        return None, None
+    parts = [part for part in usage.values() if isinstance(part, dict)]
+    read = sum(
+        _count(part.get(name))
+        for part in parts
+        for name in ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    )
+    return read, sum(_count(part.get("outputTokens")) for part in parts)
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def _one_line(text: str) -> str:
+    """Return an error text on one line, without control characters, links and secrets."""
+    return one_line(redact(text), _MAX_REASON_CHARACTERS)

@@ -1,0 +1,56 @@
+"""The facts of a turn's tool calls as they are stored in its row: JSON of what differs from the defaults, compressed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from engram.models.packed import pack_text, unpack_text
+from engram.transcripts.record import Action, EntryRef
+
+_ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
+_ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
+#: Facts that name an entry; stored as its place among the turn's entries.
+_ENTRY_FACTS = ("uuid", "result_uuid")
+
+
+def pack_actions(actions: Iterable[Action], entries: Sequence[EntryRef]) -> str | bytes:
+    """The stored form of tool calls; ``entries`` are those of their turn, in order."""
+    places = {entry.uuid: place for place, entry in enumerate(entries)}
+    return pack_text(json.dumps([_action_to_json(action, places) for action in actions], ensure_ascii=False))
+
+
+def unpack_actions(stored: str | bytes, entries: Sequence[EntryRef]) -> tuple[Action, ...]:
+    """Tool calls out of their column. Raises BrokenDatabase where it is damaged."""
+    return tuple(_action_from_json(facts, entries) for facts in unpack_facts(stored))
+
+
+def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:
+    """Only what differs from the defaults: most calls have few facts. The id serves until the result is there."""
+    facts = {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
+    if action.result_uuid:
+        facts.pop("tool_use_id", None)
+    for name in _ENTRY_FACTS:
+        if name in facts:
+            facts[name] = places.get(facts[name], facts[name])
+    return facts
+
+
+def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
+    """The facts of tool calls out of their column; none where it is malformed. Raises BrokenDatabase."""
+    try:
+        facts = json.loads(unpack_text(stored))
+    except (ValueError, RecursionError):
+        return []
+    return [fact for fact in facts if isinstance(fact, dict)] if isinstance(facts, list) else []
+
+
+def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Action:
+    known = {k: v for k, v in facts.items() if k in _ACTION_DEFAULTS}
+    known["files"] = tuple(known.get("files", ()))
+    for name in _ENTRY_FACTS:
+        if isinstance(known.get(name), int):
+            known[name] = entries[known[name]].uuid
+    return Action(**({"tool_use_id": "", "tool": ""} | known))

@@ -1,0 +1,38 @@
+"""Stems for recollection: compare the words of prompts and memories, and find memories that say the same. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+#: Minimum overlap of two texts that say the same.
+MIN_SAME_SHARE = 0.7
+#: Minimum number of words for an overlap to mean anything.
+MIN_WORDS = 4
+
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
+_ENDING = re.compile(r"(?:ations?|ments?|ings?|ers?|ies|ied|ions?|ed|es|s|e|y)$")
+
+
+def stems(words: Iterable[str]) -> frozenset[str]:
+    """Return the stems of the parts of words (``readFile`` → read, file), in lower case."""
+    stemmed = set()
+    for word in words:
+        for part in _PART.findall(word):
+            lowered = part.lower()
+            stem = _ENDING.sub("", lowered)
+            stemmed.add(stem if len(stem) >= 3 else lowered)
+    return frozenset(stem for stem in stemmed if len(stem) > 1 or stem.isdigit())
+
+
+def same_words(first: Collection[str], second: Collection[str]) -> bool:
+    """Return whether two texts say the same, by their stems; very short texts only if they are equal."""
+    if min(len(first), len(second)) < MIN_WORDS:
+        return set(first) == set(second)
+    return overlap(first, second) >= MIN_SAME_SHARE
+
+
+def overlap(first: Collection[str], second: Collection[str]) -> float:
+    """Return the shared stems as a share of the smaller set; 0 if either is empty."""
+    smaller = min(len(first), len(second))
+    return len(set(first) & set(second)) / smaller if smaller else 0.0

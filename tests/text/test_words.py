@@ -1,0 +1,70 @@
+"""Stems, words and sentence spans: each as the package that uses it needs them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engram.text.content_words import content_words, prefixes
+from engram.text.coverage_stem import MIN_STEM_CHARS, coverage_stem
+from engram.text.excerpt_sentences import sentence_spans
+from engram.text.passages import MAX_PASSAGE_WORDS, split_passages
+from engram.text.recollection_stems import same_words, stems
+from engram.text.topic_words import topic_words
+
+
+@pytest.mark.parametrize(
+    ("word", "stem"), [("locked", "lock"), ("queries", "quer"), ("validation", "valid"), ("is", "is")]
+)
+def test_a_coverage_stem_loses_one_ending_and_stays_long_enough(word: str, stem: str) -> None:
+    assert coverage_stem(word) == stem
+
+
+@given(st.text(max_size=20))
+def test_a_coverage_stem_begins_the_word(word: str) -> None:
+    stem = coverage_stem(word)
+
+    assert word.startswith(stem)
+    assert len(stem) >= min(len(word), MIN_STEM_CHARS)
+
+
+def test_excerpt_sentences_end_at_colons_and_lines_and_keep_the_text() -> None:
+    text = "We chose it: The lock is held. No\n\nLast line"
+
+    assert [text[start:stop] for start, stop in sentence_spans(text)] == [
+        "We chose it:",
+        "The lock is held.",
+        "No",
+        "Last line",
+    ]
+
+
+@given(st.text(max_size=600))
+def test_passages_cover_everything_but_white_space_in_order(text: str) -> None:
+    spans = split_passages(text)
+
+    assert "".join("".join(text[start:stop].split()) for start, stop in spans) == "".join(text.split())
+    assert all(stop <= next_start for (_, stop), (next_start, _) in pairwise(spans))
+
+
+def test_a_passage_of_short_sentences_has_at_most_its_words() -> None:
+    text = "The loader holds the lock. " * 40
+
+    assert all(len(text[start:stop].split()) <= MAX_PASSAGE_WORDS for start, stop in split_passages(text))
+
+
+def test_topic_words_leave_agreement_and_urging_out() -> None:
+    assert topic_words("ok great, please go on with the parser.py cursor, thanks") == ["parser.py", "cursor"]
+
+
+def test_content_words_match_by_their_beginning() -> None:
+    assert prefixes(content_words("The writer validates it")) & prefixes(content_words("validation"))
+
+
+def test_recollection_stems_split_compound_names_and_tell_the_same_statement() -> None:
+    assert stems(["readFile", "locks"]) == {"read", "fil", "lock"}
+    assert same_words(stems("the loader holds the queue lock".split()), stems("loader holding queue locks".split()))
+    assert not same_words(stems(["lock"]), stems(["lock", "queue"]))
