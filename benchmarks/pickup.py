@@ -52,7 +52,7 @@ def run_part(part: str) -> int:
     """Be the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
-        from engram.watcher.watch import run_watcher
+        from engram.watcher.main import run_watcher
 
         return run_watcher(settings)
     from engram.worker.main import run_worker
