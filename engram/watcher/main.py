@@ -1,4 +1,4 @@
-"""The watcher's process: one per memory folder, held by a lock, until a signal stops it."""
+"""``engram watch``: the watcher as a process; one for each memory folder."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ QUEUE_SECONDS = 1.0
 
 
 def run_watcher(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT; call it in a process of its own, from the main thread.
+    """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
 
     Returns:
-        0 after a clean stop, or at once if another watcher runs; 75 if it is to be started again.
+        0 after a clean stop, or immediately if another watcher runs; 75 if it is to be started again.
 
     Raises:
-        HomeError: the memory folder cannot be used.
-        StoreError: memory.db cannot be opened.
+        HomeError: the memory folder can't be used.
+        StoreError: memory.db can't be opened.
     """
     os.umask(0o077)
     home = settings.places.prepare()
     try:
         lock = ProcessLock(home.watcher_lock)
     except AlreadyRunning:
-        sys.stderr.write("A watcher is already running, so this one stops.\n")
+        sys.stderr.write(f"a watcher is already running for {home.root}; this one ends\n")
         return 0
     start_logging(home.logs, "watcher", settings.log_level, redact)
     with using_database(home.memory_db) as log_damage:
@@ -48,7 +48,7 @@ def run_watcher(settings: Settings) -> int:
 
 
 def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
-    """Open the memory and watch until a signal stops it."""
+    """Open the memory and watch until a signal comes or memory.db is damaged."""
     try:
         store = open_store(home.memory_db, driver=settings.sqlite_driver)
     except BrokenDatabase as error:

@@ -203,7 +203,7 @@ class Watcher:
             os.write(self._pipe[1], b"!")
 
     def stop(self) -> None:
-        """End the loop after the transcript at hand; may be called from a signal handler."""
+        """End the loop after the current transcript; may be called from a signal handler."""
         self._is_stopping = True
         self._wake()
 
@@ -219,4 +219,4 @@ class Watcher:
 
     def _note_failure(self, stage: str, error: str) -> None:
         with contextlib.suppress(StoreError):
-            note_failure(self.store, stage, error)
+            note_failure(self.store, stage, redact(error))
