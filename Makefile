@@ -2,8 +2,8 @@
 
 # The interpreter for .venv; empty: the first of python3, python3.14 … python3.11 that is new enough.
 PYTHON ?=
-# torch compiles the embedding model once and is not loaded afterwards. For its small CPU build on Linux set
-# TORCH_INDEX to the address of PyTorch's index of CPU builds.
+# `make test-models` needs torch. For its small CPU build on Linux set TORCH_INDEX to the address of PyTorch's index of
+# CPU builds.
 TORCH_VERSION ?= 2.13.0
 TORCH_INDEX ?=
 # Another Claude configuration folder (it holds projects/); empty: CLAUDE_CONFIG_DIR or ~/.claude.
@@ -18,18 +18,19 @@ NEW_ENOUGH := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 SAMPLES := .engram-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint soak bench docs clean
+.PHONY: help run test test-models lint soak bench docs clean
 
 help:
 	@echo "make run                  read your Claude Code sessions and keep reading (Ctrl-C stops)"
 	@echo "make run ARGS=--once      read, extract, embed and index everything, then stop"
 	@echo "make run PROJECTS=DIR     read another Claude configuration folder"
 	@echo "make test                 ruff, mypy and the tests"
+	@echo "make test-models          the embedding tests that need sentence-transformers (installs torch)"
 	@echo "make soak                 the long fault tests"
 	@echo "make bench ARGS=…         the benchmarks"
 	@echo "make docs                 the reference pages and service files, from the program"
 	@echo "make clean                remove .venv and everything built; your memory folder stays"
-	@echo "PYTHON=… names the interpreter; TORCH_INDEX=… an index with CPU builds of torch"
+	@echo "PYTHON=… names the interpreter; TORCH_INDEX=… an index with CPU builds of torch (test-models)"
 
 run: $(VENV)/.installed
 	@if [ -n "$(PROJECTS)" ]; then \
@@ -41,6 +42,11 @@ run: $(VENV)/.installed
 
 test: $(VENV)/.dev lint
 	$(BIN)/python -m pytest -m "not soak" $(ARGS)
+
+# Apart from `make test`: installing torch takes longer than these tests, and without it `make test` proves that the
+# default installation needs none.
+test-models: $(VENV)/.reference
+	$(BIN)/python -m pytest -m reference tests/embedding $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -73,13 +79,19 @@ $(BIN)/python:
 	echo "Making $(VENV) with $$found"; \
 	"$$found" -m venv $(VENV)
 
-# The stamps make the second run instant; they are older than pyproject.toml when dependencies changed.
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)") "torch==$(TORCH_VERSION)"
-	$(BIN)/python -m pip install --quiet -e .
+# The stamps make the second run instant; they are older than pyproject.toml when dependencies changed. Python compiles
+# what it imports; compiling all packages would take longer than the rest.
+$(VENV)/.installed: pyproject.toml hatch_build.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --no-compile -e .
 	@touch $@
 
+# pip reads dependency groups from 25.1 on.
 $(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(VENV)/.reference: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)") "torch==$(TORCH_VERSION)"
+	$(BIN)/python -m pip install --quiet --group reference
 	@touch $@

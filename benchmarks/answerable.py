@@ -2,10 +2,11 @@
 
     python benchmarks/answerable.py --corpus DIR --questions FILE [--homes DIR]
 
-For each sign: how well it tells the questions of the set that have an answer from those that have none (AUC), from those
-that were asked of another project (every fourth), and how many of the questions with an answer would be silent at the
-bound that silences three in four of those without: as asked, by their telling words alone, and by half of these, as a
-person in a hurry types them. A sign that only tells how this set was written fails in one of these columns.
+For each sign: how well it tells the questions of the set that have an answer from those that have none (AUC), from
+those that were asked of another project (every fourth), and how many of the questions with an answer would be
+silent at the bound that silences three in four of those without: as asked, by their telling words alone, and by
+half of these, as a person in a hurry types them. A sign that only tells how this set was written fails in one of
+these columns.
 """
 
 from __future__ import annotations

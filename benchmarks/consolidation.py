@@ -29,7 +29,7 @@ from engram.enums import Actor
 from engram.ingest.service import ingest_all
 from engram.models import episode_changes, episode_history, episodes, runs
 from engram.models.store import Store, open_store
-from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT
+from engram.notes.memory_note import MAX_BYTES, MAX_LINES
 from engram.redaction import redact
 from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
@@ -69,9 +69,12 @@ class Year:
         assert embedder is not None
         started, cpu = time.perf_counter(), time.process_time()
         report = consolidate(
-            self.store, self.runtime.settings, similar=partial(similar_pairs, self.store, embedder.model_id),
-            duplicate_cosine=embedder.thresholds.duplicate, is_forced=is_full,
-        )  # fmt: skip
+            self.store,
+            self.runtime.settings,
+            similar=partial(similar_pairs, self.store, embedder.model_id),
+            duplicate_cosine=embedder.thresholds.duplicate,
+            is_forced=is_full,
+        )
         if not report.has_run:
             raise Broken("a consolidation did not run although its time had come")
         self.seconds.append(time.perf_counter() - started)
@@ -97,7 +100,7 @@ class Year:
         data = note.read_bytes() if note.exists() else b""
         self.note_lines = max(self.note_lines, len(data.splitlines()))
         self.note_bytes = max(self.note_bytes, len(data))
-        if len(data.splitlines()) > LINES_LIMIT or len(data) > BYTES_LIMIT:
+        if len(data.splitlines()) > MAX_LINES or len(data) > MAX_BYTES:
             raise Broken(f"MEMORY.md has {len(data.splitlines())} lines and {len(data)} bytes")
 
 
@@ -157,24 +160,22 @@ def undo_everything(year: Year) -> None:
         undo_run(year.store, year.runtime.settings, run_id, actor=Actor.USER)
 
 
-def fill(corpus: Path, home: Path, model: str, models: Path | None, hours: int) -> Year:
+def fill(corpus: Path, home: Path, model: str, hours: int) -> Year:
     """Read, extract and embed everything, as of a day after the last word."""
     settings = Settings(home=home, embedding_model=model, consolidate_seconds=hours * 3600)
     settings.places.prepare()
-    if models is not None:
-        settings.places.models.symlink_to(models)
     clock = FixedClock(at_ms=int(time.time() * 1000))
     store = open_store(settings.places.memory_db, clock=clock)
     for folder in sorted(one for one in corpus.iterdir() if (one / "projects").is_dir()):
         ingest_all(store, settings=dataclasses.replace(settings, claude_folder=folder), redact=redact)
-    runtime = make_runtime(settings, store, compile_if_missing=models is None)
+    runtime = make_runtime(settings, store)
     drain(runtime, with_waiting=True)
     return Year(runtime, clock)
 
 
 def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     started = time.perf_counter()
-    year = fill(corpus, home, arguments.model, arguments.models, arguments.hours)
+    year = fill(corpus, home, arguments.model, arguments.hours)
     filled = time.perf_counter()
     before, counted = runs.content_digest(year.store), Counter(e.status for e in episodes.all_episodes(year.store))
     live(year, arguments.days, arguments.hours, arguments.check)
@@ -185,13 +186,23 @@ def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str
         raise Broken("undoing every run did not restore the content hash")
     ordered, idle = sorted(year.seconds), sorted(year.idle_cpu)
     return {
-        "memories": sum(counted.values()), "before": dict(counted), "after": dict(after), "runs": len(year.run_ids),
-        "changes": dict(year.did), "most_lines": year.note_lines, "most_bytes": year.note_bytes,
-        "run_ms_median": round(1000 * ordered[len(ordered) // 2]), "run_ms_worst": round(1000 * ordered[-1]),
-        "idle_runs": len(idle), "idle_cpu_ms_median": round(1000 * idle[len(idle) // 2]) if idle else None,
-        "fill_seconds": round(filled - started), "year_seconds": round(lived - filled),
-        "undo_seconds": round(time.perf_counter() - lived), "database_mb": round(database / 1e6, 1), "damage": year.store.find_damage(),
-    }  # fmt: skip
+        "memories": sum(counted.values()),
+        "before": dict(counted),
+        "after": dict(after),
+        "runs": len(year.run_ids),
+        "changes": dict(year.did),
+        "most_lines": year.note_lines,
+        "most_bytes": year.note_bytes,
+        "run_ms_median": round(1000 * ordered[len(ordered) // 2]),
+        "run_ms_worst": round(1000 * ordered[-1]),
+        "idle_runs": len(idle),
+        "idle_cpu_ms_median": round(1000 * idle[len(idle) // 2]) if idle else None,
+        "fill_seconds": round(filled - started),
+        "year_seconds": round(lived - filled),
+        "undo_seconds": round(time.perf_counter() - lived),
+        "database_mb": round(database / 1e6, 1),
+        "damage": year.store.find_damage(),
+    }
 
 
 def main() -> int:
@@ -201,7 +212,6 @@ def main() -> int:
     parser.add_argument("--hours", type=int, default=24, help="between two runs (default: 24)")
     parser.add_argument("--check", type=int, default=30, help="runs between two full checks (default: 30)")
     parser.add_argument("--model", default="hashed", help="hashed (default) or bundled")
-    parser.add_argument("--models", type=Path, help="folder with the compiled model (default: compile)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -62,10 +62,12 @@ def measure(database: Path, copy: Path) -> dict[str, Any]:
     parts["rest"] = total - text - sum(parts.values())
     held.close()
     return {
-        "turns": turns, "file_mb": round(total / 1e6, 1), "text_bytes_a_turn": text // turns,
+        "turns": turns,
+        "file_mb": round(total / 1e6, 1),
+        "text_bytes_a_turn": text // turns,
         "bytes_a_turn": {part: size // turns for part, size in parts.items()},
         "beyond_text_a_turn": (total - text) // turns,
-    }  # fmt: skip
+    }
 
 
 def value(held: sqlite3.Connection, sql: str) -> int:

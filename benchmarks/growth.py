@@ -1,11 +1,11 @@
-"""How the cost of a memory grows: ``python benchmarks/growth.py --turns 1000 10000 100000 [--json FILE] [--plot FILE]``.
+"""Measure how costs grow with the memory: ``python benchmarks/growth.py --turns 1000 10000 100000 [--plot FILE]``.
 
-One temporary memory grows from size to size. At each a real worker (``engram work``) is started over it and asked through
-engram.sock, as hooks and the MCP server do: memories and passages, with and without a project, and whole prompts.
-Texts are words of the model's own vocabulary and made-up ones, as often as in real text (Zipf), a quarter of them of the
-session's topic; ``--corpus DIR`` takes sentences of real transcripts instead;
-vectors are noise around those of some texts, since a million texts cannot be embedded here. The question's own vector
-comes from the real model, and its time counts. A turn has one prompt and one reply, each a passage with a vector.
+One temporary memory grows from size to size. At each a real worker (``engram work``) is started over it and asked
+through engram.sock, as hooks and the MCP server do: memories and passages, with and without a project, and whole
+prompts. Texts are words of the model's own vocabulary and made-up ones, as often as in real text (Zipf), a quarter
+of them of the session's topic; ``--corpus DIR`` takes sentences of real transcripts instead; vectors are noise
+around those of some texts, since a million texts cannot be embedded here. The question's own vector comes from the
+real model, and its time counts. A turn has one prompt and one reply, each a passage with a vector.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from plots import Chart, Line, draw
 from engram.bench.measure import latency
 from engram.bench.synthetic import PROJECTS, SyntheticMemory
 from engram.bench.text_generator import TextGenerator, sentences_of
-from engram.embedding.compile import ensure_compiled
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
+from engram.embedding.source import BUNDLED_FOLDER
 from engram.models.leases import release_lease, take_lease
 from engram.models.projects import find_project
 from engram.models.store import Store, open_store
@@ -73,9 +73,9 @@ def real_sentences(folder: Path) -> list[str]:
     return sentences_of(texts)
 
 
-def words_of_model(models: Path) -> list[str]:
+def words_of_model() -> list[str]:
     """Whole words that the bundled model knows, the commonest first."""
-    file = next(models.glob("*/tokenizer.json"))
+    file = BUNDLED_FOLDER / "tokenizer.json"
     vocabulary: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))["model"]["vocab"]
     return [word for word in sorted(vocabulary, key=lambda one: vocabulary[one]) if _WORD.fullmatch(word)]
 
@@ -123,11 +123,9 @@ def until_idle(home: Home) -> float:
     return time.monotonic() - start
 
 
-def time_of_model(home: Home, models: Path) -> float:
+def time_of_model(home: Home) -> float:
     """Seconds from the start of a worker over an empty memory to its first answer: Python, imports and the model."""
     empty = Home(home.root.parent / "empty").prepare()
-    if not empty.models.exists():
-        empty.models.symlink_to(models.absolute())
     with working(empty) as (_, seconds):
         return seconds
 
@@ -160,9 +158,12 @@ def _answered(found: dict[str, Any] | None) -> dict[str, Any]:
 def _ask_as_hook(home: Home, text: str, number: int) -> bytes:
     """The bytes that UserPromptSubmit would print in a session of the number's project."""
     payload = {
-        "hook_event_name": "UserPromptSubmit", "session_id": f"session-{number % PROJECTS}", "cwd": "/", "prompt": text,
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": f"session-{number % PROJECTS}",
+        "cwd": "/",
+        "prompt": text,
         "prompt_id": str(uuid.uuid4()),
-    }  # fmt: skip
+    }
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         with socket_address(home.recall_socket) as address:
             connection.connect(address)
@@ -256,11 +257,9 @@ def measure_all(
     """The figures of every size, written after each; sizes below what a kept memory holds are passed over."""
     table: list[dict[str, Any]] = []
     home = Home(folder / "home").prepare()
-    if not home.models.exists():
-        home.models.symlink_to(given.models.absolute())
     with open_store(home.memory_db) as store:
         made.resume(store)
-    alone = time_of_model(home, given.models)
+    alone = time_of_model(home)
     for turns in sorted(given.turns):
         if turns < made.turn_count:
             continue
@@ -281,10 +280,13 @@ def plot(table: list[dict[str, Any]]) -> str:
         return [(turns, wanted[name]) for turns, wanted in GOALS.items() if name in wanted]
 
     times = [
-        line("recall p99", "recall", "p99"), line("recall p50", "recall", "p50"),
-        line("in a project", "recall in a project", "p50"), line("search p50", "search", "p50"),
-        line("prompt p50", "prompt", "p50"), line("add a turn", "add a turn", "p50"),
-    ]  # fmt: skip
+        line("recall p99", "recall", "p99"),
+        line("recall p50", "recall", "p50"),
+        line("in a project", "recall in a project", "p50"),
+        line("search p50", "search", "p50"),
+        line("prompt p50", "prompt", "p50"),
+        line("add a turn", "add a turn", "p50"),
+    ]
     room = [line("worker", "worker MB"), line("at its peak", "worker MB at its peak")]
     return draw(
         [
@@ -304,7 +306,7 @@ def _shares(value: dict[str, Any]) -> str:
 
 
 def show(table: list[dict[str, Any]]) -> None:
-    """Print a column a size (milliseconds p50/p95/p99, in brackets p50 of the worker's processor), and what was aimed at."""
+    """Print a column for each size, and the goals: milliseconds p50/p95/p99, in brackets p50 of the worker's CPU."""
     for name in table[0]:
         cells = []
         for one in table:
@@ -327,17 +329,15 @@ def main() -> None:
     parser.add_argument(
         "--keep", type=Path, help="keep the memory in this folder, and go on from what is there (temporary)"
     )
-    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument(
         "--beside", type=Path, nargs="*", default=[], help="figures of earlier runs to show and draw too"
     )
     parser.add_argument("--plot", type=Path, help="write an SVG drawing here")
     given = parser.parse_args()
-    ensure_compiled("bundled", given.models)
-    model = load_embedder("bundled", given.models, compile_if_missing=False)
+    model = load_embedder("bundled", Path(), compile_if_missing=False)
     sentences = real_sentences(given.corpus) if given.corpus else ()
-    texts = TextGenerator(known=words_of_model(given.models), sentences=sentences)
+    texts = TextGenerator(known=words_of_model(), sentences=sentences)
     made = SyntheticMemory(texts=texts, max_memories=given.memories)
     folder = given.keep.absolute() if given.keep else Path(tempfile.mkdtemp(prefix="engram-growth-"))
     try:

@@ -1,6 +1,6 @@
 """How long UserPromptSubmit takes, from start to end of its process, while transcripts are being imported.
 
-    python benchmarks/hooks_under_import.py --corpus DIR [--prompts 200] [--models DIR] [--json]
+    python benchmarks/hooks_under_import.py --corpus DIR [--prompts 200] [--json]
 
 Worker and watcher run with the real model over a home with 10,000 memories; the watcher reads DIR (100 MB and more)
 and the worker extracts and embeds it, while the hook is run with one prompt after the other. Goal: p99 at most
@@ -21,10 +21,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from memory import PROJECT, REPO, fill, is_imported, running
+from memory import PROJECT, fill, is_imported, running
 from whole import join
 
-from engram.embedding.compile import ensure_compiled
 from engram.models.store import open_store
 from engram.paths import Home
 from engram_hooks.block import link_interpreter, settings_block
@@ -38,10 +37,12 @@ PAUSE_SECONDS = 0.2
 def ask(command: list[str], environment: dict[str, str], number: int) -> tuple[float, bool]:
     """Milliseconds of one run of the hook, and whether it said something."""
     payload = {
-        "session_id": f"00000000-0000-4000-8000-{number:012d}", "cwd": PROJECT,
-        "hook_event_name": "UserPromptSubmit", "transcript_path": "/nowhere.jsonl",
+        "session_id": f"00000000-0000-4000-8000-{number:012d}",
+        "cwd": PROJECT,
+        "hook_event_name": "UserPromptSubmit",
+        "transcript_path": "/nowhere.jsonl",
         "prompt": f"Where does part {number} keep its budget of retries, and since which outage?",
-    }  # fmt: skip
+    }
     start = time.perf_counter()
     done = subprocess.run(command, input=json.dumps(payload).encode(), capture_output=True, env=environment, check=True)
     return (time.perf_counter() - start) * 1000, bool(done.stdout)
@@ -58,24 +59,25 @@ def summary(found: list[tuple[float, bool]]) -> dict[str, float]:
     """Median, p99 and the share that was answered."""
     times = sorted(one for one, _ in found)
     return {
-        "prompts": len(times), "p50_ms": round(statistics.median(times), 1),
-        "p99_ms": round(times[min(len(times) - 1, int(len(times) * 0.99))], 1), "most_ms": round(times[-1], 1),
+        "prompts": len(times),
+        "p50_ms": round(statistics.median(times), 1),
+        "p99_ms": round(times[min(len(times) - 1, int(len(times) * 0.99))], 1),
+        "most_ms": round(times[-1], 1),
         "answered_percent": round(100 * sum(said for _, said in found) / len(found), 1),
-    }  # fmt: skip
+    }
 
 
-def measure(corpus: Path, models: Path, prompts: int) -> dict[str, Any]:
+def measure(corpus: Path, prompts: int) -> dict[str, Any]:
     """All figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name) / "home").prepare()
-        home.models.symlink_to(models.absolute())
         link_interpreter(home)
         claude = join(corpus, Path(name) / "claude")
         hook = settings_block(interpreter=sys.executable)["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
         environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(claude)}
         command = ["/bin/sh", "-c", hook]
         with open_store(home.memory_db) as store:
-            fill(store, models, 10_000)
+            fill(store, 10_000)
             with running("work", home, claude):
                 ask(command, environment, 0)
                 with running("watch", home, claude):
@@ -88,8 +90,12 @@ def measure(corpus: Path, models: Path, prompts: int) -> dict[str, Any]:
                     is_over = is_imported(store, claude)
                 rest = [ask(command, environment, 5000 + one) for one in range(30)]
     return {
-        "during": summary(during), "bare": summary(bare), "after": summary(rest), "was_import_over": is_over, "load_before": round(load, 1),
-    }  # fmt: skip
+        "during": summary(during),
+        "bare": summary(bare),
+        "after": summary(rest),
+        "was_import_over": is_over,
+        "load_before": round(load, 1),
+    }
 
 
 def main() -> None:
@@ -97,11 +103,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
     parser.add_argument("--prompts", type=int, default=200, help="prompts during the import at most (200)")
-    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
-    ensure_compiled("bundled", given.models)
-    found = measure(given.corpus, given.models, given.prompts)
+    found = measure(given.corpus, given.prompts)
     if given.json:
         print(json.dumps(found))
         return

@@ -1,4 +1,4 @@
-"""How many hits a question without an answer gets, and what each limit costs where there is one: the curve behind the limit.
+"""Measure limits on hits: what a question without an answer gets, and what the limit costs one with an answer.
 
     python benchmarks/limit_curve.py --locomo FILE --corpus DIR --questions FILE --homes DIR
 

@@ -1,9 +1,10 @@
 """Resident memory of worker and watcher, with 10,000 episodes and while and after transcripts are imported.
 
-    python benchmarks/memory.py --corpus DIR [--episodes 10000] [--models DIR] [--json]
+    python benchmarks/memory.py --corpus DIR [--episodes 10000] [--json]
 
-Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room as
-others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50 MB.
+Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room
+as others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50
+MB.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ from typing import Any
 import numpy as np
 from whole import join
 
-from engram.embedding.compile import ensure_compiled
 from engram.embedding.load import load_embedder
-from engram.enums import Actor, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
@@ -46,18 +46,26 @@ START_SECONDS, IMPORT_SECONDS = 120.0, 3600.0
 PROJECT = "/work/made-up"
 
 
-def fill(store: Store, models: Path, count: int) -> None:
+def fill(store: Store, count: int) -> None:
     """Keep ``count`` memories of one project, with vectors drawn by chance."""
-    model = load_embedder("bundled", models, compile_if_missing=False)
+    model = load_embedder("bundled", Path(), compile_if_missing=False)
     found = identify_project(PROJECT, known_roots=[], root_folders=())
     with store.transaction() as tx:
         project = ensure_project(tx, found.identity, found.name, found.root)
         for number in range(count):
             text = f"Part {number} keeps its budget of retries in store {number % 97}, decided after outage {number}."
             episode = Episode(
-                new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
-                status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
-            )  # fmt: skip
+                new_episode_id(),
+                Kind.DECISION,
+                text,
+                text,
+                project_id=project.id,
+                project=project.name,
+                status=Status.ACTIVE,
+                confidence=0.9,
+                quality=0.9,
+                importance=Importance.HIGH,
+            )
             add_episode(tx, episode, [], actor=Actor.MODEL)
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
@@ -65,9 +73,13 @@ def fill(store: Store, models: Path, count: int) -> None:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         with store.transaction() as tx:
             put_vectors(
-                tx, model.model_id,
-                [(one.owner, one.owner_id, 0, row.astype(np.float16).tobytes()) for one, row in zip(waiting, rows, strict=True)],
-            )  # fmt: skip
+                tx,
+                model.model_id,
+                [
+                    (one.owner, one.owner_id, 0, row.astype(np.float16).tobytes())
+                    for one, row in zip(waiting, rows, strict=True)
+                ],
+            )
     store.checkpoint("TRUNCATE")
 
 
@@ -102,14 +114,13 @@ def is_imported(store: Store, claude: Path) -> bool:
     return read >= 0.99 * size and not is_due and not counts.count_without_vector(store)
 
 
-def measure(corpus: Path, models: Path, episodes: int) -> dict[str, Any]:
+def measure(corpus: Path, episodes: int) -> dict[str, Any]:
     """All figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name) / "home").prepare()
-        home.models.symlink_to(models.absolute())
         claude = join(corpus, Path(name) / "claude")
         with open_store(home.memory_db) as store:
-            fill(store, models, episodes)
+            fill(store, episodes)
             with running("work", home, claude) as worker:
                 for number in range(20):
                     ask_worker(home, {"op": "recall", "query": f"where does part {number} keep its budget"})
@@ -131,9 +142,12 @@ def follow(store: Store, claude: Path, worker: int, watcher: int) -> dict[str, f
     taken = time.monotonic() - started
     time.sleep(15)
     return {
-        "import_seconds": taken, "worker_peak_mb": peak, "worker_after_mb": rss_mb(worker),
-        "watcher_peak_mb": peak_watcher, "watcher_after_mb": rss_mb(watcher),
-    }  # fmt: skip
+        "import_seconds": taken,
+        "worker_peak_mb": peak,
+        "worker_after_mb": rss_mb(worker),
+        "watcher_peak_mb": peak_watcher,
+        "watcher_after_mb": rss_mb(watcher),
+    }
 
 
 def main() -> None:
@@ -141,11 +155,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
     parser.add_argument("--episodes", type=int, default=10_000, help="memories before the import (10000)")
-    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
-    ensure_compiled("bundled", given.models)
-    found = measure(given.corpus, given.models, given.episodes)
+    found = measure(given.corpus, given.episodes)
     if given.json:
         print(json.dumps(found))
         return

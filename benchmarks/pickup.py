@@ -52,7 +52,7 @@ def run_part(part: str) -> int:
     """Be the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
-        from engram.watcher.watch import run_watcher
+        from engram.watcher.main import run_watcher
 
         return run_watcher(settings)
     from engram.worker.main import run_worker
@@ -67,9 +67,11 @@ def measure(idle_seconds: float, samples: int) -> dict[str, float]:
         file = Path(folder) / "taken"
         file.touch()
         os.environ |= {
-            "ENGRAM_HOME": f"{folder}/home", "CLAUDE_CONFIG_DIR": f"{folder}/claude", "PICKUP_FILE": str(file),
+            "ENGRAM_HOME": f"{folder}/home",
+            "CLAUDE_CONFIG_DIR": f"{folder}/claude",
+            "PICKUP_FILE": str(file),
             "ENGRAM_EMBEDDING_MODEL": "hashed",
-        }  # fmt: skip
+        }
         make_transcripts(Path(folder) / "claude", 200)
         home = Home(Path(folder) / "home")
         parts = [subprocess.Popen([sys.executable, __file__, "--part", part]) for part in ("watcher", "worker")]

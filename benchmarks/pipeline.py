@@ -1,7 +1,7 @@
 """From an appended prompt to its recollection file: ``python benchmarks/pipeline.py [--episodes 10000] [--json]``.
 
 Watcher and worker run as processes of their own. Read the ratio: all of it against embedding and search alone, in the
-same run. ``--models FOLDER`` takes the bundled model, compiled in FOLDER; without it the hashed embedder serves.
+same run. ``--bundled`` takes the bundled model; without it the hashed embedder serves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.embedding.load import load_embedder
-from engram.enums import Actor, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.projects import ensure_project
@@ -68,9 +68,17 @@ def fill(store: Store, embedder: Any, count: int) -> None:
             part, place = _PARTS[number % 10], _PLACES[number // 10 % 10]
             text = f"The {name_of(number)} {part} keeps its retry budget in {place}, decided after outage {number}."
             episode = Episode(
-                new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
-                status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
-            )  # fmt: skip
+                new_episode_id(),
+                Kind.DECISION,
+                text,
+                text,
+                project_id=project.id,
+                project=project.name,
+                status=Status.ACTIVE,
+                confidence=0.9,
+                quality=0.9,
+                importance=Importance.HIGH,
+            )
             add_episode(tx, episode, [], actor=Actor.MODEL)
     while embed_missing(store, embedder, 256):
         pass
@@ -85,9 +93,14 @@ def ask(number: int) -> str:
 def line_of(session: str, text: str) -> bytes:
     """A prompt as Claude Code writes it."""
     entry = {
-        "type": "user", "uuid": str(uuid.uuid4()), "sessionId": session, "cwd": CWD, "isSidechain": False,
-        "timestamp": iso_time(time.time_ns() // 1_000_000), "message": {"role": "user", "content": text},
-    }  # fmt: skip
+        "type": "user",
+        "uuid": str(uuid.uuid4()),
+        "sessionId": session,
+        "cwd": CWD,
+        "isSidechain": False,
+        "timestamp": iso_time(time.time_ns() // 1_000_000),
+        "message": {"role": "user", "content": text},
+    }
     return json.dumps(entry).encode() + b"\n"
 
 
@@ -126,10 +139,9 @@ def time_all(home: Home, folder: Path, numbers: list[int]) -> list[float]:
     return taken
 
 
-def measure(episodes: int, samples: int, models: Path | None) -> dict[str, Any]:
+def measure(episodes: int, samples: int, model: str) -> dict[str, Any]:
     """All figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
-        model = "bundled" if models else "hashed"
         os.environ |= {
             "ENGRAM_HOME": f"{name}/home",
             "CLAUDE_CONFIG_DIR": f"{name}/claude",
@@ -138,8 +150,6 @@ def measure(episodes: int, samples: int, models: Path | None) -> dict[str, Any]:
         }
         settings = load().settings
         home = settings.places.prepare()
-        if models:
-            home.models.symlink_to(models.absolute())
         folder = settings.projects_folder / "-work-pipeline"
         folder.mkdir(parents=True)
         embedder = load_embedder(model, home.models, compile_if_missing=False)
@@ -178,19 +188,25 @@ def summary(
     """The figures of a run."""
     p50, p50_alone = statistics.median(everything), statistics.median(alone)
     return {
-        "model": model, "episodes": episodes, "prompts": samples, "answered": len(everything),
-        "all_p50_ms": round(p50, 1), "all_p95_ms": round(sorted(everything)[int(len(everything) * 0.95) - 1], 1),
+        "model": model,
+        "episodes": episodes,
+        "prompts": samples,
+        "answered": len(everything),
+        "all_p50_ms": round(p50, 1),
+        "all_p95_ms": round(sorted(everything)[int(len(everything) * 0.95) - 1], 1),
         "embedding_and_search_p50_ms": round(p50_alone, 1),
-        "rest_p50_ms": round(p50 - p50_alone, 1), "ratio": round(p50 / p50_alone, 2),
-        "worker_rss_mb": status.get("rss_mb"), "index_mb": status.get("index_mb"),
-    }  # fmt: skip
+        "rest_p50_ms": round(p50 - p50_alone, 1),
+        "ratio": round(p50 / p50_alone, 2),
+        "worker_rss_mb": status.get("rss_mb"),
+        "index_mb": status.get("index_mb"),
+    }
 
 
 def run_part(part: str) -> int:
     """Be the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
-        from engram.watcher.watch import run_watcher
+        from engram.watcher.main import run_watcher
 
         return run_watcher(settings)
     from engram.worker.main import run_worker
@@ -202,13 +218,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=10_000, help="memories in the database (10000)")
     parser.add_argument("--samples", type=int, default=40, help="prompts (40)")
-    parser.add_argument("--models", type=Path, help="folder of compiled models; the hashed embedder without it")
+    parser.add_argument("--bundled", action="store_true", help="the bundled model instead of the hashed embedder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--part", choices=("watcher", "worker"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.part:
         return run_part(asked.part)
-    found = measure(asked.episodes, asked.samples, asked.models)
+    found = measure(asked.episodes, asked.samples, "bundled" if asked.bundled else "hashed")
     if asked.json:
         print(json.dumps(found))
     else:

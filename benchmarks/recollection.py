@@ -1,6 +1,6 @@
 """Fit and measure the relevance of bites on prompts of real sessions: cross-validated, over the real path.
 
-    python benchmarks/recollection.py --corpus DIR --bench DIR [--homes DIR] [--model-folder DIR]
+    python benchmarks/recollection.py --corpus DIR --bench DIR [--homes DIR]
 
 Reads the sessions into a memory for each project, asks it with every prompt, labels the hits by the scorer's own rule,
 and prints the weights for ``engram/recollection/relevance.py`` with what they reach: leaving out one fifth of the
@@ -104,7 +104,6 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--bench", type=Path, required=True, help="folder with score_prompts.py, match.py and code/")
     parser.add_argument("--homes", type=Path, help="keep (and use again) the memories here")
-    parser.add_argument("--model-folder", type=Path, required=True, help="folder of the compiled model")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         asked = ask_all(options, options.homes or Path(temporary))
@@ -116,9 +115,12 @@ def ask_all(options: argparse.Namespace, homes: Path) -> list[Asked]:
     """Every prompt with its hits and labels."""
     sys.path.insert(0, str(options.bench))
     words = __import__("match").words
-    read = lambda name: [json.loads(line) for line in (options.bench / "code" / name).open(encoding="utf-8")]  # noqa: E731
+
+    def read(name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (options.bench / "code" / name).open(encoding="utf-8")]
+
     gold = {one["id"]: one for one in read("memories.jsonl") if "id" in one}
-    embedder = load_embedder("bundled", options.model_folder, compile_if_missing=False)
+    embedder = load_embedder("bundled", homes, compile_if_missing=False)
     prompts = [one for one in read("prompts.jsonl") if "id" in one]
     found = []
     for project in sorted({one["project"] for one in prompts}):

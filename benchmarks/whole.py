@@ -1,6 +1,6 @@
 """Everything once over all transcripts: read, redact, extract, embed, index. How long, and how much memory.
 
-    python benchmarks/whole.py --corpus DIR [--models DIR] [--keep HOME] [--json]
+    python benchmarks/whole.py --corpus DIR [--keep HOME] [--json]
 
 DIR is a folder of Claude configuration folders, or one of them; they are joined in a temporary folder. `engram up
 --once` runs over it as a process of its own. ``--keep`` leaves the memory folder for `disk.py` and `memory.py`.
@@ -20,10 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engram.embedding.compile import ensure_compiled
 from engram.paths import Home
 
-REPO = Path(__file__).resolve().parent.parent
 #: What is aimed at, in seconds.
 MOST_SECONDS = 360
 
@@ -32,15 +30,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
-    parser.add_argument("--models", type=Path, default=REPO / ".venv" / "engram-models", help="compiled models")
     parser.add_argument("--keep", type=Path, help="leave the memory folder here")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
-    ensure_compiled("bundled", given.models)
     with tempfile.TemporaryDirectory() as name:
         claude = join(given.corpus, Path(name) / "claude")
         home = Home(given.keep or Path(name) / "home").prepare()
-        home.models.symlink_to(given.models.absolute())
         found = run(home, claude)
     if given.json:
         print(json.dumps(found))
@@ -73,15 +68,21 @@ def run(home: Home, claude: Path) -> dict[str, Any]:
     report = json.loads(
         subprocess.run(
             [sys.executable, "-m", "engram.cli.main", "status", "--json"],
-            env=environment, capture_output=True, check=True,
+            env=environment,
+            capture_output=True,
+            check=True,
         ).stdout
-    )  # fmt: skip
+    )
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
     return {
-        "turns": report["turns"], "episodes": report["episodes"], "wall_seconds": round(taken, 1),
-        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1), "peak_rss_mb": round(peak, 1),
-        "processors": os.cpu_count(), "load_before": round(load_before, 1),
-    }  # fmt: skip
+        "turns": report["turns"],
+        "episodes": report["episodes"],
+        "wall_seconds": round(taken, 1),
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "peak_rss_mb": round(peak, 1),
+        "processors": os.cpu_count(),
+        "load_before": round(load_before, 1),
+    }
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -48,24 +50,22 @@ def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
 
 
-#: Compiled models are kept per checkout; read before any test clears the environment.
-MODELS_FOLDER = Path(os.environ.get("ENGRAM_TEST_MODELS") or REPO / ".venv" / "engram-models")
+@pytest.fixture(scope="session", autouse=True)
+def bundled_folder() -> Path:
+    """The folder of the bundled model; made here if this checkout was never installed."""
+    from engram.embedding.source import BUNDLED_FOLDER
+
+    if not (BUNDLED_FOLDER / "model.safetensors").is_file():
+        subprocess.run([sys.executable, str(REPO / "hatch_build.py")], check=True, timeout=900)
+    return BUNDLED_FOLDER
 
 
 @pytest.fixture(scope="session")
-def compiled_model() -> Path:
-    """The folder of the compiled bundled model; compiled once per checkout."""
-    from engram.embedding.compile import ensure_compiled
-
-    return ensure_compiled("bundled", MODELS_FOLDER)
-
-
-@pytest.fixture(scope="session")
-def bundled(compiled_model: Path) -> Embedder:
+def bundled(bundled_folder: Path) -> Embedder:
     """The bundled model, ready to run."""
     from engram.embedding.load import load_embedder
 
-    return load_embedder("bundled", compiled_model.parent, compile_if_missing=False)
+    return load_embedder("bundled", bundled_folder, compile_if_missing=False)
 
 
 @pytest.fixture

@@ -73,6 +73,7 @@ HOMES = {
     "torch": {"engram.embedding"},
     "onnx": {"engram.embedding"},
     "onnxruntime": {"engram.embedding"},
+    "huggingface_hub": {"engram.embedding"},
     "tokenizers": {"engram.embedding"},
     "tomlkit": {"engram.config_file"},
     "numpy": {"engram.embedding", "engram.search", "engram.bench"},

@@ -78,7 +78,7 @@ class SyntheticMemory:
         return sum(self._embedded.values())
 
     def question(self, project: int | None = None) -> str:
-        """Return a question of 5 to 12 words about the topic of some session, optionally of the project with that number."""
+        """Return a question of 5 to 12 words about a session's topic; ``project`` is the number of its project."""
         topic = int(self._numbers.integers(self.texts.topics))
         if project is not None:
             # The number of a session determines both its topic and its project.

@@ -55,6 +55,7 @@ COMMANDS = {
     "hooks": "engram.cli.hooks_command",
     "service": "engram.cli.service_command",
     "config": "engram.cli.config_command",
+    "model": "engram.cli.model_command",
     "completion": "engram.cli.completion_command",
     "bench": "engram.cli.bench_command",
 }

@@ -16,6 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from engram.cli.ingest_command import find_sources, ingest_report
 from engram.cli.workspace import Workspace
 from engram.embedding.compile import ensure_compiled
+from engram.embedding.extra import has_extra
+from engram.embedding.load import needs_compiling
 from engram.errors import EmbeddingError
 from engram.ingest.result import IngestResult
 from engram.ingest.service import ingest_all
@@ -95,16 +97,17 @@ def _read(workspace: Workspace, store: Store, bars: Progress) -> dict[str, Any]:
 
 
 def _compile(workspace: Workspace, bars: Progress) -> None:
-    """Compile the model in a child process if that was never done. If it fails, the original model is used."""
+    """Compile the model in a child process if it needs that and was never compiled; loading it explains a failure."""
     model = workspace.settings.embedding_model
-    if model == "hashed":
-        return
-    task = bars.add_task("Compiling the embedding model (once, about 20 s)", total=None)
-    try:
-        ensure_compiled(model, workspace.places.models)
-    except EmbeddingError as error:
-        click.echo(f"Can't compile the model ({error}). It runs uncompiled, which takes more memory.", err=True)
-    bars.remove_task(task)
+    with contextlib.suppress(EmbeddingError):
+        if not (needs_compiling(model, workspace.places.models) and has_extra()):
+            return
+        task = bars.add_task("Compiling the embedding model (once, about 20 s)", total=None)
+        try:
+            ensure_compiled(model, workspace.places.models)
+        except EmbeddingError as error:
+            click.echo(f"Can't compile the model ({error}). It runs uncompiled, which takes more memory.", err=True)
+        bars.remove_task(task)
 
 
 @contextlib.contextmanager

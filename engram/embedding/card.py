@@ -1,4 +1,4 @@
-"""engram-model.json: what a compiled model is, beside its weights."""
+"""What is known of a model: what it takes to run it, and the card beside a compiled one (engram-model.json)."""
 
 from __future__ import annotations
 
@@ -15,37 +15,43 @@ from engram.errors import EmbeddingError
 
 #: Name of the card in the folder of a compiled model.
 CARD_NAME = "engram-model.json"
-#: Version of the compiled form; another one is compiled anew.
+#: Version of the compiled form; a model in another form is compiled again.
 FORM = 1
-_LIMIT_BYTES = 100_000
+_MAX_CARD_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCard:
-    """What has to be known to run a compiled model; times and paths are not in it."""
+class ModelInfo:
+    """What it takes to run a model and to name its vectors."""
 
-    #: Name of the model, as in its rows' id.
+    #: Short name of the model, as in its id.
     name: str
-    #: SHA-256 over the weights that were compiled.
+    #: SHA-256 of the original weights.
     weights_sha256: str
-    #: Numbers in a row.
+    #: Numbers in a vector.
     dimension: int
-    #: Tokens of a text that count, special tokens included.
+    #: Tokens of a text that are read, special tokens included.
     max_tokens: int
     #: How token vectors become one vector, as the model's own configuration says.
     pooling: str
     #: The model's own prompts.
     prompts: Prompts
-    #: The worst cosine between the compiled model and the original, over the texts of the check.
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard(ModelInfo):
+    """The card of a compiled model; it holds no times and no paths."""
+
+    #: The lowest cosine between a vector of the compiled model and the original's, over the texts of the check.
     verified_cosine: float
-    #: What compiled it, name and version.
+    #: Names and versions of the libraries that compiled it.
     made_by: dict[str, str]
     #: Version of the compiled form.
     form: int = FORM
 
 
 def model_id(name: str, weights_sha256: str, max_tokens: int, document_prompt: str) -> str:
-    """Name and short hash over all that changes a document's row."""
+    """Return the name with a short hash of everything that changes a document's vector."""
     basis = "\x00".join([weights_sha256, str(max_tokens), document_prompt])
     return f"{name}-{hashlib.sha256(basis.encode()).hexdigest()[:8]}"
 
@@ -56,8 +62,12 @@ def write_card(folder: Path, card: ModelCard) -> None:
 
 
 def read_card(folder: Path) -> ModelCard:
-    """The card in ``folder``; raises EmbeddingError where it is missing, unreadable or of another form."""
-    data = read_regular(folder / CARD_NAME, _LIMIT_BYTES)
+    """Return the card in ``folder``.
+
+    Raises:
+        EmbeddingError: the card is missing, unreadable or of another form.
+    """
+    data = read_regular(folder / CARD_NAME, _MAX_CARD_BYTES)
     if data is None:
         raise EmbeddingError(f"no compiled model in {folder}")
     try:
@@ -72,5 +82,5 @@ def read_card(folder: Path) -> ModelCard:
 def _parse(fields: dict[str, Any]) -> ModelCard:
     card = ModelCard(prompts=Prompts(**fields.pop("prompts")), **fields)
     if not (isinstance(card.dimension, int) and isinstance(card.max_tokens, int) and card.max_tokens > 8):
-        raise ValueError("dimension or max_tokens is no usable number")
+        raise ValueError("dimension or max_tokens is not a usable number")
     return card

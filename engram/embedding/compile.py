@@ -1,4 +1,7 @@
-"""Compiling a model once, in a short-lived child process: ``python -m engram.embedding.compile MODEL FOLDER``."""
+"""Compiles a model once, in a short-lived child process: ``python -m engram.embedding.compile MODEL FOLDER``.
+
+Only models that are no BERT encoders need it. It takes the extra ``models``.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,16 @@ from pathlib import Path
 
 from engram.atomic import FILE_MODE, FOLDER_MODE, make_private_folder
 from engram.embedding.card import CARD_NAME, ModelCard, read_card, write_card
+from engram.embedding.extra import require_extra
 from engram.embedding.source import ModelSource, find_source
 from engram.errors import EmbeddingError, EngramError
 
-#: Worst cosine to the original at which a compiled model is taken.
-LEAST_COSINE = 0.999
-#: Longest that compiling may take, waiting for another process included, in seconds.
+#: The lowest cosine to the original at which a compiled model is accepted.
+MIN_COSINE = 0.999
+#: Longest that compiling may take, including the wait for another process, in seconds.
 TIMEOUT_SECONDS = 900
 _EXIT_FAILED = 1
-_ALLOW_NETWORK = "--allow-network"
-#: Texts over which the compiled model is held against the original: lengths, scripts, code, blanks.
+#: Texts that compare the compiled model with the original: lengths, scripts, code, blanks.
 CHECK_TEXTS = (
     "",
     " ",
@@ -47,35 +50,27 @@ CHECK_TEXTS = (
 )
 
 
-def ensure_compiled(
-    model: str,
-    models_folder: Path,
-    *,
-    allow_network: bool = False,
-    timeout_seconds: float = TIMEOUT_SECONDS,
-) -> Path:
-    """The folder of the compiled ``model``; compiles it first where it is missing (about 20 s, 0.8 GB, in a child).
+def ensure_compiled(model: str, models_folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Path:
+    """Return the folder of the compiled ``model``; compile it first if needed (about 20 s, 0.8 GB, in a child).
 
-    Where several processes ask at once, one compiles and the others wait.
+    If several processes ask at once, one compiles and the others wait.
 
     Args:
-        model: ``bundled``, a folder, or a name on the hub.
+        model: A folder, or the name of a model in the hub's cache.
         models_folder: Where compiled models are kept.
-        allow_network: Fetch a model by name from the hub where it is not on the machine.
         timeout_seconds: Longest to wait.
 
     Raises:
-        EmbeddingError: with the reason in one line, where it cannot be compiled.
+        EmbeddingError: the model can't be compiled; the message is one line.
     """
     target = models_folder / find_source(model).target_name
     if is_compiled(target):
         return target
     command = [sys.executable, "-P", "-m", __name__, model, str(models_folder.absolute())]
-    command += [_ALLOW_NETWORK] if allow_network else []
     try:
         child = subprocess.run(
             command,
-            env=_child_environment(allow_network),
+            env=_child_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -99,16 +94,16 @@ def is_compiled(target: Path) -> bool:
 
 
 def discard(target: Path) -> None:
-    """Remove a compiled model that turned out to be damaged; the next ``ensure_compiled`` makes it anew."""
+    """Remove a compiled model that turned out to be damaged; the next ``ensure_compiled`` makes it again."""
     with contextlib.suppress(OSError):
         (target / CARD_NAME).unlink()
 
 
-def compile_model(model: str, models_folder: Path, *, allow_network: bool = False) -> Path:
-    """Compile ``model`` in this process, which then holds torch; returns the folder. Raises EmbeddingError."""
+def compile_model(model: str, models_folder: Path) -> Path:
+    """Compile ``model`` in this process, which then holds torch, and return the folder. Raises EmbeddingError."""
     source = find_source(model)
     target = make_private_folder(models_folder) / source.target_name
-    with _alone(target):
+    with _locked(target):
         if is_compiled(target):
             return target
         shutil.rmtree(target, ignore_errors=True)
@@ -116,7 +111,7 @@ def compile_model(model: str, models_folder: Path, *, allow_network: bool = Fals
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=FOLDER_MODE)
         try:
-            _build(source, unfinished, allow_network)
+            _build(source, unfinished)
             _seal(unfinished)
             os.rename(unfinished, target)
         finally:
@@ -125,13 +120,12 @@ def compile_model(model: str, models_folder: Path, *, allow_network: bool = Fals
 
 
 def main(arguments: list[str]) -> int:
-    """Compile; the last line on stderr says why it failed. Returns the exit status."""
-    positional = [argument for argument in arguments if argument != _ALLOW_NETWORK]
-    if len(positional) != 2:
-        sys.stderr.write("usage: python -m engram.embedding.compile MODEL MODELS_FOLDER [--allow-network]\n")
+    """Compile, and return the exit status; the last line on stderr says why it failed."""
+    if len(arguments) != 2:
+        sys.stderr.write("usage: python -m engram.embedding.compile MODEL MODELS_FOLDER\n")
         return 2
     try:
-        compile_model(positional[0], Path(positional[1]), allow_network=_ALLOW_NETWORK in arguments)
+        compile_model(arguments[0], Path(arguments[1]))
     except EngramError as error:
         sys.stderr.write(f"{error}\n")
         return _EXIT_FAILED
@@ -142,18 +136,21 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _build(source: ModelSource, folder: Path, allow_network: bool) -> None:
+def _build(source: ModelSource, folder: Path) -> None:
     """Write everything of a compiled model into ``folder``; the card comes last, after the check."""
     from engram.embedding import onnx_model, reference
+    from engram.embedding.bert import TOKENIZER_NAME
     from engram.embedding.source import weights_sha256
 
-    original_folder = reference.source_folder(source, allow_network=allow_network)
+    original_folder = reference.source_folder(source)
+    weights_hash = weights_sha256(original_folder)
+    require_extra(source.name)
     original = reference.load_original(original_folder)
     reference.export(original, folder / onnx_model.MODEL_NAME)
-    reference.save_tokenizer(original, folder / onnx_model.TOKENIZER_NAME)
+    reference.save_tokenizer(original, folder / TOKENIZER_NAME)
     card = ModelCard(
         name=source.name,
-        weights_sha256=weights_sha256(original_folder),
+        weights_sha256=weights_hash,
         dimension=original.get_embedding_dimension(),
         max_tokens=original.max_seq_length,
         pooling=reference.pooling_of(original),
@@ -165,7 +162,7 @@ def _build(source: ModelSource, folder: Path, allow_network: bool) -> None:
 
 
 def _checked(card: ModelCard, folder: Path, original: object) -> ModelCard:
-    """``card`` with the worst cosine of the check; raises EmbeddingError where that is too low."""
+    """Return ``card`` with the lowest cosine of the check; raises EmbeddingError if that is too low."""
     import dataclasses
 
     from engram.embedding import onnx_model, reference
@@ -173,17 +170,17 @@ def _checked(card: ModelCard, folder: Path, original: object) -> ModelCard:
     from engram.embedding.rows import unit_rows
 
     compiled = onnx_model.OnnxEmbedder(folder, card, Prompts())
-    wanted = unit_rows(reference.encode(original, CHECK_TEXTS))
-    together = (compiled.embed(CHECK_TEXTS) * wanted).sum(axis=1)
-    alone = [float(compiled.embed([text])[0] @ row) for text, row in zip(CHECK_TEXTS, wanted, strict=True)]
-    worst = min(float(together.min()), *alone)
-    if worst < LEAST_COSINE:
-        raise EmbeddingError(f"the compiled model differs from the original (cosine {worst:.4f})")
-    return dataclasses.replace(card, verified_cosine=round(worst, 6))
+    expected = unit_rows(reference.encode(original, CHECK_TEXTS))
+    together = (compiled.embed(CHECK_TEXTS) * expected).sum(axis=1)
+    alone = [float(compiled.embed([text])[0] @ row) for text, row in zip(CHECK_TEXTS, expected, strict=True)]
+    lowest = min(float(together.min()), *alone)
+    if lowest < MIN_COSINE:
+        raise EmbeddingError(f"the compiled model differs from the original (cosine {lowest:.4f})")
+    return dataclasses.replace(card, verified_cosine=round(lowest, 6))
 
 
 def _seal(folder: Path) -> None:
-    """Make ``folder`` private and get it onto the disk, so that after the rename it is whole even after a crash."""
+    """Make ``folder`` private and sync it to the disk, so that it is whole after the rename even if power fails."""
     for file in folder.iterdir():
         file.chmod(FILE_MODE)
         with file.open("rb") as opened:
@@ -192,8 +189,8 @@ def _seal(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Hold the lock for ``target``; the kernel lets go of it when the process dies."""
+def _locked(target: Path) -> Iterator[None]:
+    """Hold the lock for ``target``; the kernel releases it when the process dies."""
     descriptor = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -202,10 +199,10 @@ def _alone(target: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _child_environment(allow_network: bool) -> dict[str, str]:
+def _child_environment() -> dict[str, str]:
     quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
-    offline = {} if allow_network else {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    # The child must find this very package, installed or not, and nothing of the folder it is started in.
+    offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    # The child must find this very package, installed or not, and nothing in the folder it is started in.
     package = str(Path(__file__).resolve().parents[2])
     search = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, **quiet, **offline, "PYTHONPATH": search}

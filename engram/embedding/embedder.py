@@ -1,4 +1,4 @@
-"""What an embedder is: text to unit vectors, with the thresholds that belong to its model."""
+"""The protocol of embedders: text to unit vectors, with the thresholds that belong to the model."""
 
 from __future__ import annotations
 
@@ -12,70 +12,74 @@ if TYPE_CHECKING:
 
     Matrix: TypeAlias = NDArray[np.float32]
 
+#: Most tokens of one text. Longer texts are cut even if the model takes more: memory grows with the square.
+MAX_TEXT_TOKENS = 512
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Cosines at which two texts count as the same; each model has its own."""
+    """Cosines that decide whether two texts are alike; each model has its own."""
 
-    #: From here on two memories are duplicates and may be merged.
+    #: At or above this, two memories are duplicates and may be merged.
     duplicate: float = 0.92
-    #: Above this two prompts are about the same topic.
+    #: Above this, two prompts are about the same topic.
     same_topic: float = 0.85
-    #: Below this a memory has nothing to do with a prompt.
+    #: Below this, a memory is unrelated to a prompt.
     relevance_floor: float = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Words that some models want before a text; "" where a model wants none."""
+    """Prefixes that some models expect before a text; "" for none."""
 
     document: str = ""
     query: str = ""
 
     def over(self, others: Prompts) -> Prompts:
-        """These, and where one is "" that of ``others``."""
+        """Return these prompts, with each empty one taken from ``others``."""
         return Prompts(self.document or others.document, self.query or others.query)
 
 
 class Embedder(Protocol):
-    """Turns text into float32 rows of length 1, so that a dot product is a cosine.
+    """Turns text into float32 vectors of length 1, so that a dot product is a cosine.
 
-    Any thread may call any method at any time. A text beyond ``max_tokens`` counts up to there only; ``pieces``
-    cuts it into texts that fit. A blank text has a row like any other.
+    All methods are thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` cuts a long text into texts that
+    fit. A blank text has a vector like any other.
     """
 
     @property
     def model_id(self) -> str:
-        """Name and short hash; rows of different ids cannot be compared."""
+        """Name and short hash; vectors with different ids can't be compared."""
 
     @property
     def dimension(self) -> int:
-        """Numbers in a row."""
+        """Numbers in a vector."""
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text that count, prompt included."""
+        """Tokens of a text that are read, prompt included."""
 
     @property
     def thresholds(self) -> Thresholds:
-        """The cosines that mean something to this model."""
+        """The thresholds of this model."""
 
     @property
     def runtime(self) -> str:
-        """What computes the rows: onnx, reference or hashed."""
+        """What computes the vectors: onnx, reference or hashed."""
 
     @property
     def reason(self) -> str:
-        """Why this is not the fast way to run the model; "" where it is."""
+        """Why the model runs in a slower way than usual; "" if it doesn't."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One row a text, shape (n, dimension), in the order of ``texts``.
+        """Return one vector for each text, shape (n, dimension), in the order of ``texts``.
 
-        Raises EmbeddingError where the model answers with a row that is zero or not finite.
+        Raises:
+            EmbeddingError: the model returned a vector that is zero or not finite.
         """
 
     def embed_query(self, text: str) -> Matrix:
-        """The vector of what is searched for, shape (dimension,). Raises EmbeddingError like ``embed``."""
+        """Return the vector of a query, shape (dimension,). Raises EmbeddingError like ``embed``."""
 
     def pieces(self, text: str) -> list[str]:
-        """``text`` cut at paragraphs, sentences or words into texts that fit the model; [] for a blank text."""
+        """Cut ``text`` at paragraphs, sentences or words into texts that fit the model; [] for a blank text."""

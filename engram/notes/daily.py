@@ -1,4 +1,4 @@
-"""The daily log: what each session asked, decided, changed and left open on a day, one Markdown file a day, no model."""
+"""The daily log: what each session asked, decided, changed and left open, in one Markdown file a day. Uses no model."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _LISTS = ("Asked:", "Decided:", "Changed:", "Committed:", "Left open:")
 def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
     """Write the sections of a session in the logs of the days it spoke on; return the files that changed.
 
-    Each turn stands in the log of the day it began. The sections are made from the turns as they are stored, so
-    writing them twice changes nothing. Notes that an earlier version saved in a log file move to the saved notes.
+    Each turn is in the log of the day on which it began. The sections are made from the stored turns, so writing
+    them twice changes nothing. Notes that an earlier version saved in a log file move to the saved notes.
 
     Raises:
         StoreError: the session cannot be read.
-        OSError: a file cannot be written; it is then as it was.
+        OSError: a file cannot be written; it is unchanged.
     """
     session = find_session(store, session_id)
     if session is None:
@@ -72,21 +72,21 @@ def session_section(session_id: str, project: str, turns: Sequence[Turn], decide
     left = _left_open(turns)
     lines = [f"## {_short(project)}", f"<!-- session {session_id} -->", "", "Asked:", *asked[-40:]]
     if decided:
-        lines += ["", "Decided:", *[f"- {_short(one)}" for one in decided[-20:]]]
+        lines += ["", "Decided:", *[f"- {_short(decision)}" for decision in decided[-20:]]]
     if files:
         lines += ["", "Changed:", *[f"- `{_one_line(name)}`" for name in files[:30]]]
     if commits:
         lines += ["", "Committed:", *[f"- {_one_line(commit)}" for commit in commits[:20]]]
     if left:
-        lines += ["", "Left open:", *[f"- {one}" for one in left]]
+        lines += ["", "Left open:", *[f"- {item}" for item in left]]
     return "\n".join(lines) + "\n"
 
 
 def split_log(text: str) -> tuple[list[str], str]:
     """Split a log file into the parts that stay there and the text that was saved as notes between them.
 
-    The title and text that a person wrote around the sections stay. What follows the lists of a section, and what
-    stands under the heading "Saved", was put there by ``memory_save`` of an earlier version.
+    The title and text that a person wrote around the sections stay. What follows the lists of a section, or the heading
+    "Saved", was written by ``memory_save`` of an earlier version.
     """
     parts: list[str] = []
     saved: list[str] = []
@@ -108,13 +108,13 @@ def split_log(text: str) -> tuple[list[str], str]:
 
 
 def _mark_of(part: str) -> str:
-    """The mark below the heading of a section of the log; "" for other text."""
+    """Return the comment below the heading of a section of the log; "" for other text."""
     lines = part.split("\n", 2)
     return lines[1] if len(lines) > 1 and _MARK.fullmatch(lines[1]) else ""
 
 
 def _end_of_section(lines: Sequence[str]) -> int:
-    """Where a section of the log ends: after it stands what an earlier version saved there."""
+    """Return where a section of the log ends: what follows was saved there by an earlier version."""
     expected = list(_LISTS)
     end = 2
     while end < len(lines):
@@ -131,7 +131,7 @@ def _end_of_section(lines: Sequence[str]) -> int:
 
 
 def _sections_by_day(store: Store, session: SessionRow) -> dict[str, str]:
-    """Day → the section of a session for that day; days without a prompt have none."""
+    """Return the section of a session for each day; days without a prompt have none."""
     turns: dict[str, list[Turn]] = {}
     at_ms = session.first_at_ms
     for stored in turns_of_session(store, session.id):
@@ -158,13 +158,13 @@ def _is_current(episode: Episode) -> bool:
 
 
 def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
-    """The log's files from one day to another, both included."""
+    """Return the log's files from one day to another, both included."""
     named = sorted(path for path in home.daily_notes.glob("*.md") if _DAY_FILE.fullmatch(path.stem))
     return [path for path in named if first <= path.stem[:10] <= last]
 
 
 def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) -> list[Path]:
-    """Put the day's section in place of the one with ``mark``; take it out of ``sections`` once it has its place."""
+    """Replace the section with ``mark`` by the day's new one, which is then removed from ``sections``."""
     text = read_text(path)
     if text is None:
         return []
@@ -184,7 +184,7 @@ def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) ->
 
 
 def _left_open(turns: Sequence[Turn]) -> list[str]:
-    """Commands that failed last time they ran, and an interrupted or unanswered last prompt."""
+    """Return commands that failed when they last ran, and an interrupted or unanswered last prompt."""
     last: dict[str, bool] = {}
     for turn in turns:
         for action in turn.actions:
@@ -203,6 +203,6 @@ def _short(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """One line that is no heading or mark; redacted again, since a rule may be newer than the stored text."""
+    """Return one line that is no heading or comment, redacted again since a rule may be newer than the stored text."""
     line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
     return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"

@@ -1,4 +1,4 @@
-"""Keep the index of notes as the files are: new, changed and vanished notes, found by size, time and digest."""
+"""Keep the index of notes up to date: find new, changed and vanished notes by size, time and digest."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from engram.notes.owner import owners_of_lines
 from engram.notes.places import find_notes, read_note
 from engram.settings import Settings
 
-#: Most lines that one ``read_lines`` returns.
-LINES_LIMIT = 400
+#: Most lines that ``read_lines`` returns.
+MAX_LINES = 400
 
 Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What indexing did."""
+    """How many notes were indexed and removed."""
 
     notes: int
     changed: int
@@ -32,7 +32,7 @@ class IndexReport:
 
 
 def index_notes(store: Store, settings: Settings, redact: Redact) -> IndexReport:
-    """Bring the index in line with the files; unchanged notes cost one ``stat`` each."""
+    """Update the index from the files; unchanged notes cost one ``stat`` each."""
     known = {note.source: note for note in rows.list_notes(store)}
     changed = total = 0
     seen = set()
@@ -75,22 +75,22 @@ def read_lines(
     *,
     project_id: int | None = None,
 ) -> str:
-    """Lines of a note, redacted.
+    """Return lines of a note, redacted.
 
     Args:
         store: the open memory.
-        settings: name the notes' folders.
-        redact: takes secrets out.
+        settings: they name the folders of notes.
+        redact: removes secrets.
         source: a name that search printed; never a path.
         start: first line, from 1; the whole note from its beginning by default.
         lines: how many, at most 400.
-        project_id: leave out the lines that this project may not see; None leaves nothing out.
+        project_id: omit the lines that this project may not see; None omits nothing.
 
     Raises:
         NotFound: no note has that name.
         BadRequest: ``start`` or ``lines`` is below 1.
     """
-    first, count = 1 if start is None else start, LINES_LIMIT if lines is None else lines
+    first, count = 1 if start is None else start, MAX_LINES if lines is None else lines
     if first < 1 or count < 1:
         raise BadRequest("start and lines are numbers from 1")
     path = dict(find_notes(settings)).get(source)
@@ -98,7 +98,7 @@ def read_lines(
     if text is None:
         raise NotFound(f"there is no note {source[:80]!r}; memory_search prints the names of notes as their source")
     whole = redact(text).splitlines()
-    chosen = slice(first - 1, first - 1 + min(count, LINES_LIMIT))
+    chosen = slice(first - 1, first - 1 + min(count, MAX_LINES))
     if project_id is None:
         return "\n".join(whole[chosen])
     owners = owners_of_lines(source, whole)[chosen]

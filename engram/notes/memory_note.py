@@ -1,4 +1,4 @@
-"""MEMORY.md: graduated memories as lines under dated headings, within its limits; old sections go to the archive. Pure."""
+"""MEMORY.md: graduated memories as lines under dated headings. Old sections beyond its limits go to the archive. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 
 #: Longest MEMORY.md, in lines and in bytes: what Claude Code reads of such a file.
-LINES_LIMIT = 200
-BYTES_LIMIT = 25_000
+MAX_LINES = 200
+MAX_BYTES = 25_000
 
 _SECTION = re.compile(r"(?m)^(?=## )")
 
 
 def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
-    """MEMORY.md with lines added under ``## heading``; lines that stand there already are left out."""
+    """Return MEMORY.md with lines added under ``## heading``; lines that are there already are omitted."""
     new = [line for line in lines if line not in text.splitlines()]
     if not new:
         return text
@@ -27,9 +27,9 @@ def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
 
 
 def within_limits(text: str) -> tuple[str, str]:
-    """``(kept, moved)``: the oldest ``##`` sections leave until the rest fits; what stands before them stays.
+    """Return ``(kept, moved)``: the oldest ``##`` sections move until the rest fits; the text before them stays.
 
-    A single section that is too large by itself loses its first lines to the archive.
+    A single section that is too large loses its first lines to the archive.
     """
     parts = _SECTION.split(text)
     head, sections = parts[0], parts[1:]
@@ -47,4 +47,4 @@ def within_limits(text: str) -> tuple[str, str]:
 
 
 def _fits(text: str) -> bool:
-    return len(text.splitlines()) <= LINES_LIMIT and len(text.encode()) <= BYTES_LIMIT
+    return len(text.splitlines()) <= MAX_LINES and len(text.encode()) <= MAX_BYTES

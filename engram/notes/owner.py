@@ -1,4 +1,4 @@
-"""Whose each line of a note is: a session's section, a note saved in a project, the line of a memory, or everyone's. Pure."""
+"""The owner of each line of a note: a session, the project of a saved note, a memory, or everyone. Pure."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _HEADING = re.compile(r"##?\s+(.*?)\s*")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _SESSION_MARK = re.compile(r"<!-- session (\S{1,200}) -->")
 _SAVED_MARK = re.compile(r"<!-- saved \d\d:\d\d -->")
-#: Files that hold graduated memories, and the heading under which those of one project stand there.
+#: Files that hold graduated memories, and the heading of those of one project.
 _GRADUATED = ("MEMORY.md", "archive/")
 _MONTH_OF_PROJECT = re.compile(r"\d{4}-\d\d, (.+)")
 _MEMORY_MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
 def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
-    """The owner of each line of a note.
+    """Return the owner of each line of a note.
 
-    A section goes from a heading of the first or second level to the next one outside code. The mark on the line behind
-    the heading says whose it is: ``session ID``, or ``saved TIME``, where the heading is the project's name. In
-    MEMORY.md the heading ``YYYY-MM, NAME`` says it alone. A line that ends in a memory's mark is that memory's.
+    A section extends from a heading of the first or second level to the next one outside code. The comment on the line
+    after the heading names its owner: ``session ID``, or ``saved TIME``, where the heading is the project's name. In
+    MEMORY.md the heading ``YYYY-MM, NAME`` does. A line that ends in a memory's comment belongs to that memory.
 
     Args:
-        source: the note's name, which says what sections without a mark are.
+        source: the note's name, which decides about sections without a comment.
         lines: the note's lines.
     """
     unmarked = NOBODY if source.startswith(OWN_FOLDERS) else EVERYONE

@@ -28,7 +28,7 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
     Args:
         home: the memory folder.
         text: what to keep, at most 20,000 characters.
-        redact: takes secrets out.
+        redact: removes secrets.
         at_ms: when it was saved; decides the file.
         project: display name of the project it was saved in; "" for none.
 
@@ -45,7 +45,7 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
 
 
 def keep_found_text(home: Home, day: str, text: str) -> None:
-    """Add text that was found in the daily log of ``day`` and that the log did not write, unless it is there already.
+    """Add text from the daily log of ``day`` that the log itself did not write, unless it is there already.
 
     Call it with ``notes_lock`` held.
     """

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from engram.embedding.compile import is_compiled
-from engram.embedding.source import HASHED, find_source
+from engram.embedding.extra import INSTALL_COMMAND, has_extra
+from engram.embedding.load import needs_compiling
+from engram.embedding.source import BUNDLED, HASHED, is_bundled_intact
 from engram.errors import EmbeddingError, StoreError
 from engram.ingest.moves import find_moves
 from engram.models import counts
@@ -182,13 +183,26 @@ def _model(settings: Settings) -> Iterator[Check]:
             "run: engram config set embedding_model bundled",
         )
         return
+    if settings.embedding_model == BUNDLED:
+        if is_bundled_intact():
+            yield Check("model", State.OK, "bundled")
+        else:
+            yield Check("model", State.BAD, "the bundled model is missing or damaged", "install Engram again")
+        return
     try:
-        target = settings.places.models / find_source(settings.embedding_model).target_name
+        is_ready = not needs_compiling(settings.embedding_model, settings.places.models)
     except EmbeddingError as error:
         yield Check("model", State.BAD, str(error), "correct the setting embedding_model")
         return
-    if is_compiled(target):
-        yield Check("model", State.OK, f"{settings.embedding_model}, compiled")
+    if is_ready:
+        yield Check("model", State.OK, f"{settings.embedding_model}, ready to run")
+    elif not has_extra():
+        yield Check(
+            "model",
+            State.BAD,
+            f"{settings.embedding_model} needs packages that are not installed: searches use text alone",
+            INSTALL_COMMAND,
+        )
     else:
         yield Check(
             "model",

@@ -1,6 +1,6 @@
-"""What a repository says of itself beside its folder: the address of its remote and its first commit.
+"""What identifies a repository beside its folder: the address of its remote and its first commit.
 
-Both are hints, never a key: anybody can write a remote's address into a made-up repository.
+Both are hints, never a key: anybody can write a remote's address into a forged repository.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 #: How long each call of git may take, in seconds. A history that takes longer has no known first commit.
 GIT_SECONDS = 5.0
-#: Longest address that is kept, in characters.
+#: Longest accepted address, in characters.
 MAX_ADDRESS_CHARS = 500
 _SCP_FORM = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!//)(\S+)")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
-#: git runs nothing of the repository's or the user's choosing, asks nobody, and fetches nothing.
+#: Keeps git from running programs that the repository or the user configured, from asking, and from fetching.
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -33,16 +33,16 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class GitHints:
-    """What a repository says of itself."""
+    """Hints at the identity of a repository."""
 
-    #: Normalised, without credentials; "" where there is none.
+    #: Normalised, without credentials; "" if there is none.
     remote: str = ""
-    #: Hash of the oldest root commit; "" where it is not known, as in a shallow clone.
+    #: Hash of the oldest root commit; "" if it is not known, as in a shallow clone.
     first_commit: str = ""
 
 
 def read_git_hints(root: Path) -> GitHints:
-    """The hints of the repository at ``root``; empty ones outside a repository or without git. Bounded in time."""
+    """Return the hints of the repository at ``root``; empty outside a repository or without git. Bounded in time."""
     if not (root / ".git").exists():
         return GitHints()
     remote = normal_address(_git(root, "config", "--local", "--get", "remote.origin.url"))
@@ -55,9 +55,9 @@ def read_git_hints(root: Path) -> GitHints:
 
 
 def normal_address(address: str) -> str:
-    """One form for all ways to write a remote: ``host/path`` in lower case host, without user, password and ``.git``.
+    """Return one form for all ways to write a remote: ``host/path``, host in lower case, without credentials and ``.git``.
 
-    A local path stays a path. "" for what is no address.
+    A local path stays a path. Returns "" for anything that is no address.
     """
     address = address.strip()
     if not address or len(address) > MAX_ADDRESS_CHARS or any(ord(char) < 32 for char in address):
@@ -69,16 +69,16 @@ def normal_address(address: str) -> str:
         except ValueError:
             return ""
         is_usual = port in (None, 22, 80, 443, 9418)
-        found = f"{host}{'' if is_usual else f':{port}'}/{parts.path.strip('/')}" if host else parts.path
+        normal = f"{host}{'' if is_usual else f':{port}'}/{parts.path.strip('/')}" if host else parts.path
     elif match := _SCP_FORM.fullmatch(address):
-        found = f"{match[1].lower()}/{match[2].strip('/')}"
+        normal = f"{match[1].lower()}/{match[2].strip('/')}"
     else:
-        found = address
-    return found.rstrip("/").removesuffix(".git")
+        normal = address
+    return normal.rstrip("/").removesuffix(".git")
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git prints; "" where it fails or takes too long."""
+    """Return what git prints; "" if it fails or takes too long."""
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | _ENVIRONMENT
     try:
         done = subprocess.run(

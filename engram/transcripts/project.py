@@ -1,4 +1,4 @@
-"""Which project a working directory belongs to: the repository's identity, read without running git."""
+"""Identify the project of a working directory by its repository, without running git."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from engram.atomic import read_regular
 
-#: Folders in which tools keep worktrees of a repository: what stands before them is the repository.
+#: Folders in which tools keep worktrees of a repository; the path before them is the repository.
 _WORKTREE_FOLDERS = (
     (".claude", "worktrees"),
     (".worktrees",),
@@ -22,7 +22,7 @@ _WORKTREE_FOLDERS = (
     (".trees",),
     (".conductor",),
 )
-#: Folders beside the repository that hold its worktrees by their name.
+#: Names of folders beside the repository that hold its worktrees.
 _BESIDE = re.compile(r"(.+)[.-]worktrees")
 #: Bytes of ``.git`` and ``commondir`` that are read.
 _LINK_BYTES = 4096
@@ -34,13 +34,13 @@ _MAX_DEPTH = 64
 class Project:
     """A project by its identity."""
 
-    #: Same for every folder and worktree of one repository; "" where nothing is known.
+    #: Same for every folder and worktree of one repository; "" if nothing is known.
     identity: str
     #: Folder of the repository or, without one, the working directory.
     root: str
     #: Short name for display; not unique.
     name: str
-    #: True for a session that was started in a root folder itself: what it learns holds everywhere.
+    #: True for a session that was started in a root folder itself: its memories hold everywhere.
     is_global: bool = False
 
 
@@ -51,15 +51,15 @@ def identify_project(
     root_folders: Collection[str] = (),
     join_worktrees: bool = True,
 ) -> Project:
-    """The project of a working directory as a transcript names it.
+    """Return the project of a working directory as a transcript names it.
 
-    Where the folder is there, its repository decides (a worktree belongs to the repository that names it); outside
-    any repository it is a project of its own. Where it is gone, the path as written, with known worktree suffixes cut,
+    If the folder exists, its repository decides (a worktree belongs to the repository that names it); outside any
+    repository it is a project of its own. If it is gone, the path as written counts, with known worktree suffixes cut;
     then the longest known project root above it.
 
     Args:
         cwd: POSIX or Windows path, as written.
-        known_roots: roots of projects that are known already.
+        known_roots: roots of known projects.
         join_worktrees: a worktree belongs to its repository; off makes each a project of its own.
         root_folders: folders that hold projects; a session in such a folder itself has global scope.
     """
@@ -68,22 +68,22 @@ def identify_project(
     path = _pure(cwd)
     if any(_same(path, _pure(os.path.expanduser(folder))) for folder in root_folders):
         return Project(str(path), str(path), _name_of(path), is_global=True)
-    found = find_repository(Path(cwd), join_worktrees=join_worktrees) if _is_local(cwd) else None
-    if found is not None:
-        return Project(str(found), str(found), found.name or str(found))
+    repository = find_repository(Path(cwd), join_worktrees=join_worktrees) if _is_local(cwd) else None
+    if repository is not None:
+        return Project(str(repository), str(repository), repository.name or str(repository))
     if _exists(cwd):
         return Project(_identity(path), str(path), _name_of(path))
     path = _without_worktree(path) if join_worktrees else path
     if _is_local(cwd) and path != _pure(cwd):
-        found = find_repository(Path(str(path)))
-        if found is not None:
-            return Project(str(found), str(found), found.name or str(found))
+        repository = find_repository(Path(str(path)))
+        if repository is not None:
+            return Project(str(repository), str(repository), repository.name or str(repository))
     root = _longest_root(path, known_roots) or path
     return Project(_identity(root), str(root), _name_of(root))
 
 
 def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None:
-    """The main folder of the repository that holds ``folder``; None outside any. Runs nothing, writes nothing."""
+    """Return the main folder of the repository that holds ``folder``; None outside any. Runs and writes nothing."""
     if not _exists(str(folder)):
         return None
     here = Path(os.path.realpath(folder))
@@ -97,7 +97,7 @@ def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None
 
 
 def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
-    """True where one of the globs covers the working directory or a folder above it; ``~`` is the home folder."""
+    """True if one of the globs covers the working directory or a folder above it; ``~`` is the home folder."""
     path = _pure(cwd)
     candidates = [str(path), *(str(parent) for parent in path.parents)]
     for glob in globs:
@@ -108,7 +108,7 @@ def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
 
 
 def _main_folder(worktree: Path, link: Path) -> Path:
-    """The repository of a worktree, where that repository names the worktree too; else the folder itself.
+    """Return the repository of a worktree if that repository names the worktree too; else the folder itself.
 
     Anybody can write a ``.git`` file that points anywhere. Only git writes ``worktrees/<name>`` inside a repository,
     and its ``gitdir`` names the ``.git`` file that belongs to it. A submodule is its own project.
@@ -156,15 +156,15 @@ def _exists(text: str) -> bool:
 
 
 def _without_worktree(path: PurePath) -> PurePath:
-    """The path before a worktree folder; a worktree folder at the top of the file system is none."""
+    """Return the path before a worktree folder; one at the top of the file system does not count."""
     parts = path.parts
     for index in range(2, len(parts)):
         for folder in _WORKTREE_FOLDERS:
             if parts[index : index + len(folder)] == folder and len(parts) > index + len(folder):
                 return type(path)(*parts[:index])
-        found = _BESIDE.fullmatch(parts[index])
-        if found and len(parts) > index + 1:
-            return type(path)(*parts[:index], found[1])
+        beside = _BESIDE.fullmatch(parts[index])
+        if beside and len(parts) > index + 1:
+            return type(path)(*parts[:index], beside[1])
     return path
 
 
@@ -174,16 +174,16 @@ def _longest_root(path: PurePath, roots: Iterable[str]) -> PurePath | None:
     return max(useful, key=lambda p: len(p.parts), default=None)
 
 
-def _same(one: PurePath, other: PurePath) -> bool:
-    if type(one) is not type(other):
+def _same(path: PurePath, other: PurePath) -> bool:
+    if type(path) is not type(other):
         return False
-    return one == other or (
-        isinstance(one, PurePosixPath) and os.path.realpath(str(one)) == os.path.realpath(str(other))
+    return path == other or (
+        isinstance(path, PurePosixPath) and os.path.realpath(str(path)) == os.path.realpath(str(other))
     )
 
 
 def _identity(path: PurePath) -> str:
-    """Windows paths count without case and with one kind of slash."""
+    """Return the identity of a path: Windows paths without case and with one kind of slash."""
     return str(path).lower() if isinstance(path, PureWindowsPath) else str(path)
 
 

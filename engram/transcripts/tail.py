@@ -1,6 +1,6 @@
-"""Whole lines of a growing file from a byte offset, in bounded memory, and whether the file was rewritten.
+"""Read whole lines of a growing file from a byte offset, in bounded memory; notice when the file was rewritten.
 
-A last line without its newline is whole where it is a complete JSON object, since no beginning of one is: many real
+A last line without its newline is whole if it is a complete JSON object, since no proper prefix of one is: many real
 files end so and never grow again. Anything else waits for its newline.
 """
 
@@ -20,13 +20,13 @@ from engram.errors import TranscriptError
 CHUNK_BYTES = 4 * 1024 * 1024
 #: Longest line that is read; a longer one is skipped and counted.
 MAX_LINE_BYTES = 64 * 1024 * 1024
-#: Longest piece of the first line that tells one file from another.
+#: How much of the first line identifies a file, in bytes.
 FINGERPRINT_BYTES = 1024
 _STEP_BYTES = 1024 * 1024
 
 
 class Line(NamedTuple):
-    """One whole line. A named tuple, since there is one for every line and it is made three times as fast."""
+    """One whole line. A named tuple because there is one for every line: it is made three times as fast."""
 
     #: Where it begins in the file, in bytes.
     offset: int
@@ -45,13 +45,13 @@ class Position:
     offset: int = 0
     #: Lines read to their newline.
     lines: int = 0
-    #: What told this file from others when it was read; empty before the first whole line.
+    #: What identified the file when it was read; empty before the first whole line.
     fingerprint: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedLine:
-    """A line too long to be read, by its place."""
+    """A line too long to be read, by its position."""
 
     offset: int
     length: int
@@ -59,17 +59,17 @@ class SkippedLine:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one read found."""
+    """The result of one read."""
 
     lines: tuple[Line, ...]
     skipped: tuple[SkippedLine, ...]
-    #: Where the next read goes on.
+    #: Where the next read continues.
     position: Position
     #: Size of the file at this read, in bytes.
     size: int
-    #: True where the file was truncated or another one stands in its place: read again from the beginning.
+    #: True if the file was truncated or replaced by another one: read again from the beginning.
     is_rewritten: bool = False
-    #: True where whole lines may be left.
+    #: True if there may be more whole lines.
     has_more: bool = False
 
 
@@ -87,19 +87,19 @@ def read_chunk(
     try:
         with _open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
-            found = _fingerprint_of(file)
-            if size < position.offset or (position.fingerprint and found != position.fingerprint):
+            current = _fingerprint_of(file)
+            if size < position.offset or (position.fingerprint and current != position.fingerprint):
                 return Chunk((), (), Position(), size, is_rewritten=True)
             file.seek(position.offset)
             lines, skipped, offset, number = _read_lines(file, position, chunk_bytes, max_line_bytes)
     except (OSError, ValueError) as error:
         raise TranscriptError(f"{str(path)!r}: {error}") from error
-    advanced = Position(offset, number, found if offset else b"")
+    advanced = Position(offset, number, current if offset else b"")
     return Chunk(lines, skipped, advanced, size, has_more=offset > position.offset and offset < size)
 
 
 def fingerprint(path: Path) -> bytes:
-    """The fingerprint of a file now; empty where it has no whole first line and less than 1 KB.
+    """Return the fingerprint of a file now; empty if it has no whole first line and less than 1 KB.
 
     Raises:
         TranscriptError: as ``read_chunk``.
@@ -132,7 +132,7 @@ def _fingerprint_of(file: BinaryIO) -> bytes:
 def _read_lines(
     file: BinaryIO, position: Position, chunk_bytes: int, max_line_bytes: int
 ) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
-    """The lines, the skipped lines, the offset behind them and the number of lines so far."""
+    """Return the lines, the skipped lines, the offset after them and the number of lines so far."""
     data = _read_up_to(file, chunk_bytes)
     is_at_end = len(data) < chunk_bytes
     end = data.rfind(b"\n")
@@ -155,7 +155,7 @@ def _read_lines(
 def _read_long_line(
     file: BinaryIO, begin: bytes, position: Position, max_line_bytes: int
 ) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
-    """The one line that is longer than a chunk; where it is not finished yet, nothing."""
+    """Read the one line that is longer than a chunk; nothing if it is not finished yet."""
     pieces: list[bytes] = [begin]
     length = len(begin)
     while True:
@@ -178,7 +178,7 @@ def _read_long_line(
 
 
 def _last_line(data: bytes, position: Position) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
-    """A long last line without its newline, if it is whole."""
+    """Return a long last line without its newline, if it is whole."""
     if not _is_object(data):
         return (), (), position.offset, position.lines
     line = Line(position.offset, len(data), position.lines + 1, data)
@@ -196,7 +196,7 @@ def _is_object(data: bytes) -> bool:
 
 
 def _read_up_to(file: BinaryIO, count: int) -> bytes:
-    """As many bytes as there are, at most ``count``; a raw read may give fewer than asked."""
+    """Read as many bytes as there are, at most ``count``; a raw read may return fewer than asked."""
     pieces: list[bytes] = []
     left = count
     while left > 0:

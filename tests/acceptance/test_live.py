@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -93,11 +92,10 @@ class Live:
 
 
 @pytest.fixture
-def live(tmp_path: Path, compiled_model: Path) -> Iterator[Live]:
+def live(tmp_path: Path, bundled_folder: Path) -> Iterator[Live]:
     home = tmp_path / "home"
-    (home / "models").mkdir(parents=True, mode=0o700)
+    home.mkdir(parents=True, mode=0o700)
     os.chmod(home, 0o700)
-    shutil.copytree(compiled_model, home / "models" / compiled_model.name)
     environment = {
         **os.environ, "ENGRAM_HOME": str(home), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
     }  # fmt: skip

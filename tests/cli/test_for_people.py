@@ -209,7 +209,7 @@ def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monke
     def running(_: object) -> int:
         raise AlreadyRunning
 
-    monkeypatch.setattr("engram.watcher.watch.run_watcher", running)
+    monkeypatch.setattr("engram.watcher.main.run_watcher", running)
     monkeypatch.setattr("engram.worker.main.run_worker", lambda _: 75)
 
     assert "already running" in run("watch").stderr

@@ -130,7 +130,7 @@ def test_recall_of_a_project_shows_no_other_project(filled: Store, run_json: Run
 def test_recall_without_a_model_says_that_it_searched_by_text_alone(
     filled: Store, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "bundled")
+    monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "nobody/no-such-model")
 
     answer = run_json("recall", "pnpm")
 

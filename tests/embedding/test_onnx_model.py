@@ -1,7 +1,9 @@
-"""The compiled model in onnxruntime: bounded batches, refused nonsense, no torch."""
+"""Models in onnxruntime: bounded batches, refused nonsense, no torch."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.embedding.card import read_card
-from engram.embedding.embedder import Prompts
-from engram.embedding.onnx_model import BATCH_TOKENS, OnnxEmbedder, batches
+from engram.embedding.card import ModelInfo
+from engram.embedding.embedder import Embedder, Prompts
+from engram.embedding.load import load_embedder
+from engram.embedding.onnx_model import MAX_BATCH_TOKENS, OnnxEmbedder, batches
 from engram.errors import EmbeddingError
 
 
@@ -31,16 +34,14 @@ def test_texts_of_like_length_share_a_batch() -> None:
 
 
 @pytest.fixture
-def own(compiled_model: Path) -> OnnxEmbedder:
+def own(bundled_folder: Path) -> Embedder:
     """An embedder that a test may break."""
-    return OnnxEmbedder(compiled_model, read_card(compiled_model))
+    return load_embedder("bundled", bundled_folder, compile_if_missing=False)
 
 
 @pytest.mark.model
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
-def test_an_answer_that_is_no_vector_is_an_error(
-    own: OnnxEmbedder, bad: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_is_no_vector_is_an_error(own: Embedder, bad: float, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = SimpleNamespace(run=lambda *_: [np.full((1, 384), bad, dtype=np.float32)])
     monkeypatch.setattr(own, "_session", answer)
 
@@ -49,7 +50,7 @@ def test_an_answer_that_is_no_vector_is_an_error(
 
 
 @pytest.mark.model
-def test_a_fault_inside_the_runtime_is_an_embedding_error(own: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_inside_the_runtime_is_an_embedding_error(own: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*_: object) -> None:
         raise RuntimeError("out of memory")
 
@@ -60,7 +61,7 @@ def test_a_fault_inside_the_runtime_is_an_embedding_error(own: OnnxEmbedder, mon
 
 
 @pytest.mark.model
-def test_no_call_of_the_model_is_larger_than_the_limit(own: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_call_of_the_model_is_larger_than_the_limit(own: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     session = own._session
 
@@ -71,12 +72,12 @@ def test_no_call_of_the_model_is_larger_than_the_limit(own: OnnxEmbedder, monkey
     monkeypatch.setattr(own, "_session", SimpleNamespace(run=run))
     own.embed(["short", "some more words " * 20, "a long text " * 300] * 5)
 
-    assert max(sizes) <= BATCH_TOKENS
+    assert max(sizes) <= MAX_BATCH_TOKENS
 
 
 @pytest.mark.model
-def test_a_prompt_of_the_settings_changes_rows_and_id(compiled_model: Path, own: OnnxEmbedder) -> None:
-    prompted = OnnxEmbedder(compiled_model, read_card(compiled_model), Prompts("note: ", ""))
+def test_a_prompt_of_the_settings_changes_rows_and_id(bundled_folder: Path, own: Embedder) -> None:
+    prompted = load_embedder("bundled", bundled_folder, compile_if_missing=False, document_prompt="note: ")
 
     assert prompted.model_id != own.model_id
     assert not np.allclose(prompted.embed(["text"]), own.embed(["text"]))
@@ -84,26 +85,60 @@ def test_a_prompt_of_the_settings_changes_rows_and_id(compiled_model: Path, own:
     assert np.allclose(prompted.embed_query("text"), own.embed_query("text"), atol=1e-5)
 
 
-@pytest.mark.model
-def test_a_damaged_file_is_an_embedding_error(compiled_model: Path, tmp_path: Path) -> None:
-    for name in ("model.onnx", "tokenizer.json"):
-        (tmp_path / name).write_bytes(b"damaged")
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_damaged_file_is_an_embedding_error(bundled_folder: Path, tmp_path: Path, name: str) -> None:
+    shutil.copy(bundled_folder / "tokenizer.json", tmp_path)
+    (tmp_path / name).write_bytes(b"damaged")
 
-    with pytest.raises(EmbeddingError, match="cannot be loaded"):
-        OnnxEmbedder(tmp_path, read_card(compiled_model))
+    with pytest.raises(EmbeddingError, match="can't be loaded"):
+        OnnxEmbedder(tmp_path, ModelInfo("tiny", "00ff", 4, 32, "mean", Prompts()))
 
 
-@pytest.mark.model
-def test_running_the_compiled_model_needs_no_torch(compiled_model: Path) -> None:
+@pytest.mark.reference
+@pytest.mark.timeout(600)
+def test_running_a_compiled_model_needs_no_torch(dense_model: Path, compiled_dense_model: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from engram.embedding.load import load_embedder; "
-        "load_embedder('bundled', Path(sys.argv[1]), compile_if_missing=True).embed(['text']); "
-        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnx'} & set(sys.modules); "
+        "load_embedder(sys.argv[1], Path(sys.argv[2]), compile_if_missing=True).embed(['text']); "
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnx', 'huggingface_hub'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
 
     answer = subprocess.run(
-        [sys.executable, "-c", program, str(compiled_model.parent)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program, str(dense_model), str(compiled_dense_model)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.model
+def test_onnxruntime_reports_nothing_and_leaves_no_device_id(bundled_folder: Path, tmp_path: Path) -> None:
+    """Its telemetry keeps an id and a queue of events in the cache of the user from the moment it is imported."""
+    program = (
+        "from pathlib import Path; from engram.embedding.load import load_embedder; "
+        "load_embedder('bundled', Path('none'), compile_if_missing=False).embed(['text'])"
+    )
+    places = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "ORT_DISABLE_TELEMETRY": "0"}
+
+    subprocess.run([sys.executable, "-c", program], env=os.environ | places, check=True, timeout=120)
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.model
+def test_running_the_bundled_model_needs_neither_torch_nor_the_hub(bundled_folder: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from engram.embedding.load import load_embedder; "
+        "load_embedder('bundled', Path(sys.argv[1]), compile_if_missing=True).embed(['text']); "
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnx', 'huggingface_hub'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+
+    answer = subprocess.run(
+        [sys.executable, "-c", program, str(bundled_folder)], capture_output=True, text=True, timeout=120
     )
 
     assert answer.returncode == 0, answer.stderr

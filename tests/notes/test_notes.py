@@ -13,7 +13,7 @@ from engram.models.notes import EVERYONE, NOBODY, Owner
 from engram.models.store import Store
 from engram.notes.chunk import cut_markdown
 from engram.notes.index import index_notes, read_lines
-from engram.notes.memory_note import BYTES_LIMIT, LINES_LIMIT, add_lines, within_limits
+from engram.notes.memory_note import MAX_BYTES, MAX_LINES, add_lines, within_limits
 from engram.notes.owner import owners_of_lines
 from engram.notes.saved import save_note
 from engram.settings import Settings
@@ -124,8 +124,8 @@ def test_memory_md_keeps_its_limits_and_its_preamble_and_moves_the_oldest_sectio
         for number in range(40):
             text, moved = within_limits(add_lines(text, f"2026-{month:02}", [f"- {month} {number} {'x' * 60}"]))
             moved_all += moved
-            assert len(text.splitlines()) <= LINES_LIMIT
-            assert len(text.encode()) <= BYTES_LIMIT
+            assert len(text.splitlines()) <= MAX_LINES
+            assert len(text.encode()) <= MAX_BYTES
     assert text.startswith("# Memory\nmy own words\n")
     for month in range(1, 13):
         for number in range(40):

@@ -143,8 +143,9 @@ def test_a_prompt_and_its_reply_are_one_hit_with_both_entries(store: Store, sear
 
     assert {place.uuid for place in first.evidence} == {"t1-u", "t1-a"}
     assert first.text.splitlines() == [
-        "Let us take the smaller thumbnail cache", "Done: the thumbnail cache holds 200 images now.",
-    ]  # fmt: skip
+        "Let us take the smaller thumbnail cache",
+        "Done: the thumbnail cache holds 200 images now.",
+    ]
     assert abs(sum(first.parts.values()) - first.score) < 0.01
 
 

@@ -304,3 +304,18 @@ def test_damage_of_what_the_reader_kept_is_told_to_the_worker(desk: Desk, state:
     assert desk.watcher.run() == EXIT_RESTART
 
     assert is_damage_noted(desk.store)
+
+
+def test_a_failure_is_kept_without_secrets(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "sk-ant-api03-" + "Ab3" * 30
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError(f"the key is {secret}")
+
+    monkeypatch.setattr(watch, "ingest_source", fail)
+    desk.watcher.hint(desk.talk("s1", 1))
+    desk.watcher.step()
+
+    (error,) = [stage.last_error for stage in list_stages(desk.store) if stage.name == "ingest"]
+    assert "the key is" in error
+    assert secret not in error

@@ -233,10 +233,9 @@ def test_forged_messages_neither_stop_it_nor_run(start: StartWorker, settings: S
 
 @pytest.mark.model
 def test_a_stop_while_texts_are_embedded_ends_the_process_cleanly(
-    start: StartWorker, settings: Settings, compiled_model: Path
+    start: StartWorker, settings: Settings, bundled_folder: Path
 ) -> None:
     """An interpreter that ends while a thread is inside the model aborts."""
-    settings.places.models.symlink_to(compiled_model.parent)
     worker = start(ENGRAM_EMBEDDING_MODEL="bundled")
     wait_for(lambda: status(settings.places))
     request = json.dumps({"op": "embed", "kind": "document", "texts": ["word " * 700] * 200}).encode()

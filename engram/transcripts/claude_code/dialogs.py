@@ -1,7 +1,7 @@
-"""What Claude Code's own dialogs report of the user: answers, decisions about plans, comments on calls.
+"""What the user said in Claude Code's own dialogs: answers, decisions about plans, comments on calls.
 
-The one rule by which words out of a tool's result are the user's. A tool can print anything, also a perfect imitation
-of these reports; so only what Claude Code itself writes beside the result decides.
+This is the only rule by which words in a tool's result are the user's. A tool can print anything, even a perfect
+imitation of these reports, so only what Claude Code itself writes beside the result decides.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from engram.transcripts.text import storable, storable_text
 
 QUESTION_TOOL = "AskUserQuestion"
 PLAN_TOOL = "ExitPlanMode"
-#: Claude Code's own tools whose failures hold no text of others.
+#: Claude Code's own tools whose failures contain no foreign text.
 _OWN_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", PLAN_TOOL})
-#: First version that writes ``toolDenialKind``: there it alone tells whether the user refused a call.
+#: First version that writes ``toolDenialKind``, which alone decides from then on whether the user refused a call.
 _KIND_SINCE = (2, 1, 205)
 #: First version known to begin the failures of Bash with ``Exit code``, so that no command can imitate a refusal.
 _EXIT_CODE_SINCE = (2, 1, 5)
@@ -31,7 +31,7 @@ _REFUSED_SILENTLY = "User rejected tool use"
 _COMMENT = "the user said:"
 _AFTER_COMMENT = re.compile(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
 _APPROVED = "User has approved"
-#: What Claude Code itself puts in place of a comment when questions are left open, and an answer inside it.
+#: What Claude Code writes instead of a comment when questions are left open, and an answer in it.
 _OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has indicated they have provided enough")
 _EARLY_ANSWER = re.compile(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
 _RECOMMENDED = re.compile(r"\s*\(recommended\)\s*$", re.IGNORECASE)
@@ -51,21 +51,21 @@ class Part(NamedTuple):
 
 
 def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
-    """What a ``tool_use`` block puts before the user: questions with their options, or a plan."""
+    """Yield what a ``tool_use`` block puts before the user: questions with their options, or a plan."""
     given = block.get("input")
     given = given if isinstance(given, dict) else {}
     if block.get("name") == QUESTION_TOOL:
         for number, question in enumerate(_questions(given)):
-            yield Part(Role.PROPOSED, _told(question), f"{block.get('id')}#{number}")
+            yield Part(Role.PROPOSED, _question_text(question), f"{block.get('id')}#{number}")
     elif block.get("name") == PLAN_TOOL and _text(given.get("plan")):
         yield Part(Role.PROPOSED, _text(given.get("plan")), f"{block.get('id')}#0")
 
 
 def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
-    """True where the user, and nobody else, refused the call that this ``tool_result`` block answers.
+    """True if the user, and nobody else, refused the call that this ``tool_result`` block answers.
 
-    Where Claude Code says who denied a call, that decides. Older versions do not say it: there only tools whose failures
-    hold no text of others are believed, and only where Claude Code repeats the very same text as its own error.
+    If Claude Code says who denied a call, that decides. Older versions do not: there only tools whose failures contain
+    no foreign text are believed, and only if Claude Code repeats the very same text as its own error.
     """
     if block.get("is_error") is not True or len(_results(entry)) != 1:
         return False
@@ -77,7 +77,7 @@ def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
 
 
 def heard_in(action: Action, block: dict[str, Any], entry: Entry, proposed: Sequence[TextBlock]) -> Iterator[Part]:
-    """What the user said or decided, as the result of a call reports it.
+    """Yield what the user said or decided, as the result of a call reports it.
 
     Args:
         action: the call.
@@ -112,7 +112,7 @@ def _refusal(action: Action, text: str, proposed: Sequence[TextBlock], link: str
 
 
 def _comment(text: str) -> str:
-    """What the user typed when they refused a call; "" where they typed nothing."""
+    """Return what the user typed when they refused a call; "" if nothing."""
     if not text.startswith(_REFUSED):
         return ""
     _, marker, comment = text.partition(_COMMENT)
@@ -121,7 +121,7 @@ def _comment(text: str) -> str:
 
 
 def _answers(action: Action, report: object) -> Iterator[Part]:
-    """Labels that were chosen, in the assistant's words; what was typed instead or beside them, in the user's."""
+    """Yield the chosen labels, in the assistant's words, and what was typed instead or in addition, in the user's."""
     if not isinstance(report, dict):
         return
     answers, notes = _mapping(report.get("answers")), _mapping(report.get("annotations"))
@@ -129,8 +129,8 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
     for number, question in enumerate(questions):
         asked = str(question["question"])
         link = f"{action.tool_use_id}#{number}"
-        # Answers go by the question's text: where two questions have the same, the label may be of either.
-        same = [one for one in questions if one["question"] == asked]
+        # Answers are keyed by the question's text: if two questions share it, the label may belong to either.
+        same = [other for other in questions if other["question"] == asked]
         labels, typed = _split_answer(_text(answers.get(asked)), _labels(same))
         if labels:
             yield Part(Role.CHOSEN, f"{storable(asked).strip()} {ARROW} {', '.join(labels)}", link)
@@ -140,7 +140,7 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
 
 
 def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
-    """The labels that an answer is made of, and what is left of it: what the user typed."""
+    """Return the labels in an answer, and the rest: what the user typed."""
     chosen: list[str] = []
     rest = answer
     while rest:
@@ -157,7 +157,7 @@ def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _approval(report: object, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
-    """A plan that the user approved, and what they changed in it; never a plan that another agent approved."""
+    """Yield a plan that the user approved, and what they changed in it; never a plan that another agent approved."""
     report = _mapping(report)
     if report.get("isAgent") is True:
         return
@@ -181,7 +181,7 @@ def _new_lines(before: str, after: str) -> Iterator[str]:
 
 
 def _beside(entry: Entry) -> Iterator[str]:
-    """What the user typed when they allowed a call: Claude Code puts it as a text beside the result."""
+    """Yield what the user typed when they allowed a call: Claude Code writes it as a text beside the result."""
     content = entry.message.get("content")
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "text":
@@ -191,7 +191,7 @@ def _beside(entry: Entry) -> Iterator[str]:
 
 
 def _title(plan: str) -> str:
-    """The first line of a plan, without marks of a heading."""
+    """Return the first line of a plan, without heading characters."""
     first = next((line for line in plan.splitlines() if line.strip(" #\t")), "")
     return first.strip(" #\t")[:_TITLE_CHARS]
 
@@ -199,7 +199,7 @@ def _title(plan: str) -> str:
 def _questions(holder: dict[str, Any]) -> list[dict[str, Any]]:
     questions = holder.get("questions")
     some = questions[:_MAX_QUESTIONS] if isinstance(questions, list) else []
-    return [one for one in some if isinstance(one, dict) and isinstance(one.get("question"), str)]
+    return [item for item in some if isinstance(item, dict) and isinstance(item.get("question"), str)]
 
 
 def _options(question: dict[str, Any]) -> list[dict[str, Any]]:
@@ -208,12 +208,12 @@ def _options(question: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _labels(questions: Sequence[dict[str, Any]]) -> list[str]:
-    """The labels of questions, the longest first, so that none hides a longer one."""
+    """Return the labels of questions, the longest first, so that none hides a longer one."""
     options = [option for question in questions for option in _options(question)]
     return sorted((label for option in options if (label := _text(option.get("label")))), key=len)[::-1]
 
 
-def _told(question: dict[str, Any]) -> str:
+def _question_text(question: dict[str, Any]) -> str:
     lines = [_text(question["question"])]
     for option in _options(question):
         lines.append("- " + ": ".join(text for key in ("label", "description") if (text := _text(option.get(key)))))
@@ -227,7 +227,7 @@ def _results(entry: Entry) -> list[dict[str, Any]]:
 
 
 def _text_of(block: dict[str, Any]) -> str:
-    """The whole text of a ``tool_result`` block."""
+    """Return the whole text of a ``tool_result`` block."""
     content = block.get("content")
     if isinstance(content, str):
         return content
@@ -236,9 +236,9 @@ def _text_of(block: dict[str, Any]) -> str:
 
 
 def _version(data: dict[str, Any]) -> tuple[int, ...]:
-    """The version of Claude Code that wrote a line; (0, 0, 0) where it is not known."""
-    found = _VERSION.match(version) if isinstance(version := data.get("version"), str) else None
-    return tuple(int(number) for number in found.groups()) if found else (0, 0, 0)
+    """Return the version of Claude Code that wrote a line; (0, 0, 0) if unknown."""
+    match = _VERSION.match(version) if isinstance(version := data.get("version"), str) else None
+    return tuple(int(number) for number in match.groups()) if match else (0, 0, 0)
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Is this line something that a person typed? The rules that tell real prompts from everything else."""
+"""The rules that tell real prompts from everything else: did a person type this line?"""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from engram.transcripts.claude_code.entry import Entry, Kind
 
-#: Blocks that editors and hooks put in front of what was typed.
+#: Blocks that editors and hooks insert before what was typed.
 _LEADING = re.compile(r"\s*<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)\b[^>]*>.*?</\1>", re.DOTALL)
-#: First tags of lines that a program wrote.
+#: Tags at the beginning of lines that a program wrote.
 _MACHINE_TAG = re.compile(
     r"\s*<(?:command-(?:name|message|args|contents)|local-command-[a-z-]+|bash-(?:input|stdout|stderr)|system-reminder"
     r"|task-notification|teammate-message|user-prompt-submit-hook|ide_opened_file|ide_selection|ide_diagnostics)\b"
@@ -24,12 +24,12 @@ _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _BASH = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
 _BARE_COMMAND = re.compile(r"/[\w:.-]+")
-#: Stands for a prompt that is a picture alone.
+#: The text of a prompt that is only a picture.
 PICTURE = "[image]"
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content: the string itself, or its text blocks joined by newlines."""
+    """Return the text of a message's content: the string itself, or its text blocks joined by newlines."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -38,9 +38,9 @@ def text_of(content: object) -> str:
 
 
 def prompt_of(entry: Entry) -> str | None:
-    """What the user typed in this entry, without the blocks that programs put in front; None where it is no prompt.
+    """Return what the user typed in this entry, without the blocks that programs insert; None if it is no prompt.
 
-    Where the entry says whom it comes from (``origin``), that decides; else the flags and the text do.
+    If the entry names its author (``origin``), that decides; else the flags and the text do.
     """
     if entry.kind is Kind.ATTACHMENT:
         return _queued_command(entry)
@@ -60,10 +60,10 @@ def prompt_of(entry: Entry) -> str | None:
 
 
 def typed_text(text: str, *, is_human: bool = False) -> str | None:
-    """The part of ``text`` that a person typed; None where a program wrote all of it.
+    """Return the part of ``text`` that a person typed; None if a program wrote all of it.
 
     Args:
-        is_human: the entry itself says that a person wrote it, so that only leading blocks are taken off.
+        is_human: the entry itself names a person as its author, so that only leading blocks are removed.
     """
     rest = _without_leading_blocks(text).strip()
     if not rest:
@@ -74,9 +74,9 @@ def typed_text(text: str, *, is_human: bool = False) -> str | None:
 
 
 def queued_text(content: object) -> str | None:
-    """What a person typed into the queue while Claude worked; None for notifications, task data and bare commands.
+    """Return what a person typed into the queue while Claude worked; None for notifications, task data and bare commands.
 
-    A command with words behind it (``/review the parser``) counts, since the words reach the model.
+    A command with further words (``/review the parser``) counts, since the words reach the model.
     """
     text = typed_text(text_of(content))
     if text is None or _BARE_COMMAND.fullmatch(text) or _is_task_data(text):
@@ -85,7 +85,7 @@ def queued_text(content: object) -> str | None:
 
 
 def command_of(text: str) -> str:
-    """A slash or shell command line as it was typed (``/plan the parser``); "" where the text is none."""
+    """Return a slash or shell command as it was typed (``/plan the parser``); "" if the text is none."""
     bash = _BASH.match(text)
     if bash:
         return bash[1].strip()
