@@ -174,7 +174,9 @@ def test_an_import_is_the_users(
 
     run("import", str(file))
 
-    assert [(one["action"], one["actor"]) for one in run_json("expand", episode_id)["history"]] == [("import", "user")]
+    assert [(change["action"], change["actor"]) for change in run_json("expand", episode_id)["history"]] == [
+        ("import", "user")
+    ]
 
 
 def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:
@@ -186,7 +188,9 @@ def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_j
 
     run("restore", str(backup), "--yes")
 
-    assert [(one["action"], one["actor"]) for one in run_json("expand", made)["history"]] == [("recover", "user")]
+    assert [(change["action"], change["actor"]) for change in run_json("expand", made)["history"]] == [
+        ("recover", "user")
+    ]
 
 
 def test_a_folder_that_becomes_known_moves_memories_by_tidying(filled: Store) -> None:
@@ -222,4 +226,4 @@ def test_expand_shows_who(filled: Store, run: Run, run_json: RunJson) -> None:
     assert [
         line.split()[1:3] for line in shown.splitlines() if "save" in line.split()[1:2] or "pin" in line.split()[1:2]
     ]
-    assert [one["actor"] for one in run_json("expand", made)["history"]] == ["user", "user"]
+    assert [change["actor"] for change in run_json("expand", made)["history"]] == ["user", "user"]

@@ -372,9 +372,9 @@ def test_the_server_loads_neither_a_model_nor_the_queue(settings: Settings) -> N
         "import sys, engram_mcp.server; "
         "print([m for m in ('torch', 'sentence_transformers', 'onnxruntime', 'openai', 'huey', 'watchdog') if m in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert found.stdout.strip() == "[]"
+    assert finished.stdout.strip() == "[]"
 
 
 def test_the_server_writes_its_own_log(settings: Settings, tmp_path: Path) -> None:
