@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from engram.atomic import read_regular, read_whole, write_atomic
-from engram.errors import BrokenDatabase, EngramError
+from engram.errors import EngramError
 from engram.models import forgetting
 from engram.models.backup import drop_database
-from engram.models.recovery import set_aside_files
-from engram.models.store import Store
+from engram.models.copies import clean_copy
+from engram.models.set_aside import set_aside_files
 from engram.models.tombstones import Forgotten
 from engram.models.transaction import Tx
 from engram.notes.day_files import cut_sections, notes_lock, write_text
@@ -138,27 +138,12 @@ def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple
     cleaned = dropped = 0
     for path in [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]:
         try:
-            cleaned += _clean_copy(path, driver, clean)
+            cleaned += bool(clean_copy(path, driver, clean))
         except EngramError as error:
             logger.warning("action=forget copy=%s reason=%s", path.name, error)
             drop_database(path)
             dropped += 1
     return cleaned, dropped
-
-
-def _clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> bool:
-    """Delete the rows in one copy; True where there were any. Raises StoreError where the copy is damaged."""
-    copy = Store(path, driver=driver)
-    try:
-        copy.open()
-        if damage := copy.find_damage():
-            raise BrokenDatabase(damage)
-        with copy.transaction() as tx:
-            changed = clean(tx)
-        forgetting.wipe_free_space(copy)
-    finally:
-        copy.close()
-    return bool(changed)
 
 
 def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:
