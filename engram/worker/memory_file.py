@@ -13,7 +13,9 @@ from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.backup import Backup, list_backups
 from engram.models.fulltext import rebuild_indexes
-from engram.models.recovery import Recovered, clean_after_swap, rebuild_memory
+from engram.models.recovery import Recovered
+from engram.models.restore import rebuild_memory
+from engram.models.set_aside import clean_after_swap
 from engram.models.soundness import find_all_damage, quick_damage
 from engram.models.stages import is_damage_noted, list_stages, note_failure, note_success
 from engram.models.store import Store, open_store

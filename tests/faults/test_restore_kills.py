@@ -19,8 +19,8 @@ from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
 from engram.models import episodes
 from engram.models.backup import list_backups, make_backup
-from engram.models.recovery import restore_backup
 from engram.models.replacement import FOLDER_NAME, using_database
+from engram.models.restore import restore_backup
 from engram.models.store import open_store
 from engram.settings import Settings
 from engram.worker.memory_file import open_or_set_aside

@@ -23,7 +23,8 @@ from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.project_folders import merge_projects
 from engram.models.projects import ProjectRow, ensure_project, find_project_of_identity
-from engram.models.recovery import recover_by_hand, restore_backup
+from engram.models.recovery import recover_by_hand
+from engram.models.restore import restore_backup
 from engram.models.store import Store, open_store
 from engram.models.turns import load_turn_row
 from engram.notes.daily import log_session
