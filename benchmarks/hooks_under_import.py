@@ -29,7 +29,7 @@ from engram.paths import Home
 from engram_hooks.block import link_interpreter, settings_block
 
 #: What is aimed at, in milliseconds.
-MOST_MS = 250
+MAX_MS = 250
 #: Pause between two prompts, in seconds.
 PAUSE_SECONDS = 0.2
 
@@ -111,7 +111,7 @@ def main() -> None:
         return
     for when in ("during", "bare", "after"):
         print(f"{when:8} " + "   ".join(f"{key} {value}" for key, value in found[when].items()))
-    print(f"load before {found['load_before']}; goal: p99 at most {MOST_MS} ms during the import")
+    print(f"load before {found['load_before']}; goal: p99 at most {MAX_MS} ms during the import")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any
 from engram.paths import Home
 
 #: What is aimed at, in seconds.
-MOST_SECONDS = 360
+MAX_SECONDS = 360
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
         return
     for key, value in found.items():
         print(f"{key:20} {value}")
-    print(f"goal: at most {MOST_SECONDS} seconds")
+    print(f"goal: at most {MAX_SECONDS} seconds")
 
 
 def join(corpus: Path, target: Path) -> Path:

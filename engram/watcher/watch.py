@@ -141,7 +141,7 @@ class Watcher:
                 note_gone(self.store, place.path, is_gone=True)
             self._gone.add(place)
 
-    def ring(self) -> None:
+    def enqueue_due(self) -> None:
         """Enqueue all work that is due by now, such as sessions that fell silent, and an overdue consolidation."""
         enqueue_due(self.store, self.settings)
         enqueue_consolidation_if_overdue(self.store, self.settings)
@@ -178,7 +178,7 @@ class Watcher:
             self.sweep()
             self._note_events()
             self.step()
-            self.ring()
+            self.enqueue_due()
         else:
             self.step()
 

@@ -25,14 +25,44 @@ Steps = set[tuple[str, str]]
 
 #: Commands that change memories, each with a test below.
 CHANGING = {
-    "up", "save", "edit", "correct", "pin", "bad", "forget", "contradictions", "consolidate", "purge", "import",
-    "restore", "projects", "ingest",
-}  # fmt: skip
+    "up",
+    "save",
+    "edit",
+    "correct",
+    "pin",
+    "bad",
+    "forget",
+    "contradictions",
+    "consolidate",
+    "purge",
+    "import",
+    "restore",
+    "projects",
+    "ingest",
+}
 #: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs.
 READING = {
-    "watch", "work", "recall", "search", "expand", "timeline", "status", "report", "doctor", "sessions", "tasks",
-    "logs", "cost", "pause", "export", "hooks", "service", "config", "completion", "bench",
-}  # fmt: skip
+    "watch",
+    "work",
+    "recall",
+    "search",
+    "expand",
+    "timeline",
+    "status",
+    "report",
+    "doctor",
+    "sessions",
+    "tasks",
+    "logs",
+    "cost",
+    "pause",
+    "export",
+    "hooks",
+    "service",
+    "config",
+    "completion",
+    "bench",
+}
 
 
 def last_step(store: Store) -> int:
@@ -81,8 +111,13 @@ def test_what_a_person_does_to_one_memory_is_the_users(filled: Store, run: Run, 
 
     user = str(Actor.USER)
     assert steps_of(filled, made) == [
-        ("save", user), ("edit", user), ("pin", user), ("unpin", user), ("bad", user), ("supersede", user),
-    ]  # fmt: skip
+        ("save", user),
+        ("edit", user),
+        ("pin", user),
+        ("unpin", user),
+        ("bad", user),
+        ("supersede", user),
+    ]
     assert steps_of(filled, corrected) == [("correct", user), ("supersede", user)]
     assert steps_of(filled, newer) == [("save", user)]
 
@@ -133,9 +168,12 @@ def test_what_comes_back_since_its_successor_was_deleted_is_the_users(
 
 def test_what_stays_of_a_forgotten_project_was_cut_by_the_user(filled: Store, run: Run) -> None:
     name = str(filled.value("SELECT name FROM project ORDER BY id LIMIT 1"))
-    chosen = str(filled.value(
-        "SELECT e.episode_id FROM episode e JOIN project p ON p.id = e.project_id WHERE p.name = ? ORDER BY e.id", (name,)
-    ))  # fmt: skip
+    chosen = str(
+        filled.value(
+            "SELECT e.episode_id FROM episode e JOIN project p ON p.id = e.project_id WHERE p.name = ? ORDER BY e.id",
+            (name,),
+        )
+    )
     run("edit", chosen, "--scope", "global")
 
     run("projects", "forget", name, "--yes")

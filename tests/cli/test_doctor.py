@@ -57,7 +57,7 @@ def test_installed_hooks_and_server_are_found(run: Run, claude: Path) -> None:
     findings = checks(run)
 
     assert findings["hooks"]["state"] == "ok"
-    assert "hooks' interpreter" not in checks
+    assert "hooks' interpreter" not in findings
 
 
 def test_hooks_that_are_gone_switched_off_or_incomplete_are_named(run: Run, claude: Path) -> None:

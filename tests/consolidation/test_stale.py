@@ -200,9 +200,9 @@ def test_where_git_is_missing_slow_or_unwilling_nothing_is_marked(
     since = SAID_MS - 20 * 86_400_000
     assert changes_since(str(tmp_path), since) == {}
     assert changes_since(str(repository.root), since) != {}
-    monkeypatch.setattr(stale, "GIT_SECONDS", 0.0)
+    monkeypatch.setattr(stale, "MAX_GIT_SECONDS", 0.0)
     assert changes_since(str(repository.root), since) == {}
-    monkeypatch.setattr(stale, "GIT_SECONDS", 10.0)
+    monkeypatch.setattr(stale, "MAX_GIT_SECONDS", 10.0)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert changes_since(str(repository.root), since) == {}
 

@@ -100,7 +100,7 @@ def test_a_session_that_fell_silent_is_flushed(desk: Desk) -> None:
     desk.watcher.step()
     desk.clock.advance(desk.settings.extract_idle_seconds + 1)
 
-    desk.watcher.ring()
+    desk.watcher.enqueue_due()
 
     assert ("flush", "s1") in desk.enqueued()
 
@@ -219,13 +219,13 @@ def test_a_queue_that_cannot_be_written_stops_no_reading(desk: Desk, monkeypatch
         desk.watcher.step()
     assert desk.turns() == 3
 
-    desk.watcher.ring()
+    desk.watcher.enqueue_due()
 
     assert ("extract", "s1") in desk.enqueued()
 
 
 def test_an_overdue_consolidation_is_rung_for(desk: Desk) -> None:
-    desk.watcher.ring()
+    desk.watcher.enqueue_due()
 
     assert ("consolidate",) in desk.enqueued()
 
