@@ -84,9 +84,14 @@ def confirm_session(context: Context, session_id: str) -> None:
         evidence = episodes.evidence_of(context.store, episode.id)
         reason = why_confirmed(episode, evidence, turns)
         if reason and context.change(
-            episode, "confirm", reason, status=Status.ACTIVE, confirmations=episode.confirmations + 1,
-            confidence=max(episode.confidence, 0.75), actor=Actor.TIDYING,
-        ):  # fmt: skip
+            episode,
+            "confirm",
+            reason,
+            status=Status.ACTIVE,
+            confirmations=episode.confirmations + 1,
+            confidence=max(episode.confidence, 0.75),
+            actor=Actor.TIDYING,
+        ):
             context.tell(f"confirm {episode.episode_id} ({reason})")
 
 

@@ -17,9 +17,14 @@ SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
 
 
 def reconcile_new(
-    store: Store, settings: Settings, session_id: str, row_ids: Sequence[int], similar_to: SimilarTo, *,
+    store: Store,
+    settings: Settings,
+    session_id: str,
+    row_ids: Sequence[int],
+    similar_to: SimilarTo,
+    *,
     duplicate_cosine: float,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Reconcile new memories with existing ones; returns a line for each change.
 
     A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an older

@@ -49,10 +49,16 @@ class Report:
 
 
 def consolidate(
-    store: Store, settings: Settings, *, similar: Similar | None = None, duplicate_cosine: float = 0.92,
-    rewording: Rewording | None = None, reconciling: Reconciling | None = None, is_dry: bool = False,
+    store: Store,
+    settings: Settings,
+    *,
+    similar: Similar | None = None,
+    duplicate_cosine: float = 0.92,
+    rewording: Rewording | None = None,
+    reconciling: Reconciling | None = None,
+    is_dry: bool = False,
     is_forced: bool = False,
-) -> Report:  # fmt: skip
+) -> Report:
     """Consolidate: duplicates, outdated decisions, confirmed and stale memories, age, packing, MEMORY.md, daily log.
 
     Args:

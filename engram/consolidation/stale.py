@@ -34,9 +34,19 @@ _MAX_FILE_BYTES = 4_000_000
 _NUMSTAT = re.compile(r"(\d+)\t(\d+)\t(.+)")
 #: Options of git without hooks, helpers, pager, locks and network.
 _READ_ONLY_OPTIONS = (
-    "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-    "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "protocol.allow=never",
-)  # fmt: skip
+    "--no-pager",
+    "--no-optional-locks",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "protocol.allow=never",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +154,20 @@ def _count_lines(path: Path) -> int | None:
 
 def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
     """Return the changes of each file, relative to the root, since a time; {} if git is missing, slow or fails."""
-    answer = _ask_git(root, [
-        "log", f"--since=@{since_ms // 1000}", f"--max-count={_MAX_COMMITS}", "--format=@%ct",
-        "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-merges",
-    ])  # fmt: skip
+    answer = _ask_git(
+        root,
+        [
+            "log",
+            f"--since=@{since_ms // 1000}",
+            f"--max-count={_MAX_COMMITS}",
+            "--format=@%ct",
+            "--numstat",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            "--no-merges",
+        ],
+    )
     return {} if answer is None else read_numstat(answer)
 
 
@@ -162,9 +182,13 @@ def _ask_git(root: str, arguments: Sequence[str]) -> str | None:
     environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            ["git", "-C", root, *_READ_ONLY_OPTIONS, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=MAX_GIT_SECONDS, check=False, env=environment,
-        )  # fmt: skip
+            ["git", "-C", root, *_READ_ONLY_OPTIONS, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=MAX_GIT_SECONDS,
+            check=False,
+            env=environment,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return None if done.returncode else done.stdout[:_MAX_OUTPUT_BYTES].decode("utf-8", "replace")

@@ -42,15 +42,26 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
         kept, merged = now
         episode_evidence.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=Actor.TIDYING)
         episode_changes.change_episode(
-            tx, merged, "archive", f"says the same as {kept.episode_id}", run_id=context.run_id,
-            status=Status.ARCHIVED, superseded_by=kept.episode_id, actor=Actor.TIDYING,
-        )  # fmt: skip
+            tx,
+            merged,
+            "archive",
+            f"says the same as {kept.episode_id}",
+            run_id=context.run_id,
+            status=Status.ARCHIVED,
+            superseded_by=kept.episode_id,
+            actor=Actor.TIDYING,
+        )
         if merged.session_id != kept.session_id:
             kept = episode_changes.change_episode(
-                tx, kept, "confirm", f"came back as {merged.episode_id}", run_id=context.run_id,
+                tx,
+                kept,
+                "confirm",
+                f"came back as {merged.episode_id}",
+                run_id=context.run_id,
                 confirmations=kept.confirmations + 1,
-                status=Status.ACTIVE if kept.status == Status.PROVISIONAL else kept.status, actor=Actor.TIDYING,
-            )  # fmt: skip
+                status=Status.ACTIVE if kept.status == Status.PROVISIONAL else kept.status,
+                actor=Actor.TIDYING,
+            )
         context.tell(line)
         reach("consolidate.changed")
     reach("consolidate.committed")
@@ -94,13 +105,24 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
         older, newer = now
         episode_evidence.merge_evidence(tx, older, newer, run_id=context.run_id, actor=Actor.TIDYING)
         episode_changes.change_episode(
-            tx, older, "merge", f"took up {newer.episode_id}", run_id=context.run_id,
-            **_merged_fields(older, newer), actor=Actor.TIDYING,
-        )  # fmt: skip
+            tx,
+            older,
+            "merge",
+            f"took up {newer.episode_id}",
+            run_id=context.run_id,
+            **_merged_fields(older, newer),
+            actor=Actor.TIDYING,
+        )
         episode_changes.change_episode(
-            tx, newer, "archive", f"merged into {older.episode_id}", run_id=context.run_id,
-            status=Status.ARCHIVED, superseded_by=older.episode_id, actor=Actor.TIDYING,
-        )  # fmt: skip
+            tx,
+            newer,
+            "archive",
+            f"merged into {older.episode_id}",
+            run_id=context.run_id,
+            status=Status.ARCHIVED,
+            superseded_by=older.episode_id,
+            actor=Actor.TIDYING,
+        )
         context.tell(line)
         reach("consolidate.changed")
     reach("consolidate.committed")

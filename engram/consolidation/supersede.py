@@ -139,16 +139,26 @@ def _values(words: frozenset[str]) -> frozenset[str]:
 def supersede_outdated(context: Context) -> None:
     """Supersede decisions and preferences that a later one of the same project replaces."""
     supersede_pairs(
-        context.store, context.pairs(NAMED_COSINE), run_id=context.run_id, is_dry=context.is_dry, told=context.told,
-        check_time=context.check_time, is_spared=lambda older: context.is_undone("supersede", older),
-    )  # fmt: skip
+        context.store,
+        context.pairs(NAMED_COSINE),
+        run_id=context.run_id,
+        is_dry=context.is_dry,
+        told=context.told,
+        check_time=context.check_time,
+        is_spared=lambda older: context.is_undone("supersede", older),
+    )
 
 
 def supersede_pairs(
-    store: Store, pairs: Iterable[tuple[int, int, float]], *, run_id: int | None = None, is_dry: bool = False,
-    told: list[str] | None = None, check_time: Callable[[], None] = lambda: None,
+    store: Store,
+    pairs: Iterable[tuple[int, int, float]],
+    *,
+    run_id: int | None = None,
+    is_dry: bool = False,
+    told: list[str] | None = None,
+    check_time: Callable[[], None] = lambda: None,
     is_spared: Callable[[Episode], bool] = lambda older: False,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Supersede the older memory of each pair if the newer one replaces it; returns a line for each change.
 
     What a person saved or pinned stays; a contradiction is noted for a person to decide.
@@ -193,9 +203,16 @@ def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id
         if now is None or now.revision != older.revision:
             return False
         episode_changes.change_episode(
-            tx, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
-            status=Status.SUPERSEDED, superseded_by=newer.episode_id, valid_to_ms=newer.holds_from_ms, actor=Actor.TIDYING,
-        )  # fmt: skip
+            tx,
+            now,
+            "supersede",
+            f"{newer.episode_id} {reason}",
+            run_id=run_id,
+            status=Status.SUPERSEDED,
+            superseded_by=newer.episode_id,
+            valid_to_ms=newer.holds_from_ms,
+            actor=Actor.TIDYING,
+        )
     return True
 
 

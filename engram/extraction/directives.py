@@ -20,7 +20,7 @@ _LASTING = re.compile(
     r"as a (?:general )?rule|for all (?:future|new)|remember (?:that|to)|don'?t ever|at all times|"
     r"(?:our|my) (?:convention|rule|policy|preference|standard|workflow|code style|style) (?:is|for|says))\b",
     re.IGNORECASE,
-)  # fmt: skip
+)
 _SUBJECT = (
     r"(?:you|we|claude|agents?|tests?|commits?|prs?|docs?|comments?|messages?|names?|errors?|branches|subagents?)"
 )
@@ -31,7 +31,7 @@ _STANDING = re.compile(
     r"i (?:merge|commit|create|review|push|do) \w+.{0,40}\b(?:myself|manually)|"
     rf"{_SUBJECT} (?:must|should)(?:n'?t| not| never| always| only)\b|{_SUBJECT} must\b|{_SUBJECT} (?:are|is) not allowed)",
     re.IGNORECASE,
-)  # fmt: skip
+)
 #: A prohibition or preference at the beginning of a clause.
 _ORDER = re.compile(
     r"(?:^|[.!,;:—–-]\s+|\b(?:and|but|please|also)\s+)(?:please\s+)?"

@@ -125,8 +125,11 @@ def forget_episode(
     forgetting.wipe_free_space(store)
     logger.info(
         "action=forget episodes=%d turns=%d entries=%d files=%d",
-        len(plan.memories), len(plan.turn_ids), len(plan.erased), len(cleaned) + len(notes),
-    )  # fmt: skip
+        len(plan.memories),
+        len(plan.turn_ids),
+        len(plan.erased),
+        len(cleaned) + len(notes),
+    )
     return ForgetReport(
         episode_ids=tuple(episode.episode_id for episode in plan.memories),
         summary=plan.memories[0].summary,

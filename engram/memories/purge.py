@@ -84,8 +84,10 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
         if memory.is_pinned:
             raise BadRequest(f"{episode_id} is pinned; `engram pin --off {episode_id}` first")
         if memory.status not in PURGEABLE:
-            raise BadRequest(f"{episode_id} is {memory.status}; only archived and superseded memories are purged, "
-                             "`engram forget` deletes any")  # fmt: skip
+            raise BadRequest(
+                f"{episode_id} is {memory.status}; only archived and superseded memories are purged, "
+                "`engram forget` deletes any"
+            )
         memories.append(memory)
     return PurgePlan(tuple(memories), sum(purging.bytes_of(store, memory) for memory in memories))
 

@@ -131,15 +131,29 @@ def clean_content(text: str, redact: Redact) -> str:
 def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> Episode:
     """Mark ``old`` as replaced by ``new`` from now on."""
     return episode_changes.change_episode(
-        tx, old, "supersede", reason, actor=actor, run_id=run_id,
-        status=Status.SUPERSEDED, superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or tx.now_ms(),
-    )  # fmt: skip
+        tx,
+        old,
+        "supersede",
+        reason,
+        actor=actor,
+        run_id=run_id,
+        status=Status.SUPERSEDED,
+        superseded_by=new.episode_id,
+        valid_to_ms=new.valid_from_ms or tx.now_ms(),
+    )
 
 
 def edit_memory(
-    store: Store, episode_id: str, redact: Redact, *, actor: Actor, summary: str | None = None, content: str | None = None,
-    importance: Importance | None = None, scope: Scope | None = None,
-) -> Episode:  # fmt: skip
+    store: Store,
+    episode_id: str,
+    redact: Redact,
+    *,
+    actor: Actor,
+    summary: str | None = None,
+    content: str | None = None,
+    importance: Importance | None = None,
+    scope: Scope | None = None,
+) -> Episode:
     """Change a memory's text, importance or scope; its history keeps the old values.
 
     Raises:

@@ -43,8 +43,8 @@ def settings(tmp_path: Path) -> Settings:
         entry = say(path, "user", f"In all my projects use make, here for the {CANARY} script.", cwd=root)
         say(path, "assistant", "Understood.", cwd=root)
         ingest_path(store, path, settings=made, redact=redact, close=True)
-        session = sessions.find_session(store, session)
-        assert session is not None
+        stored = sessions.find_session(store, session)
+        assert stored is not None
         with store.transaction() as tx:
             projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope, source, summary in (
@@ -57,7 +57,7 @@ def settings(tmp_path: Path) -> Settings:
                     kind="preference",
                     summary=summary,
                     content=summary,
-                    project_id=session.project_id,
+                    project_id=stored.project_id,
                     session_id=session,
                     scope=scope,
                     source=source,

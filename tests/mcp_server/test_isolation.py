@@ -58,8 +58,8 @@ def settings(tmp_path: Path) -> Settings:
         say(path, "user", f"Start the {CANARY} script of the deploy with make.", cwd=root)
         say(path, "assistant", f"The {CANARY} script of the deploy is started with make.", cwd=root)
         ingest_path(store, path, settings=made, redact=redact, close=True)
-        session = sessions.find_session(store, session)
-        assert session is not None
+        stored = sessions.find_session(store, session)
+        assert stored is not None
         with store.transaction() as tx:
             projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope in ((OWN, "project"), (SHARED, "global")):
@@ -70,7 +70,7 @@ def settings(tmp_path: Path) -> Settings:
                     kind="preference",
                     summary=summary,
                     content=told,
-                    project_id=session.project_id,
+                    project_id=stored.project_id,
                     session_id=session,
                     scope=scope,
                     facts=(f"changed: {CANARY}.sh",),
