@@ -113,7 +113,10 @@ def report(answered: Sequence[Answered]) -> None:
     for kind, name in kinds.items():
         of_kind = [result for result in answered if result.kind == kind]
         line = f"{name:20} {len(of_kind):4}   hits {fmean(len(result.every) for result in of_kind):.2f} -> "
-        line += f"{fmean(len(result.shown) for result in of_kind):.2f}   none {100 * fmean(not result.shown for result in of_kind):.0f} %"
+        line += (
+            f"{fmean(len(result.shown) for result in of_kind):.2f}   none "
+            f"{100 * fmean(not result.shown for result in of_kind):.0f} %"
+        )
         line += f"   doubtful {100 * fmean(any(hit.is_doubtful for hit in result.shown) for result in of_kind):.0f} %"
         line += f"   search {fmean(result.passages for result in of_kind):.2f}"
         if kind == "with":

@@ -19,16 +19,16 @@ _TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
 _MAX_ANSWER_CHARACTERS = 240
 
 _AGREES = re.compile(
-    r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|that|so)|"
-    r"go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let'?s (?:do|go with)|"
-    r"proceed|ship it|that(?:'s| is) (?:right|it|what i))\b",
+    r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|"
+    r"that|so)|go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let'?s "
+    r"(?:do|go with)|proceed|ship it|that(?:'s| is) (?:right|it|what i))\b",
     re.IGNORECASE,
 )
 _BUT = re.compile(r"\b(?:but|however|except|although|instead|actually|wait|don'?t|not|no)\b", re.IGNORECASE)
 _TEST_COMMAND = re.compile(
     r"\b(?:pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|playwright|cypress|rspec|phpunit|ctest|go test|"
-    r"cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun|deno|make|mvn|gradle|gradlew|dotnet|mix|swift|bazel|just|rake) (?:run )?"
-    r"(?:\S+:)?(?:test|check|verify)\w*)\b"
+    r"cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun|deno|make|mvn|gradle|gradlew|dotnet|mix|swift|bazel|just|rake) "
+    r"(?:run )?(?:\S+:)?(?:test|check|verify)\w*)\b"
 )
 
 

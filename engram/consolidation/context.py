@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 #: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
 MAX_NOTE_BYTES = 20_000_000
 
-#: ``(minimum cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories, the most similar first:
+#: ``(minimum cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories, the most similar
+#: first:
 #: pairs with one of the row ids, or all pairs.
 Similar = Callable[[float, Collection[int] | None], Iterator[tuple[int, int, float]]]
 
@@ -133,7 +134,8 @@ class Context:
     def read_note(self, name: str) -> str | None:
         """Return a note of the memory folder, "" if there is none.
 
-        None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock`` while you read,
+        None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock`` while you
+        read,
         change and write it.
         """
         data = read_whole(self.settings.places.notes / name, MAX_NOTE_BYTES)

@@ -20,7 +20,8 @@ def join_waiting(
 ) -> list[str]:
     """Compare waiting memories with those that were said before them; returns a line for each change.
 
-    A memory waits while an earlier turn is due or still open. So the result does not depend on the order in which sessions
+    A memory waits while an earlier turn is due or still open. So the result does not depend on the order in which
+    sessions
     are extracted, nor on the number of workers.
 
     Args:

@@ -12,7 +12,8 @@ from engram.models import runs
 from engram.models.store import Store
 from engram.settings import Settings
 
-#: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, the most similar first, no pair within the row ids.
+#: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, the most similar first, no pair within the row
+#: ids.
 SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
 
 
@@ -27,7 +28,8 @@ def reconcile_new(
 ) -> list[str]:
     """Reconcile new memories with existing ones; returns a line for each change.
 
-    A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an older
+    A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
+    older
     one supersedes it. Provisional memories that the session confirms become active. Memories of the same extraction are
     not compared with each other. Every change keeps history and belongs to a run, which ``undo_run`` takes back.
 

@@ -104,7 +104,9 @@ def _apply(context: Context, relation: Related) -> None:
 
 
 def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
-    """Archive the earlier memory and give its evidence to the later one, unless a person stated or kept the earlier one."""
+    """Archive the earlier memory and give its evidence to the later one, unless a person stated or kept the earlier
+    one.
+    """
     if _is_settled(older, newer) or context.is_undone("archive", older):
         return
     with context.store.transaction() as tx:
@@ -137,7 +139,9 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
 
 
 def _is_settled(older: Episode, newer: Episode) -> bool:
-    """Return True if only a person may end the earlier memory: they kept it by hand, or said it and not the later one."""
+    """Return True if only a person may end the earlier memory: they kept it by hand, or said it and not the later
+    one.
+    """
     return is_kept_by_hand(older) or (older.voice == Voice.USER and newer.voice != Voice.USER)
 
 

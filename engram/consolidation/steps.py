@@ -69,7 +69,9 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
 
 
 def merge_near_duplicates(context: Context) -> None:
-    """Merge memories of the same kind and project whose vectors nearly agree: the older one takes up the newer one's words."""
+    """Merge memories of the same kind and project whose vectors nearly agree: the older one takes up the newer
+    one's words.
+    """
     gone: set[int] = set()
     for first_id, second_id, cosine in context.pairs(context.duplicate_cosine):
         context.check_time()

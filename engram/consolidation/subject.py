@@ -23,14 +23,15 @@ _DAYS = frozenset(
     "sundays".split()
 )
 _UNITS = frozenset(
-    "s ms us ns sec min h d kb mb gb tb kib mib gib px pt fps rpm hz khz mhz ghz second seconds minute minutes hour hours "
-    "day days week weeks month months year years time times percent thread threads worker workers request requests byte "
-    "bytes character characters line lines retry retries utc am pm euro euros dollar dollars usd eur".split()
+    "s ms us ns sec min h d kb mb gb tb kib mib gib px pt fps rpm hz khz mhz ghz second seconds minute minutes hour "
+    "hours day days week weeks month months year years time times percent thread threads worker workers request "
+    "requests byte bytes character characters line lines retry retries utc am pm euro euros dollar dollars usd "
+    "eur".split()
 )
 #: Words that only say that something changed.
 _CHANGES = re.compile(
-    r"(?:rais|lower|increas|decreas|bump|renam|switch|mov|migrat|chang|actual|updat|correct|revis|reconsider|reduc|extend)"
-    r"\w*",
+    r"(?:rais|lower|increas|decreas|bump|renam|switch|mov|migrat|chang|actual|updat|correct|revis|reconsider|reduc|"
+    r"extend)\w*",
     re.IGNORECASE,
 )
 _QUANTITY = re.compile(r"v?\d[\d.,:_]*(?:%|[a-z]{1,3})?", re.IGNORECASE)
@@ -40,17 +41,18 @@ _ARTICLES = frozenset("the a an our my your all each every any its this that".sp
 _NARROWING = frozenset("for of in on at from per by within under inside".split())
 #: Nouns that a number after them names: another number is another thing.
 _NUMBERED = re.compile(
-    r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|room|row|"
-    r"column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|batch|level|tier|"
-    r"layer|line|page|table|figure|id|no|nr|number|unit|device|printer|floor|building|door|bay|dock|platform|track)s?",
+    r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|"
+    r"room|row|column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|"
+    r"batch|level|tier|layer|line|page|table|figure|id|no|nr|number|unit|device|printer|floor|building|door|bay|dock|"
+    r"platform|track)s?",
     re.IGNORECASE,
 )
 #: Words between a subject and its predicate.
 _PREDICATE = re.compile(
-    r"is|are|was|were|be|=|has|have|had|runs?|listens?|expires?|lasts?|takes?|uses?|lives?|goes|go|costs?|returns?|must|"
-    r"should|can|may|will|wants?|needs?|gets?|holds?|keeps?|kept|supports?|allows?|accepts?|starts?|begins?|stops?|ends?|retry|"
-    r"retries|wait|waits|limit|limits|set|sets|sits?|stands?|stays?|defaults?|equals?|sends?|serves?|binds?|release[sd]?|"
-    r"deploys?|prefers?|at|to|after|every|until",
+    r"is|are|was|were|be|=|has|have|had|runs?|listens?|expires?|lasts?|takes?|uses?|lives?|goes|go|costs?|returns?|"
+    r"must|should|can|may|will|wants?|needs?|gets?|holds?|keeps?|kept|supports?|allows?|accepts?|starts?|begins?|"
+    r"stops?|ends?|retry|retries|wait|waits|limit|limits|set|sets|sits?|stands?|stays?|defaults?|equals?|sends?|"
+    r"serves?|binds?|release[sd]?|deploys?|prefers?|at|to|after|every|until",
     re.IGNORECASE,
 )
 
@@ -98,7 +100,8 @@ def changes_value(newer: str, older: str) -> bool:
 def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
     """Return True if the newer statement is about what the older one says of the abandoned thing.
 
-    Words may be missing in the newer one, since the replacement may need other words; but none that narrows the older one
+    Words may be missing in the newer one, since the replacement may need other words; but none that narrows the older
+    one
     (an environment, a region, "of billing", "the mail service") while the newer one is narrowed differently.
     """
     new, old = _tokens(newer), _tokens(_main_clause(older))

@@ -85,7 +85,8 @@ def forget_episode(
 
     It is deleted from rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
     databases. Tombstones keep it from coming back by another reading, extraction, import or restore. The transcript
-    belongs to Claude Code and stays. Files are cleaned before the database, so that an interrupted forget can be repeated.
+    belongs to Claude Code and stays. Files are cleaned before the database, so that an interrupted forget can be
+    repeated.
 
     Args:
         store: the open memory.

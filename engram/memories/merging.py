@@ -26,7 +26,9 @@ def merged_summary(older: str, newer: str) -> str:
 
 
 def merged_content(older: str, newer: str) -> str:
-    """Return the content of two memories: joined; if that is too long, without the oldest parts, which their memories keep."""
+    """Return the content of two memories: joined; if that is too long, without the oldest parts, which their
+    memories keep.
+    """
     if newer.strip() in older:
         return older
     if older.strip() in newer:

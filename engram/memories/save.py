@@ -48,7 +48,8 @@ def save_memory(
         actor: who saves it, a user or an agent; the memory has their voice.
         scope: ``project`` needs ``project_id``; ``global`` is for every project.
         importance: ``normal`` or ``high``.
-        supersedes: id of the memory that this one replaces; this one must be visible wherever that one is. An agent does
+        supersedes: id of the memory that this one replaces; this one must be visible wherever that one is. An agent
+        does
             not replace what a person pinned or saved: a contradiction is noted instead. The replacement is logged as a
             run, which can be undone.
         kind: one of ``SAVED_KINDS``.
@@ -99,7 +100,8 @@ def replace_memory(
 ) -> tuple[Episode, int]:
     """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
-    Only a person's memory replaces what a person pinned or saved. A memory of an agent is stored as provisional beside it,
+    Only a person's memory replaces what a person pinned or saved. A memory of an agent is stored as provisional beside
+    it,
     and a contradiction is noted for a person to decide; its number is 0 otherwise.
     """
     run_id = add_run(tx, "save")

@@ -1,4 +1,6 @@
-"""Housekeeping of the worker: every few seconds it checks memory, sockets, damage, new vectors, due work and the backup."""
+"""Housekeeping of the worker: every few seconds it checks memory, sockets, damage, new vectors, due work and the
+backup.
+"""
 
 from __future__ import annotations
 

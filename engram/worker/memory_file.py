@@ -33,7 +33,8 @@ LARGE_BYTES = 100_000_000
 
 
 def open_or_set_aside(home: Home, settings: Settings) -> Store:
-    """Open memory.db; a damaged file is moved to ``memory.broken.db`` and a new one created. With the worker's lock held.
+    """Open memory.db; a damaged file is moved to ``memory.broken.db`` and a new one created. With the worker's lock
+    held.
 
     The transcripts are read again. What was saved, pinned, edited or forgotten by hand is carried over from the
     damaged file as far as it can be read, and from the backups.
@@ -77,8 +78,8 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
     note_failure(
         store,
         "memory",
-        f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {carried.memories} memories kept "
-        f"by hand came back{missing}; {backup}; 'engram restore' brings a whole backup back",
+        f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {carried.memories} memories "
+        f"kept by hand came back{missing}; {backup}; 'engram restore' brings a whole backup back",
     )
 
 
@@ -96,7 +97,8 @@ def _is_large(path: Path) -> bool:
 
 
 def _damage_of(store: Store) -> str:
-    """Return what is wrong, "" if nothing is; a damaged text index is rebuilt. Without a known damage the check is quick.
+    """Return what is wrong, "" if nothing is; a damaged text index is rebuilt. Without a known damage the check is
+    quick.
 
     A large file is then not checked at all: that takes 5 s for each GB. The daily backup checks it.
     """

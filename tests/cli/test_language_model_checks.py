@@ -34,7 +34,8 @@ class Command:
         self.path.write_text(
             f"#!{sys.executable}\nimport json, os, subprocess, sys\n"
             f"with open({str(self.log)!r}, 'a') as log:\n"
-            "    log.write(json.dumps({'argv': sys.argv[1:], 'environ': dict(os.environ), 'cwd': os.getcwd()}) + '\\n')\n"
+            "    log.write(json.dumps({'argv': sys.argv[1:], 'environ': dict(os.environ), "
+            "'cwd': os.getcwd()}) + '\\n')\n"
             f"print({told!r})\n{then}\n"
         )
         self.path.chmod(0o755)

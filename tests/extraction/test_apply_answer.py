@@ -1,4 +1,6 @@
-"""What a language model says of kept memories: applied through the whole path, checked, logged, and undone on request."""
+"""What a language model says of kept memories: applied through the whole path, checked, logged, and undone on
+request.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Purging deletes archived memories for good and nothing else; the turns stay, and no second reading brings them back."""
+"""Purging deletes archived memories for good and nothing else; the turns stay, and no second reading brings them
+back.
+"""
 
 from __future__ import annotations
 

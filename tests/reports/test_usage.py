@@ -195,7 +195,8 @@ def test_it_waits_for_the_next_briefing_where_somebody_is_writing(
 
 def test_of_sessions_that_race_one_is_told(store: Store, settings: Settings) -> None:
     code = (
-        "import sys; from pathlib import Path; from engram.clock import FixedClock; from engram.settings import Settings\n"
+        "import sys; from pathlib import Path; from engram.clock import FixedClock; "
+        "from engram.settings import Settings\n"
         "from engram.models.store import open_store; from engram.recollection.briefing import build_briefing\n"
         "from engram.models.projects import find_project\n"
         "with open_store(Path(sys.argv[1]) / 'memory.db', clock=FixedClock(at_ms=int(sys.argv[2]))) as store:\n"
