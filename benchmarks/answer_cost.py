@@ -1,10 +1,10 @@
 """What recorded answers would have cost: ``python benchmarks/answer_cost.py ANSWERS CORPUS QUESTIONS``.
 
-The memories of each project are made by the recorded answers, the whole way, as ``engram bench code --answers`` does.
-Counted are the characters of what each answered request sends and of its answer, at four characters a token, and the
-turns of the sessions that were extracted to their end. Nothing is sent anywhere. Requests without an answer are not
-counted, and a figure counts only where at least 95 % are answered. Whole sessions are extracted at once, as in an import;
-``benchmarks/llm_cost.py`` compares that with extraction while somebody works.
+The memories of each project are made by the recorded answers, the whole way, as ``engram bench code --answers``
+does. Counted are the characters of what each answered request sends and of its answer, at four characters a token,
+and the turns of the sessions that were extracted to their end. Nothing is sent anywhere. Requests without an answer
+are not counted, and a figure counts only where at least 95 % are answered. Whole sessions are extracted at once, as
+in an import; ``benchmarks/llm_cost.py`` compares that with extraction while somebody works.
 """
 
 from __future__ import annotations

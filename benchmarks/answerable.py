@@ -2,10 +2,11 @@
 
     python benchmarks/answerable.py --corpus DIR --questions FILE [--homes DIR]
 
-For each sign: how well it tells the questions of the set that have an answer from those that have none (AUC), from those
-that were asked of another project (every fourth), and how many of the questions with an answer would be silent at the
-bound that silences three in four of those without: as asked, by their telling words alone, and by half of these, as a
-person in a hurry types them. A sign that only tells how this set was written fails in one of these columns.
+For each sign: how well it tells the questions of the set that have an answer from those that have none (AUC), from
+those that were asked of another project (every fourth), and how many of the questions with an answer would be
+silent at the bound that silences three in four of those without: as asked, by their telling words alone, and by
+half of these, as a person in a hurry types them. A sign that only tells how this set was written fails in one of
+these columns.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ EVERY_FOREIGN = 4
 #: Share of the questions without an answer that a bound is to silence.
 SILENCED = 0.75
 #: Fewest words of a shortened question.
-FEWEST_WORDS = 3
+MIN_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class QuestionFeatures:
     """The signs of one question, asked in one way; more means likelier to have an answer."""
 
     #: asked, words or half; foreign: as asked, of another project.
@@ -52,7 +53,7 @@ class Signs:
     values: Mapping[str, float]
 
 
-class Asking:
+class Asker:
     """Asks one project's memory."""
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
@@ -63,7 +64,7 @@ class Asking:
         floor = embedder.thresholds.relevance_floor
         self._index = SearchIndex(store, self._vectors, TermCounts("passage_fts"), floor)
 
-    def signs(self, text: str) -> dict[str, float]:
+    def features(self, text: str) -> dict[str, float]:
         """Every sign of a question."""
         query = Query(text, now_ms=self._now_ms, limit=TOP_COSINES)
         parsed = parse_query(query, self._now_ms)
@@ -90,7 +91,7 @@ class Asking:
 def ways_of(question: Question) -> Iterator[tuple[str, str]]:
     """A question as asked, by its telling words, and by half of them."""
     words = terms_of(question.text)
-    some = random.Random(question.id).sample(range(len(words)), min(len(words), max(FEWEST_WORDS, len(words) // 2)))
+    some = random.Random(question.id).sample(range(len(words)), min(len(words), max(MIN_WORDS, len(words) // 2)))
     yield "asked", question.text
     yield "words", " ".join(words)
     yield "half", " ".join(words[place] for place in sorted(some))
@@ -98,23 +99,35 @@ def ways_of(question: Question) -> Iterator[tuple[str, str]]:
 
 def foreign_to(project: str, by_project: Mapping[str, Sequence[Question]]) -> list[Question]:
     """Every fourth question that has an answer in another project."""
-    found = [one for name, some in by_project.items() if name != project for one in some if one.wanted]
-    return found[::EVERY_FOREIGN]
+    questions_elsewhere = [
+        question
+        for name, questions in by_project.items()
+        if name != project
+        for question in questions
+        if question.wanted
+    ]
+    return questions_elsewhere[::EVERY_FOREIGN]
 
 
-def collect(options: argparse.Namespace) -> list[Signs]:
+def collect(options: argparse.Namespace) -> list[QuestionFeatures]:
     """The signs of every question in every way."""
     by_project = read_code_questions(options.questions)
-    found: list[Signs] = []
+    rows: list[QuestionFeatures] = []
     with open_homes(load().settings, no_model=False, keep=options.homes) as homes:
         assert homes.embedder is not None
         for project, own in by_project.items():
             with homes.memory(project, read_transcripts(options.corpus / project)) as (store, _):
-                asking = Asking(store, homes.embedder)
+                asker = Asker(store, homes.embedder)
                 for question in own:
-                    found += [Signs(way, bool(question.wanted), asking.signs(text)) for way, text in ways_of(question)]
-                found += [Signs("foreign", False, asking.signs(one.text)) for one in foreign_to(project, by_project)]
-    return found
+                    rows += [
+                        QuestionFeatures(way, bool(question.wanted), asker.features(text))
+                        for way, text in ways_of(question)
+                    ]
+                rows += [
+                    QuestionFeatures("foreign", False, asker.features(question.text))
+                    for question in foreign_to(project, by_project)
+                ]
+    return rows
 
 
 def auc(some: Sequence[float], others: Sequence[float]) -> float:
@@ -123,20 +136,20 @@ def auc(some: Sequence[float], others: Sequence[float]) -> float:
     return float(np.mean((first > second) + 0.5 * (first == second)))
 
 
-def report(found: Sequence[Signs]) -> None:
+def report(rows: Sequence[QuestionFeatures]) -> None:
     """A line a sign."""
     print(f"{'':32}AUC: without an answer, of another project; silent with an answer: asked, words, half of them")
-    for sign in found[0].values:
+    for name in rows[0].values:
 
-        def values(way: str, has_answer: Callable[[bool], bool], sign: str = sign) -> list[float]:
-            return [one.values[sign] for one in found if one.way == way and has_answer(one.has_answer)]
+        def values(way: str, has_answer: Callable[[bool], bool], name: str = name) -> list[float]:
+            return [row.values[name] for row in rows if row.way == way and has_answer(row.has_answer)]
 
         asked, without = values("asked", bool), values("asked", lambda it: not it)
         bound = float(np.quantile(without, SILENCED))
         silent = [np.mean(np.array(values(way, bool)) < bound) for way in ("asked", "words", "half")]
         foreign = values("foreign", lambda it: not it)
         shares = "   ".join(f"{100 * share:3.0f} %" for share in silent)
-        print(f"{sign:32}{auc(asked, without):.2f}   {auc(asked, foreign):.2f}   {shares}")
+        print(f"{name:32}{auc(asked, without):.2f}   {auc(asked, foreign):.2f}   {shares}")
 
 
 def main() -> None:

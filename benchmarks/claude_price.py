@@ -7,9 +7,9 @@ import json
 from engram.extraction.answer import ANSWER_SCHEMA
 
 CHARACTERS_A_TOKEN = 4
-#: Tokens that Claude Code adds to each call of its print mode (measured with 2.1.330), and those of the answer's schema.
+#: Tokens that Claude Code adds to each call of its print mode (measured with 2.1.330), and those of the schema.
 TOKENS_A_CALL = 300 + len(json.dumps(ANSWER_SCHEMA, separators=(",", ":"))) // CHARACTERS_A_TOKEN
-#: Dollars for a million tokens in and out, for prompts up to 100,000 tokens; docs/language-model.md names source and date.
+#: Dollars for a million tokens in and out, for prompts up to 100,000 tokens; source in docs/language-model.md.
 PRICES = {"claude-haiku-5-5": (0.10, 0.50), "claude-haiku-4-5": (1.00, 5.00)}
 #: Tokens that a model counts where four characters are taken for one; its vendor says about 1.3 of the newer tokenizer.
 TOKEN_FACTORS = {"claude-haiku-5-5": 1.3, "claude-haiku-4-5": 1.0}

@@ -2,9 +2,9 @@
 
     python benchmarks/claude_print.py CLAUDE [--rounds N] [--json]
 
-CLAUDE is the command of a real Claude Code. No request leaves the machine: a server here answers in the model's place. A
-worker and a watcher run meanwhile. The two kinds of run take turns, so that a busy machine slows both alike; the figure
-is the median of the differences within a pair. Target: 0.3 s.
+CLAUDE is the command of a real Claude Code. No request leaves the machine: a server here answers in the model's
+place. A worker and a watcher run meanwhile. The two kinds of run take turns, so that a busy machine slows both
+alike; the figure is the median of the differences within a pair. Target: 0.3 s.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure(folder: Path, claude: str, rounds: int, url: str) -> dict[str, float]:
-    """Medians in seconds of the runs without and with hooks and of the difference, and how many sessions were recorded."""
+    """Return medians in seconds without and with hooks and of the difference, and the number of recorded sessions."""
     home = Home(folder / "memory").prepare()
     link_interpreter(home)
     configuration = folder / "configuration"
@@ -61,11 +61,15 @@ def measure(folder: Path, claude: str, rounds: int, url: str) -> dict[str, float
     for name, content in settings.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "ENGRAM"))} | {
-        "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(configuration), "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "sk-ant-for-the-stand-in", "ENGRAM_HOME": str(home.root),
-        "ENGRAM_CLAUDE_FOLDER": str(configuration), "DISABLE_AUTOUPDATER": "1",
+        "HOME": str(folder),
+        "CLAUDE_CONFIG_DIR": str(configuration),
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "sk-ant-for-the-stand-in",
+        "ENGRAM_HOME": str(home.root),
+        "ENGRAM_CLAUDE_FOLDER": str(configuration),
+        "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    }  # fmt: skip
+    }
     project = folder / "project"
     project.mkdir()
     engram = [sys.executable, "-m", "engram.cli.main"]
@@ -99,8 +103,13 @@ def run(claude: str, settings: Path, project: Path, environment: dict[str, str])
     started = time.perf_counter()
     subprocess.run(
         [claude, "-p", "say yes", "--settings", str(settings)],
-        cwd=project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=RUN_SECONDS,
-    )  # fmt: skip
+        cwd=project,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+        timeout=RUN_SECONDS,
+    )
     return time.perf_counter() - started
 
 

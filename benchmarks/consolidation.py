@@ -69,9 +69,12 @@ class Year:
         assert embedder is not None
         started, cpu = time.perf_counter(), time.process_time()
         report = consolidate(
-            self.store, self.runtime.settings, similar=partial(similar_pairs, self.store, embedder.model_id),
-            duplicate_cosine=embedder.thresholds.duplicate, is_forced=is_full,
-        )  # fmt: skip
+            self.store,
+            self.runtime.settings,
+            similar=partial(similar_pairs, self.store, embedder.model_id),
+            duplicate_cosine=embedder.thresholds.duplicate,
+            is_forced=is_full,
+        )
         if not report.has_run:
             raise Broken("a consolidation did not run although its time had come")
         self.seconds.append(time.perf_counter() - started)
@@ -183,13 +186,23 @@ def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str
         raise Broken("undoing every run did not restore the content hash")
     ordered, idle = sorted(year.seconds), sorted(year.idle_cpu)
     return {
-        "memories": sum(counted.values()), "before": dict(counted), "after": dict(after), "runs": len(year.run_ids),
-        "changes": dict(year.did), "most_lines": year.note_lines, "most_bytes": year.note_bytes,
-        "run_ms_median": round(1000 * ordered[len(ordered) // 2]), "run_ms_worst": round(1000 * ordered[-1]),
-        "idle_runs": len(idle), "idle_cpu_ms_median": round(1000 * idle[len(idle) // 2]) if idle else None,
-        "fill_seconds": round(filled - started), "year_seconds": round(lived - filled),
-        "undo_seconds": round(time.perf_counter() - lived), "database_mb": round(database / 1e6, 1), "damage": year.store.find_damage(),
-    }  # fmt: skip
+        "memories": sum(counted.values()),
+        "before": dict(counted),
+        "after": dict(after),
+        "runs": len(year.run_ids),
+        "changes": dict(year.did),
+        "most_lines": year.note_lines,
+        "most_bytes": year.note_bytes,
+        "run_ms_median": round(1000 * ordered[len(ordered) // 2]),
+        "run_ms_worst": round(1000 * ordered[-1]),
+        "idle_runs": len(idle),
+        "idle_cpu_ms_median": round(1000 * idle[len(idle) // 2]) if idle else None,
+        "fill_seconds": round(filled - started),
+        "year_seconds": round(lived - filled),
+        "undo_seconds": round(time.perf_counter() - lived),
+        "database_mb": round(database / 1e6, 1),
+        "damage": year.store.find_damage(),
+    }
 
 
 def main() -> int:

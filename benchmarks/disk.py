@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 #: What is aimed at, in bytes a turn.
-MOST_BYTES = 15_000
+MAX_BYTES = 15_000
 #: Tables by what they are for; what is named by none is "rest".
 PARTS = {
     "vectors": ("vector",),
@@ -41,7 +41,7 @@ def main() -> None:
     print(f"{table['turns']} turns, {table['file_mb']} MB; text {table['text_bytes_a_turn']:,} bytes a turn")
     for part, size in table["bytes_a_turn"].items():
         print(f"{part:26} {size:>8,} bytes a turn")
-    print(f"{'beyond the text':26} {table['beyond_text_a_turn']:>8,} bytes a turn (goal: {MOST_BYTES:,})")
+    print(f"{'beyond the text':26} {table['beyond_text_a_turn']:>8,} bytes a turn (goal: {MAX_BYTES:,})")
 
 
 def measure(database: Path, copy: Path) -> dict[str, Any]:
@@ -62,10 +62,12 @@ def measure(database: Path, copy: Path) -> dict[str, Any]:
     parts["rest"] = total - text - sum(parts.values())
     held.close()
     return {
-        "turns": turns, "file_mb": round(total / 1e6, 1), "text_bytes_a_turn": text // turns,
+        "turns": turns,
+        "file_mb": round(total / 1e6, 1),
+        "text_bytes_a_turn": text // turns,
         "bytes_a_turn": {part: size // turns for part, size in parts.items()},
         "beyond_text_a_turn": (total - text) // turns,
-    }  # fmt: skip
+    }
 
 
 def value(held: sqlite3.Connection, sql: str) -> int:

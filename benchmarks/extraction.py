@@ -142,10 +142,12 @@ def fit(found: Sequence[Weights], tells: np.ndarray) -> Weights:
 
 def write_weights(weights: Weights) -> None:
     """Write the shipped module."""
-    head = '"""Weights of the quality score, written by ``benchmarks/extraction.py --fit``; see ``docs/extraction.md``."""\n\n'
+    title = "Weights of the quality score, written by ``benchmarks/extraction.py --fit``; see ``docs/extraction.md``."
+    head = f'"""{title}"""\n\n'
     rows = "".join(f'    "{name}": {weights[name]},\n' for name in sorted(weights))
     WEIGHTS.write_text(
-        f"{head}#: Weight of each feature, and the bias, of a logistic model.\nWEIGHTS: dict[str, float] = {{\n{rows}}}\n",
+        f"{head}#: Weight of each feature, and the bias, of a logistic model.\n"
+        f"WEIGHTS: dict[str, float] = {{\n{rows}}}\n",
         encoding="utf-8",
     )
 

@@ -1,11 +1,11 @@
-"""How the cost of a memory grows: ``python benchmarks/growth.py --turns 1000 10000 100000 [--json FILE] [--plot FILE]``.
+"""Measure how costs grow with the memory: ``python benchmarks/growth.py --turns 1000 10000 100000 [--plot FILE]``.
 
-One temporary memory grows from size to size. At each a real worker (``engram work``) is started over it and asked through
-engram.sock, as hooks and the MCP server do: memories and passages, with and without a project, and whole prompts.
-Texts are words of the model's own vocabulary and made-up ones, as often as in real text (Zipf), a quarter of them of the
-session's topic; ``--corpus DIR`` takes sentences of real transcripts instead;
-vectors are noise around those of some texts, since a million texts cannot be embedded here. The question's own vector
-comes from the real model, and its time counts. A turn has one prompt and one reply, each a passage with a vector.
+One temporary memory grows from size to size. At each a real worker (``engram work``) is started over it and asked
+through engram.sock, as hooks and the MCP server do: memories and passages, with and without a project, and whole
+prompts. Texts are words of the model's own vocabulary and made-up ones, as often as in real text (Zipf), a quarter
+of them of the session's topic; ``--corpus DIR`` takes sentences of real transcripts instead; vectors are noise
+around those of some texts, since a million texts cannot be embedded here. The question's own vector comes from the
+real model, and its time counts. A turn has one prompt and one reply, each a passage with a vector.
 """
 
 from __future__ import annotations
@@ -158,9 +158,12 @@ def _answered(found: dict[str, Any] | None) -> dict[str, Any]:
 def _ask_as_hook(home: Home, text: str, number: int) -> bytes:
     """The bytes that UserPromptSubmit would print in a session of the number's project."""
     payload = {
-        "hook_event_name": "UserPromptSubmit", "session_id": f"session-{number % PROJECTS}", "cwd": "/", "prompt": text,
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": f"session-{number % PROJECTS}",
+        "cwd": "/",
+        "prompt": text,
         "prompt_id": str(uuid.uuid4()),
-    }  # fmt: skip
+    }
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         with socket_address(home.recall_socket) as address:
             connection.connect(address)
@@ -277,10 +280,13 @@ def plot(table: list[dict[str, Any]]) -> str:
         return [(turns, wanted[name]) for turns, wanted in GOALS.items() if name in wanted]
 
     times = [
-        line("recall p99", "recall", "p99"), line("recall p50", "recall", "p50"),
-        line("in a project", "recall in a project", "p50"), line("search p50", "search", "p50"),
-        line("prompt p50", "prompt", "p50"), line("add a turn", "add a turn", "p50"),
-    ]  # fmt: skip
+        line("recall p99", "recall", "p99"),
+        line("recall p50", "recall", "p50"),
+        line("in a project", "recall in a project", "p50"),
+        line("search p50", "search", "p50"),
+        line("prompt p50", "prompt", "p50"),
+        line("add a turn", "add a turn", "p50"),
+    ]
     room = [line("worker", "worker MB"), line("at its peak", "worker MB at its peak")]
     return draw(
         [
@@ -300,7 +306,7 @@ def _shares(value: dict[str, Any]) -> str:
 
 
 def show(table: list[dict[str, Any]]) -> None:
-    """Print a column a size (milliseconds p50/p95/p99, in brackets p50 of the worker's processor), and what was aimed at."""
+    """Print a column for each size, and the goals: milliseconds p50/p95/p99, in brackets p50 of the worker's CPU."""
     for name in table[0]:
         cells = []
         for one in table:

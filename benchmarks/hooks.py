@@ -1,4 +1,5 @@
-"""What a hook costs, as a ratio to a bare start of Python: PreToolUse with nothing pending, a prompt with the answer ready.
+"""What a hook costs, as a ratio to a bare start of Python: PreToolUse with nothing pending, a prompt with the answer
+ready.
 
     python benchmarks/hooks.py [--rounds N] [--json]
 

@@ -104,18 +104,24 @@ def folders(home: Path) -> Iterator[None]:
 
 
 FAULTS: dict[str, Fault] = {
-    "no worker": nothing, "hung worker": hung_worker, "dripping worker": dripping_worker, "pipes": fifos,
+    "no worker": nothing,
+    "hung worker": hung_worker,
+    "dripping worker": dripping_worker,
+    "pipes": fifos,
     "folders": folders,
-}  # fmt: skip
+}
 
 
 def run(command: str, environment: dict[str, str], payload: bytes, *, is_open: bool) -> tuple[float, int]:
     """Milliseconds and exit code of one call; ``is_open`` leaves stdin open."""
     started = time.perf_counter()
     process = subprocess.Popen(
-        ["/bin/sh", "-c", command], env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        ["/bin/sh", "-c", command],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     assert process.stdin is not None
     with contextlib.suppress(OSError):
         process.stdin.write(payload)

@@ -2,9 +2,10 @@
 
     python benchmarks/hostile_clients.py [--clients N] [--rounds N] [--json]
 
-A fifth of the clients each: say nothing, drip a byte at a time, send more than a request may have, have closed their half
-without a word, leave and come back all the time. The server runs in a process of its own, as the worker does. Each round
-is one real UserPromptSubmit hook, shell and interpreter included. Goal: 250 ms at the 99th percentile.
+A fifth of the clients each: say nothing, drip a byte at a time, send more than a request may have, have closed
+their half without a word, leave and come back all the time. The server runs in a process of its own, as the worker
+does. Each round is one real UserPromptSubmit hook, shell and interpreter included. Goal: 250 ms at the 99th
+percentile.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Actor
+from engram.enums import Actor, Kind, Scope
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.store import open_store
@@ -48,7 +49,10 @@ def serve(root: str, ready: Event, stop: Event) -> None:
     with open_store(settings.places.memory_db) as store:
         with store.transaction() as tx:
             add_episode(
-                tx, Episode(new_episode_id(), "fact", FACT, FACT, scope="global", quality=0.75), [], actor=Actor.MODEL
+                tx,
+                Episode(new_episode_id(), Kind.FACT, FACT, FACT, scope=Scope.GLOBAL, quality=0.75),
+                [],
+                actor=Actor.MODEL,
             )
         embedder = HashedEmbedder()
         searcher = Searcher(store, settings, embedder=embedder)
@@ -126,13 +130,19 @@ def measure(root: str, name: str, rounds: int) -> tuple[list[float], int]:
     times, answered = [], 0
     for number in range(rounds):
         payload = {
-            "session_id": f"{name}-{number}", "cwd": "/nowhere", "hook_event_name": "UserPromptSubmit", "prompt": PROMPT,
-        }  # fmt: skip
+            "session_id": f"{name}-{number}",
+            "cwd": "/nowhere",
+            "hook_event_name": "UserPromptSubmit",
+            "prompt": PROMPT,
+        }
         started = time.perf_counter()
         done = subprocess.run(
-            ["/bin/sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, check=True,
+            ["/bin/sh", "-c", command],
+            input=json.dumps(payload).encode(),
+            capture_output=True,
+            check=True,
             env=os.environ | {"ENGRAM_HOME": root},
-        )  # fmt: skip
+        )
         times.append((time.perf_counter() - started) * 1000)
         answered += b"watcher.lock" in done.stdout
     return times, answered

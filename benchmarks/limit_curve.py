@@ -1,4 +1,4 @@
-"""How many hits a question without an answer gets, and what each limit costs where there is one: the curve behind the limit.
+"""Measure limits on hits: what a question without an answer gets, and what the limit costs one with an answer.
 
     python benchmarks/limit_curve.py --locomo FILE --corpus DIR --questions FILE --homes DIR
 
@@ -30,7 +30,7 @@ FIRST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScoredQuestion:
     """One question with its hits."""
 
     row: Row
@@ -38,7 +38,7 @@ class Found:
 
 
 #: How many of a question's hits are shown.
-Limit: TypeAlias = Callable[[Found], int]
+Limit: TypeAlias = Callable[[ScoredQuestion], int]
 
 
 def main() -> None:
@@ -49,57 +49,59 @@ def main() -> None:
     options = parser.parse_args()
     rows = collect(options, no_model=False)
     projects = {row.group for row in rows if row.is_code}
-    found = [Found(row, hits) for row, hits in cross_validated(rows, projects)]
-    full = recall(found, everything)
+    questions = [ScoredQuestion(row, hits) for row, hits in cross_validated(rows, projects)]
+    full = recall(questions, everything)
     print(f"without a limit {full:.1f} in 800 words")
-    report("no limit", found, everything, full)
+    report("no limit", questions, everything, full)
     for bound in SUPPORTS:
-        report(f"all or nothing, by support {bound:.2f}", found, all_or_nothing(bound), full)
+        report(f"all or nothing, by support {bound:.2f}", questions, all_or_nothing(bound), full)
     for bound in SCORES:
-        report(f"hit by hit, by likelihood {bound:.2f}", found, hit_by_hit(bound), full)
+        report(f"hit by hit, by likelihood {bound:.2f}", questions, hit_by_hit(bound), full)
     for bound in TOGETHER:
-        report(f"both, {bound:.2f}", found, together(bound), full)
+        report(f"both, {bound:.2f}", questions, together(bound), full)
 
 
-def everything(one: Found) -> int:
+def everything(question: ScoredQuestion) -> int:
     """How many hits are shown without a limit."""
-    return len(one.hits)
+    return len(question.hits)
 
 
 def all_or_nothing(bound: float) -> Limit:
     """All of a question with enough support."""
-    return lambda one: len(one.hits) if one.row.support >= bound else 0
+    return lambda question: len(question.hits) if question.row.support >= bound else 0
 
 
 def hit_by_hit(bound: float) -> Limit:
     """Each that is likely enough."""
-    return lambda one: sum(hit.score >= bound for hit in one.hits)
+    return lambda question: sum(hit.score >= bound for hit in question.hits)
 
 
 def together(bound: float) -> Limit:
     """As ``count_likely`` does where it asks for ``bound``."""
-    return lambda one: count_likely([hit.score + MIN_SCORE - bound for hit in one.hits], one.row.support, is_chat=False)
+    return lambda question: count_likely(
+        [hit.score + MIN_SCORE - bound for hit in question.hits], question.row.support, is_chat=False
+    )
 
 
-def recall(found: Sequence[Found], shown: Limit) -> float:
+def recall(questions: Sequence[ScoredQuestion], shown: Limit) -> float:
     """Recall in 800 words over the questions with an answer, in percent."""
     figures = [
-        question_figures(answer(one.row, one.hits[: shown(one)]))["recall in 800 words"]
-        for one in found
-        if one.row.question.wanted
+        question_figures(answer(question.row, question.hits[: shown(question)]))["recall in 800 words"]
+        for question in questions
+        if question.row.question.wanted
     ]
     return 100 * sum(figures) / len(figures)
 
 
-def report(name: str, found: Sequence[Found], shown: Limit, full: float) -> None:
+def report(name: str, questions: Sequence[ScoredQuestion], shown: Limit, full: float) -> None:
     """A row of the table in docs/retrieval.md."""
-    counts = [shown(one) for one in found if not one.row.question.wanted]
-    silent = [shown(one) == 0 for one in found if one.row.question.wanted]
+    counts = [shown(question) for question in questions if not question.row.question.wanted]
+    silent = [shown(question) == 0 for question in questions if question.row.question.wanted]
     first = sum(min(count, FIRST) for count in counts)
     print(
         f"| {name} | {sum(counts) / len(counts):.1f} | {first / len(counts):.1f} "
         f"| {100 * counts.count(0) / len(counts):.0f} % | {100 * sum(silent) / len(silent):.1f} % "
-        f"| {recall(found, shown) - full:+.1f} |"
+        f"| {recall(questions, shown) - full:+.1f} |"
     )
 
 

@@ -1,10 +1,11 @@
 """What the extractor with a language model would cost: ``python benchmarks/llm_cost.py CORPUS [--caps]``.
 
 CORPUS holds folders that each work as a Claude configuration folder. Nothing is sent anywhere: a stand-in for the
-server answers with one memory for every third text, at most eight, counts a token for every four characters, and searches every byte
-that it gets for things that redaction must have taken out. ``live`` extracts as the worker does while somebody works
-(after 5 messages, then every 15), ``import`` extracts whole sessions at once, ``reword`` asks for better words for what the
-local extractor keeps of them. ``--caps`` keeps the default caps and says how much was left to the local extractor.
+server answers with one memory for every third text, at most eight, counts a token for every four characters, and
+searches every byte that it gets for things that redaction must have taken out. ``live`` extracts as the worker does
+while somebody works (after 5 messages, then every 15), ``import`` extracts whole sessions at once, ``reword`` asks
+for better words for what the local extractor keeps of them. ``--caps`` keeps the default caps and says how much was
+left to the local extractor.
 """
 
 from __future__ import annotations
@@ -77,10 +78,16 @@ class StandIn:
 def _memory(short: str, text: str) -> dict[str, Any]:
     words = text.split()
     return {
-        "action": "new", "target": None, "kind": "fact", "summary": " ".join(words[:30]) or "-",
-        "passages": [" ".join(words[:60])], "entities": words[:6], "importance": "normal", "scope": "project",
+        "action": "new",
+        "target": None,
+        "kind": "fact",
+        "summary": " ".join(words[:30]) or "-",
+        "passages": [" ".join(words[:60])],
+        "entities": words[:6],
+        "importance": "normal",
+        "scope": "project",
         "evidence": [short],
-    }  # fmt: skip
+    }
 
 
 def _wording(short: str, text: str) -> dict[str, Any]:
@@ -91,13 +98,23 @@ def _wording(short: str, text: str) -> dict[str, Any]:
 def _body(answer: str, input_tokens: int, output_tokens: int) -> dict[str, Any]:
     part = {"type": "output_text", "text": answer, "annotations": []}
     return {
-        "id": "r", "object": "response", "created_at": 1, "model": "m", "status": "completed", "tools": [],
-        "parallel_tool_calls": False, "tool_choice": "auto",
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": "completed",
+        "tools": [],
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
         "output": [{"type": "message", "id": "m", "status": "completed", "role": "assistant", "content": [part]}],
-        "usage": {"input_tokens": input_tokens, "output_tokens": output_tokens,
-                  "total_tokens": input_tokens + output_tokens, "input_tokens_details": {"cached_tokens": 0},
-                  "output_tokens_details": {"reasoning_tokens": 0}},
-    }  # fmt: skip
+        "usage": {
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        },
+    }
 
 
 def groups(turns: Sequence[Turn], settings: Settings, *, is_live: bool) -> Iterator[list[Turn]]:
@@ -128,10 +145,11 @@ def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
         for group in groups(turns, settings, is_live=is_live):
             found = extractor.propose(group, context)
             context = dataclasses.replace(
-                context, rolling_summary=extractor.rolling_summary,
+                context,
+                rolling_summary=extractor.rolling_summary,
                 known=(*context.known, *(one.summary for one in found))[-20:],
                 own=(*context.own, *(NearMemory(one.summary) for one in found))[-20:],
-            )  # fmt: skip
+            )
             kept += len(found)
             local += sum(bool(one.extractor) for one in found)
             extractions += 1
@@ -139,18 +157,35 @@ def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
     dollars = store.value("SELECT total(dollars) FROM spend") - before
     a_thousand = 1000 / max(1, turns_seen)
     return {
-        "turns": turns_seen, "extractions": extractions, "calls": server.calls, "input_tokens": server.input_tokens,
-        "output_tokens": server.output_tokens, "longest_request_tokens": server.longest, "secrets_sent": server.secrets,
-        "candidates": kept, "by_the_local_extractor": local, "dollars_in_the_ledger": round(dollars, 4),
+        "turns": turns_seen,
+        "extractions": extractions,
+        "calls": server.calls,
+        "input_tokens": server.input_tokens,
+        "output_tokens": server.output_tokens,
+        "longest_request_tokens": server.longest,
+        "secrets_sent": server.secrets,
+        "candidates": kept,
+        "by_the_local_extractor": local,
+        "dollars_in_the_ledger": round(dollars, 4),
         "per_1000_turns": {
-            "calls": round(server.calls * a_thousand), "input_tokens": round(server.input_tokens * a_thousand),
+            "calls": round(server.calls * a_thousand),
+            "input_tokens": round(server.input_tokens * a_thousand),
             "output_tokens": round(server.output_tokens * a_thousand),
             "dollars": {
-                model: round(a_thousand * price_of(dataclasses.replace(settings, llm_model=model)).dollars(
-                    server.input_tokens, server.output_tokens), 4) for model in MODELS
-            } | claude_dollars(server.calls * a_thousand, server.input_tokens * a_thousand, server.output_tokens * a_thousand),
+                model: round(
+                    a_thousand
+                    * price_of(dataclasses.replace(settings, llm_model=model)).dollars(
+                        server.input_tokens, server.output_tokens
+                    ),
+                    4,
+                )
+                for model in MODELS
+            }
+            | claude_dollars(
+                server.calls * a_thousand, server.input_tokens * a_thousand, server.output_tokens * a_thousand
+            ),
         },
-    }  # fmt: skip
+    }
 
 
 def reword(store: Store, settings: Settings) -> dict[str, Any]:
@@ -166,25 +201,41 @@ def reword(store: Store, settings: Settings) -> dict[str, Any]:
     a_hundred = 100 / max(1, len(good))
     price = {name: price_of(dataclasses.replace(settings, llm_model=name)) for name in MODELS}
     return {
-        "memories": len(kept), "asked_about": len(good), "reworded": reworded, "calls": server.calls,
-        "longest_request_tokens": server.longest, "secrets_sent": server.secrets,
+        "memories": len(kept),
+        "asked_about": len(good),
+        "reworded": reworded,
+        "calls": server.calls,
+        "longest_request_tokens": server.longest,
+        "secrets_sent": server.secrets,
         "per_100_memories": {
-            "calls": round(server.calls * a_hundred), "input_tokens": round(server.input_tokens * a_hundred),
+            "calls": round(server.calls * a_hundred),
+            "input_tokens": round(server.input_tokens * a_hundred),
             "output_tokens": round(server.output_tokens * a_hundred),
-            "dollars": {name: round(a_hundred * one.dollars(server.input_tokens, server.output_tokens), 4)
-                        for name, one in price.items()},
+            "dollars": {
+                name: round(a_hundred * one.dollars(server.input_tokens, server.output_tokens), 4)
+                for name, one in price.items()
+            },
         },
-    }  # fmt: skip
+    }
 
 
 def _local_memories(store: Store, session: SessionRow) -> list[Episode]:
     turns = [stored.turn for stored in turns_of_session(store, session.id)]
     found = LocalExtractor().propose(turns, ExtractionContext(project="demo", session_cap=100_000))
     return [
-        Episode(new_episode_id(), one.kind.value, one.summary, one.content, voice=one.voice.value.split()[0],
-                entities=one.entities, facts=one.facts, quality=one.quality)
-        for one in found if not one.suspect
-    ]  # fmt: skip
+        Episode(
+            new_episode_id(),
+            one.kind,
+            one.summary,
+            one.content,
+            voice=one.voice,
+            entities=one.entities,
+            facts=one.facts,
+            quality=one.quality,
+        )
+        for one in found
+        if not one.suspect
+    ]
 
 
 def main() -> None:
@@ -201,9 +252,12 @@ def main() -> None:
                 ingest_all(store, settings=dataclasses.replace(settings, claude_folder=one), redact=redact)
             if not arguments.caps:
                 settings = dataclasses.replace(
-                    settings, llm_calls_per_hour=10**9, llm_dollars_per_day=1e9, llm_dollars_per_hour=1e9,
+                    settings,
+                    llm_calls_per_hour=10**9,
+                    llm_dollars_per_day=1e9,
+                    llm_dollars_per_hour=1e9,
                     llm_dollars_per_project=1e9,
-                )  # fmt: skip
+                )
             found = {"import": run(store, settings, is_live=False)}
             clock.advance(7 * 86_400)
             found["live"] = run(store, settings, is_live=True)

@@ -2,8 +2,9 @@
 
     python benchmarks/mcp_server.py [--episodes N] [--calls N] [--pairs N]
 
-The start is measured in pairs: an empty server of the same library, then Engram's, once with a worker that answers and once
-without (text search inside the server). Targets: 1.25 of the empty server, 80 MB while a worker runs, 10 ms a call.
+The start is measured in pairs: an empty server of the same library, then Engram's, once with a worker that answers
+and once without (text search inside the server). Targets: 1.25 of the empty server, 80 MB while a worker runs, 10
+ms a call.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from engram.enums import Actor
+from engram.enums import Actor, Kind
 from engram.models import episode_changes, episodes, projects
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -46,9 +47,13 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
         for number in range(count):
             words = [draw.choice(WORDS) + str(draw.randrange(40)) for _ in range(30)]
             made = Episode(
-                episodes.new_episode_id(), "decision", " ".join(words[:12]), " ".join(words), project_id=project.id,
+                episodes.new_episode_id(),
+                Kind.DECISION,
+                " ".join(words[:12]),
+                " ".join(words),
+                project_id=project.id,
                 entities=(f"file{number % 200}.py",),
-            )  # fmt: skip
+            )
             episode_changes.add_episode(tx, made, [], actor=Actor.MODEL)
 
 
@@ -92,9 +97,11 @@ class Start:
 async def measure(arguments: list[str], name: str, tool: str, settings: Settings, folder: Path, calls: int) -> Start:
     """Start a server, ask it, and ask it again."""
     parameters = StdioServerParameters(
-        command=sys.executable, args=arguments, cwd=str(folder),
+        command=sys.executable,
+        args=arguments,
+        cwd=str(folder),
         env={**os.environ, "ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed"},
-    )  # fmt: skip
+    )
     started = time.perf_counter()
     async with stdio_client(parameters) as (read, write), ClientSession(read, write) as client:
         await client.initialize()

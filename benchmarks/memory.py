@@ -2,8 +2,9 @@
 
     python benchmarks/memory.py --corpus DIR [--episodes 10000] [--json]
 
-Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room as
-others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50 MB.
+Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room
+as others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50
+MB.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from whole import join
 
 from engram.embedding.load import load_embedder
-from engram.enums import Actor, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.models import counts
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
@@ -54,9 +55,17 @@ def fill(store: Store, count: int) -> None:
         for number in range(count):
             text = f"Part {number} keeps its budget of retries in store {number % 97}, decided after outage {number}."
             episode = Episode(
-                new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
-                status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
-            )  # fmt: skip
+                new_episode_id(),
+                Kind.DECISION,
+                text,
+                text,
+                project_id=project.id,
+                project=project.name,
+                status=Status.ACTIVE,
+                confidence=0.9,
+                quality=0.9,
+                importance=Importance.HIGH,
+            )
             add_episode(tx, episode, [], actor=Actor.MODEL)
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
@@ -64,9 +73,13 @@ def fill(store: Store, count: int) -> None:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         with store.transaction() as tx:
             put_vectors(
-                tx, model.model_id,
-                [(one.owner, one.owner_id, 0, row.astype(np.float16).tobytes()) for one, row in zip(waiting, rows, strict=True)],
-            )  # fmt: skip
+                tx,
+                model.model_id,
+                [
+                    (one.owner, one.owner_id, 0, row.astype(np.float16).tobytes())
+                    for one, row in zip(waiting, rows, strict=True)
+                ],
+            )
     store.checkpoint("TRUNCATE")
 
 
@@ -129,9 +142,12 @@ def follow(store: Store, claude: Path, worker: int, watcher: int) -> dict[str, f
     taken = time.monotonic() - started
     time.sleep(15)
     return {
-        "import_seconds": taken, "worker_peak_mb": peak, "worker_after_mb": rss_mb(worker),
-        "watcher_peak_mb": peak_watcher, "watcher_after_mb": rss_mb(watcher),
-    }  # fmt: skip
+        "import_seconds": taken,
+        "worker_peak_mb": peak,
+        "worker_after_mb": rss_mb(worker),
+        "watcher_peak_mb": peak_watcher,
+        "watcher_after_mb": rss_mb(watcher),
+    }
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ GAP_SECONDS = 1.0
 #: Longest wait for the processes to start, in seconds.
 START_SECONDS = 60.0
 #: What is aimed at: milliseconds, and percent of one processor.
-MOST_MS, MOST_PERCENT = 2.0, 0.3
+MAX_MS, MAX_PERCENT = 2.0, 0.3
 
 
 def probe(started_ns: str) -> None:
@@ -52,7 +52,7 @@ def run_part(part: str) -> int:
     """Be the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
-        from engram.watcher.watch import run_watcher
+        from engram.watcher.main import run_watcher
 
         return run_watcher(settings)
     from engram.worker.main import run_worker
@@ -67,9 +67,11 @@ def measure(idle_seconds: float, samples: int) -> dict[str, float]:
         file = Path(folder) / "taken"
         file.touch()
         os.environ |= {
-            "ENGRAM_HOME": f"{folder}/home", "CLAUDE_CONFIG_DIR": f"{folder}/claude", "PICKUP_FILE": str(file),
+            "ENGRAM_HOME": f"{folder}/home",
+            "CLAUDE_CONFIG_DIR": f"{folder}/claude",
+            "PICKUP_FILE": str(file),
             "ENGRAM_EMBEDDING_MODEL": "hashed",
-        }  # fmt: skip
+        }
         make_transcripts(Path(folder) / "claude", 200)
         home = Home(Path(folder) / "home")
         parts = [subprocess.Popen([sys.executable, __file__, "--part", part]) for part in ("watcher", "worker")]
@@ -142,9 +144,9 @@ def main() -> int:
     if asked.json:
         print(json.dumps(found))
     else:
-        print(f"idle processor, watcher and worker together: {found['idle_cpu_percent']} % (goal: {MOST_PERCENT} %)")
+        print(f"idle processor, watcher and worker together: {found['idle_cpu_percent']} % (goal: {MAX_PERCENT} %)")
         print(f"pick-up after {asked.idle:g} s idle: {found['first_after_idle_ms']} ms")
-        print(f"pick-up p50 {found['p50_ms']} ms (goal: {MOST_MS} ms), p95 {found['p95_ms']} ms")
+        print(f"pick-up p50 {found['p50_ms']} ms (goal: {MAX_MS} ms), p95 {found['p95_ms']} ms")
     return 0
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.embedding.load import load_embedder
-from engram.enums import Actor, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.projects import ensure_project
@@ -68,9 +68,17 @@ def fill(store: Store, embedder: Any, count: int) -> None:
             part, place = _PARTS[number % 10], _PLACES[number // 10 % 10]
             text = f"The {name_of(number)} {part} keeps its retry budget in {place}, decided after outage {number}."
             episode = Episode(
-                new_episode_id(), "decision", text, text, project_id=project.id, project=project.name,
-                status=Status.ACTIVE, confidence=0.9, quality=0.9, importance="high",
-            )  # fmt: skip
+                new_episode_id(),
+                Kind.DECISION,
+                text,
+                text,
+                project_id=project.id,
+                project=project.name,
+                status=Status.ACTIVE,
+                confidence=0.9,
+                quality=0.9,
+                importance=Importance.HIGH,
+            )
             add_episode(tx, episode, [], actor=Actor.MODEL)
     while embed_missing(store, embedder, 256):
         pass
@@ -85,9 +93,14 @@ def ask(number: int) -> str:
 def line_of(session: str, text: str) -> bytes:
     """A prompt as Claude Code writes it."""
     entry = {
-        "type": "user", "uuid": str(uuid.uuid4()), "sessionId": session, "cwd": CWD, "isSidechain": False,
-        "timestamp": iso_time(time.time_ns() // 1_000_000), "message": {"role": "user", "content": text},
-    }  # fmt: skip
+        "type": "user",
+        "uuid": str(uuid.uuid4()),
+        "sessionId": session,
+        "cwd": CWD,
+        "isSidechain": False,
+        "timestamp": iso_time(time.time_ns() // 1_000_000),
+        "message": {"role": "user", "content": text},
+    }
     return json.dumps(entry).encode() + b"\n"
 
 
@@ -175,19 +188,25 @@ def summary(
     """The figures of a run."""
     p50, p50_alone = statistics.median(everything), statistics.median(alone)
     return {
-        "model": model, "episodes": episodes, "prompts": samples, "answered": len(everything),
-        "all_p50_ms": round(p50, 1), "all_p95_ms": round(sorted(everything)[int(len(everything) * 0.95) - 1], 1),
+        "model": model,
+        "episodes": episodes,
+        "prompts": samples,
+        "answered": len(everything),
+        "all_p50_ms": round(p50, 1),
+        "all_p95_ms": round(sorted(everything)[int(len(everything) * 0.95) - 1], 1),
         "embedding_and_search_p50_ms": round(p50_alone, 1),
-        "rest_p50_ms": round(p50 - p50_alone, 1), "ratio": round(p50 / p50_alone, 2),
-        "worker_rss_mb": status.get("rss_mb"), "index_mb": status.get("index_mb"),
-    }  # fmt: skip
+        "rest_p50_ms": round(p50 - p50_alone, 1),
+        "ratio": round(p50 / p50_alone, 2),
+        "worker_rss_mb": status.get("rss_mb"),
+        "index_mb": status.get("index_mb"),
+    }
 
 
 def run_part(part: str) -> int:
     """Be the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
-        from engram.watcher.watch import run_watcher
+        from engram.watcher.main import run_watcher
 
         return run_watcher(settings)
     from engram.worker.main import run_worker

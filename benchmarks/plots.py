@@ -21,7 +21,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: what stands above it and its lines. ``goals`` are marks (x, y) at which a value should stay or lie below."""
+    """A chart: its title and its lines. ``goals`` are points (x, y) that a value should not exceed."""
 
     title: str
     lines: Sequence[Line]

@@ -27,9 +27,9 @@ from engram.settings import load
 
 #: Hits of a question: what ``recall`` shows by default.
 LIMIT = 5
-#: Passages that ``search`` is asked for.
-MOST_PASSAGES = 40
-#: What nobody ever asks of a coding session.
+#: Limit of ``search``.
+MAX_PASSAGES = 40
+#: Questions unrelated to any coding session.
 NOWHERE = (
     "What is the capital of France?",
     "recipe for pancakes",
@@ -56,18 +56,18 @@ NOWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One question with its hits, with the last step of the search and without it."""
+    """A question with its hits, before and after weak matches are dropped."""
 
     kind: str
     wanted: frozenset[str]
     every: Sequence[Hit]
     shown: Sequence[Hit]
-    #: Passages that ``search`` brings.
+    #: Number of hits of ``search``.
     passages: int
 
     def is_right(self, hits: Sequence[Hit]) -> bool:
-        """Whether a hit rests on an entry that holds the answer."""
-        return any(one.uuid in self.wanted for hit in hits for one in hit.evidence)
+        """Return whether a hit's evidence has the answer."""
+        return any(place.uuid in self.wanted for hit in hits for place in hit.evidence)
 
 
 def main() -> None:
@@ -85,23 +85,25 @@ def main() -> None:
                 extract_all(store, homes.settings, homes.embedder)
                 searcher.refresh()
                 now_ms = question_time_ms(store)
-                answered += [ask(searcher, one, now_ms, "with" if one.wanted else "without") for one in own]
-                answered += [ask(searcher, one, now_ms, "foreign") for one in foreign_to(project, by_project)]
+                answered += [
+                    ask(searcher, question, now_ms, "with" if question.wanted else "without") for question in own
+                ]
+                answered += [ask(searcher, question, now_ms, "foreign") for question in foreign_to(project, by_project)]
                 nowhere = [Question(text, text, "", frozenset()) for text in NOWHERE]
-                answered += [ask(searcher, one, now_ms, "nowhere") for one in nowhere]
+                answered += [ask(searcher, question, now_ms, "nowhere") for question in nowhere]
     report(answered)
 
 
 def ask(searcher: Searcher, question: Question, now_ms: int, kind: str) -> Answered:
-    """One question, with and without the last step."""
+    """Ask a question, with and without weak matches."""
     query = Query(question.text, now_ms=question.now_ms or now_ms, limit=LIMIT)
     wanted = frozenset(question.wanted) if kind == "with" else frozenset()
     every, shown = searcher.recall(replace(query, thorough=True)), searcher.recall(query)
-    return Answered(kind, wanted, every, shown, len(searcher.search(replace(query, limit=MOST_PASSAGES))))
+    return Answered(kind, wanted, every, shown, len(searcher.search(replace(query, limit=MAX_PASSAGES))))
 
 
 def report(answered: Sequence[Answered]) -> None:
-    """A line a kind of question."""
+    """Print a line for each kind of question."""
     kinds = {
         "with": "with an answer",
         "without": "without one",
@@ -109,15 +111,18 @@ def report(answered: Sequence[Answered]) -> None:
         "nowhere": "of no work",
     }
     for kind, name in kinds.items():
-        some = [one for one in answered if one.kind == kind]
-        line = f"{name:20} {len(some):4}   hits {fmean(len(one.every) for one in some):.2f} -> "
-        line += f"{fmean(len(one.shown) for one in some):.2f}   none {100 * fmean(not one.shown for one in some):.0f} %"
-        line += f"   doubtful {100 * fmean(any(hit.is_doubtful for hit in one.shown) for one in some):.0f} %"
-        line += f"   search {fmean(one.passages for one in some):.2f}"
+        of_kind = [result for result in answered if result.kind == kind]
+        line = f"{name:20} {len(of_kind):4}   hits {fmean(len(result.every) for result in of_kind):.2f} -> "
+        line += (
+            f"{fmean(len(result.shown) for result in of_kind):.2f}   none "
+            f"{100 * fmean(not result.shown for result in of_kind):.0f} %"
+        )
+        line += f"   doubtful {100 * fmean(any(hit.is_doubtful for hit in result.shown) for result in of_kind):.0f} %"
+        line += f"   search {fmean(result.passages for result in of_kind):.2f}"
         if kind == "with":
             every, shown = (
-                fmean(one.is_right(one.every) for one in some),
-                fmean(one.is_right(one.shown) for one in some),
+                fmean(result.is_right(result.every) for result in of_kind),
+                fmean(result.is_right(result.shown) for result in of_kind),
             )
             line += f"   right among them {100 * every:.1f} % -> {100 * shown:.1f} %"
         print(line)

@@ -115,7 +115,10 @@ def ask_all(options: argparse.Namespace, homes: Path) -> list[Asked]:
     """Every prompt with its hits and labels."""
     sys.path.insert(0, str(options.bench))
     words = __import__("match").words
-    read = lambda name: [json.loads(line) for line in (options.bench / "code" / name).open(encoding="utf-8")]  # noqa: E731
+
+    def read(name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (options.bench / "code" / name).open(encoding="utf-8")]
+
     gold = {one["id"]: one for one in read("memories.jsonl") if "id" in one}
     embedder = load_embedder("bundled", homes, compile_if_missing=False)
     prompts = [one for one in read("prompts.jsonl") if "id" in one]

@@ -14,12 +14,13 @@ import argparse
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.bench.datasets import Question, read_code_questions, read_locomo
+from engram.bench.datasets import Chat, Question, read_code_questions, read_locomo
 from engram.bench.homes import open_homes, read_transcripts
 from engram.bench.measure import QuestionResult, ShownHit, summarise
 from engram.bench.memories import question_time_ms, write_chat
@@ -36,7 +37,7 @@ from engram.search.question.parsed import parse_query
 from engram.search.question.query import Query
 from engram.search.question.terms import TermCounts
 from engram.search.vectors.cache import VectorCache
-from engram.settings import load
+from engram.settings import Settings, load
 
 #: Hits of a question that are measured.
 LIMIT = 40
@@ -116,12 +117,17 @@ def collect(options: argparse.Namespace, *, no_model: bool) -> list[Row]:
     rows: list[Row] = []
     with open_homes(load().settings, no_model=no_model, keep=options.homes) as homes:
         for chat in read_locomo(options.locomo):
-            with homes.memory(chat.name, lambda store, _, chat=chat: write_chat(store, chat)) as (store, _):  # type: ignore[misc]
+            with homes.memory(chat.name, partial(fill_chat, chat)) as (store, _):
                 rows += rows_of(store, homes.embedder, chat.questions, chat.name, is_code=False)
         for project, questions in read_code_questions(options.questions).items():
             with homes.memory(project, read_transcripts(options.corpus / project)) as (store, _):
                 rows += rows_of(store, homes.embedder, questions, project, is_code=True)
     return rows
+
+
+def fill_chat(chat: Chat, store: Store, _: Settings) -> None:
+    """Write a chat into a new memory."""
+    write_chat(store, chat)
 
 
 def rows_of(

@@ -1,9 +1,9 @@
 """How the cost of the vector index grows, and what its estimates lose: ``python benchmarks/vectors.py [--largest N]``.
 
 The rows are clusters of clusters with a spectrum like that of a text model; half of the queries lie near a row,
-half lie further away. Times are CPU milliseconds of one thread, p50 and the largest; ``best_50`` is the share of the true
-best 50 among the 100 that are found, and ``error`` the mean error of a cosine.
-Set OPENBLAS_NUM_THREADS=1 for figures of a single thread.
+half lie further away. Times are CPU milliseconds of one thread, p50 and the largest; ``best_50`` is the share of
+the true best 50 among the 100 that are found, and ``error`` the mean error of a cosine. Set OPENBLAS_NUM_THREADS=1
+for figures of a single thread.
 """
 
 from __future__ import annotations
@@ -85,9 +85,11 @@ def missed(
     """What the index does not find, and how its cosines err: of the ``first`` rows, with ids from 0 on."""
     found = [index.top(query, BEST)[0] for query in queries]
     figures = {
-        f"best_{most}": float(np.mean([np.isin(ids[:most], got).mean() for ids, got in zip(truth.ids, found, strict=True)]))
+        f"best_{most}": float(
+            np.mean([np.isin(ids[:most], got).mean() for ids, got in zip(truth.ids, found, strict=True)])
+        )
         for most in (10, 50, BEST)
-    }  # fmt: skip
+    }
     errors = [np.abs(index.scores_of(query, np.arange(len(first))) - first @ query).mean() for query in queries]
     return figures | {"error": float(np.mean(errors))}
 

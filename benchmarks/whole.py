@@ -23,7 +23,7 @@ from typing import Any
 from engram.paths import Home
 
 #: What is aimed at, in seconds.
-MOST_SECONDS = 360
+MAX_SECONDS = 360
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
         return
     for key, value in found.items():
         print(f"{key:20} {value}")
-    print(f"goal: at most {MOST_SECONDS} seconds")
+    print(f"goal: at most {MAX_SECONDS} seconds")
 
 
 def join(corpus: Path, target: Path) -> Path:
@@ -68,15 +68,21 @@ def run(home: Home, claude: Path) -> dict[str, Any]:
     report = json.loads(
         subprocess.run(
             [sys.executable, "-m", "engram.cli.main", "status", "--json"],
-            env=environment, capture_output=True, check=True,
+            env=environment,
+            capture_output=True,
+            check=True,
         ).stdout
-    )  # fmt: skip
+    )
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
     return {
-        "turns": report["turns"], "episodes": report["episodes"], "wall_seconds": round(taken, 1),
-        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1), "peak_rss_mb": round(peak, 1),
-        "processors": os.cpu_count(), "load_before": round(load_before, 1),
-    }  # fmt: skip
+        "turns": report["turns"],
+        "episodes": report["episodes"],
+        "wall_seconds": round(taken, 1),
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "peak_rss_mb": round(peak, 1),
+        "processors": os.cpu_count(),
+        "load_before": round(load_before, 1),
+    }
 
 
 if __name__ == "__main__":

@@ -45,6 +45,10 @@ class StoredEnum(StrEnum):
 
         A damaged row must cost no other row, so this never raises. Each unknown value is logged once.
         """
+        # For every row that a search looks at: twice as fast as a call of the class.
+        member = cls._value2member_map_.get(value) if isinstance(value, str) else None
+        if isinstance(member, cls):
+            return member
         try:
             return cls(str(value))
         except ValueError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from engram.atomic import FILE_MODE
 
 #: Longest path of a Unix socket on every system, in bytes (macOS 103, Linux 107).
-LONGEST_SOCKET_PATH = 103
+MAX_SOCKET_PATH_BYTES = 103
 
 
 @contextlib.contextmanager
@@ -22,7 +22,7 @@ def socket_address(path: Path) -> Iterator[str]:
     A long path goes through a link in a private temporary folder, which is removed afterwards; sockets that were
     bound or connected meanwhile keep working. Thread-safe, since the working folder does not change.
     """
-    if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
         yield str(path)
         return
     folder = tempfile.mkdtemp(prefix="engram-", dir="/tmp" if os.path.isdir("/tmp") else None)

@@ -99,12 +99,15 @@ def chat(content: Any, *, tokens: tuple[int, int] = (900, 60)) -> bytes:
     return http(
         json.dumps(
             {
-                "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+                "id": "x",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
                 "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
                 "usage": {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)},
             }
         )
-    )  # fmt: skip
+    )
 
 
 def responses_body(text: str | None, *, tokens: tuple[int, int] = (900, 60)) -> dict[str, Any]:
@@ -113,20 +116,37 @@ def responses_body(text: str | None, *, tokens: tuple[int, int] = (900, 60)) -> 
     if text is None:
         part = {"type": "refusal", "refusal": "I cannot help with that."}
     return {
-        "id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-4.1-nano", "status": "completed",
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "gpt-4.1-nano",
+        "status": "completed",
         "output": [{"type": "message", "id": "m1", "status": "completed", "role": "assistant", "content": [part]}],
-        "parallel_tool_calls": False, "tool_choice": "auto", "tools": [],
-        "usage": {"input_tokens": tokens[0], "output_tokens": tokens[1], "total_tokens": sum(tokens),
-                  "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}},
-    }  # fmt: skip
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": tokens[0],
+            "output_tokens": tokens[1],
+            "total_tokens": sum(tokens),
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        },
+    }
 
 
 def memory(summary: str, *evidence: str, **changes: Any) -> dict[str, Any]:
     """One memory as the model proposes it."""
     return {
-        "kind": "decision", "summary": summary, "content": summary, "entities": [], "importance": "normal",
-        "scope": "project", "evidence": list(evidence) or ["e1"], **changes,
-    }  # fmt: skip
+        "kind": "decision",
+        "summary": summary,
+        "content": summary,
+        "entities": [],
+        "importance": "normal",
+        "scope": "project",
+        "evidence": list(evidence) or ["e1"],
+        **changes,
+    }
 
 
 def answer(*memories: dict[str, Any], rolling_summary: str = "") -> dict[str, Any]:

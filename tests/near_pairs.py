@@ -1,4 +1,6 @@
-"""Written pairs that look alike: both of the first kind hold, of the second kind the later one changes the earlier one."""
+"""Written pairs that look alike: both of the first kind hold, of the second kind the later one changes the earlier
+one.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ BOTH_HOLD = [
     ("Rollbacks need one approval.", "Rollbacks of the database need two approvals."),
     ("The default timeout is 10 s.", "The default timeout of the importer is now 60 s."),
     ("Alerts go to the channel ops.", "Alerts of billing now go to the channel money."),
-]  # fmt: skip
+]
 
 #: The later one changes what the earlier one says.
 CHANGES = [
@@ -93,4 +95,4 @@ CHANGES = [
     ("Use styled-components in the dashboard.", "Dropped styled-components in the dashboard; use Tailwind."),
     ("Queue mail has a concurrency of 4.", "Queue mail has a concurrency of 2."),
     ("The default timeout of the importer is 10 s.", "The default timeout of the importer is now 60 s."),
-]  # fmt: skip
+]

@@ -43,7 +43,10 @@ class Pen:
     def add(self, type_: str, **fields: Any) -> None:
         """One line."""
         self.lines += 1
-        at = f"2026-05-{1 + self.minute // 1440:02}T{self.minute // 60 % 24:02}:{self.minute % 60:02}:{self.lines % 60:02}.000Z"
+        at = (
+            f"2026-05-{1 + self.minute // 1440:02}T{self.minute // 60 % 24:02}:{self.minute % 60:02}:"
+            f"{self.lines % 60:02}.000Z"
+        )
         uuid = f"{self.minute:08x}-{self.lines:04x}-4000-8000-{abs(hash(self.path.stem)) % 16**12:012x}"
         line = {"type": type_, "uuid": uuid, "timestamp": at, "cwd": self.cwd, "version": "2.1.330"} | fields
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -115,8 +115,11 @@ def test_the_wheel_holds_the_model_and_runs_without_the_source_tree(bundled_fold
         pytest.skip("needs hatchling (dependency group dev)")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=REPO, check=True, capture_output=True, timeout=120,
-    )  # fmt: skip
+        cwd=REPO,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -133,6 +136,10 @@ def test_the_wheel_holds_the_model_and_runs_without_the_source_tree(bundled_fold
     answer = subprocess.run(
         [sys.executable, "-P", "-c", program],
         env=os.environ | {"PYTHONPATH": str(tmp_path / "installed")},
-        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert answer.stdout.strip() == f"{tmp_path / 'installed' / 'engram' / '__init__.py'} (1, 384)"

@@ -70,8 +70,10 @@ def test_a_damaged_row_costs_no_other_row(tmp_path: Path, driver: str) -> None:
     stored = store.row(f"SELECT {columns} FROM episode WHERE id = ?", (first.id,))
     with store.transaction() as tx:
         tx.run("PRAGMA ignore_check_constraints = 1")
-        tx.run(f"UPDATE episode SET {', '.join(f'{name} = ?' for name in ENUM_FIELDS)} WHERE id = ?",
-               (*["damaged"] * len(ENUM_FIELDS), second.id))  # fmt: skip
+        tx.run(
+            f"UPDATE episode SET {', '.join(f'{name} = ?' for name in ENUM_FIELDS)} WHERE id = ?",
+            (*["damaged"] * len(ENUM_FIELDS), second.id),
+        )
 
     damaged, sound = find_episode(store, second.episode_id), find_episode(store, first.episode_id)
 

@@ -122,7 +122,7 @@ def part_of(module: str, floors: Mapping[str, int] = FLOORS) -> str | None:
 
 
 def violations() -> list[str]:
-    found = []
+    violations = []
     for name, tree in ALL.items():
         mine = part_of(name)
         if mine is None:
@@ -132,8 +132,8 @@ def violations() -> list[str]:
             if other is None or other == mine:
                 continue
             if FLOORS[other] >= FLOORS[mine] and not (FLOORS[other] == FLOORS[mine] <= 1):
-                found.append(f"{name} (floor {FLOORS[mine]}) imports {imported} (floor {FLOORS[other]})")
-    return sorted(set(found))
+                violations.append(f"{name} (floor {FLOORS[mine]}) imports {imported} (floor {FLOORS[other]})")
+    return sorted(set(violations))
 
 
 def test_every_module_has_its_floor() -> None:

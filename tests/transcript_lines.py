@@ -31,7 +31,9 @@ def line(
 
 
 def say(path: Path, role: str, content: object, *, cwd: str = "/work/demo", at: str = SAID_AT) -> str:
-    """Append what was said to the transcript of a session, made with its folder where it is missing; returns its uuid."""
+    """Append what was said to the transcript of a session, made with its folder where it is missing; returns its
+    uuid.
+    """
     entry = str(uuid.uuid4())
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:

@@ -14,7 +14,10 @@ from engram.settings import Settings
 from engram.worker.client import ask_worker
 
 #: Python code of a worker with the settings of its environment.
-RUN = "from engram.settings import load\nfrom engram.worker.main import run_worker\nraise SystemExit(run_worker(load().settings))"
+RUN = (
+    "from engram.settings import load\nfrom engram.worker.main import run_worker\nraise "
+    "SystemExit(run_worker(load().settings))"
+)
 SESSION = "11111111-2222-3333-4444-555555555555"
 
 #: Starts a worker from Python code and changes of its environment.

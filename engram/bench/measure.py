@@ -1,4 +1,4 @@
-"""The figures of a run: recall, nDCG, recall within a number of words, bootstrap intervals, paired differences. Pure."""
+"""The figures of a run: recall, nDCG, recall within a number of words, intervals, paired differences. Pure."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
     def fill(store: Store, settings: Settings) -> None:
         read(store, settings)
         counted = Counter(session.project_id for session in list_sessions(store) if session.project_id is not None)
-        usual, *others = [found for found, _ in counted.most_common()] or [0]
+        usual, *others = [project_id for project_id, _ in counted.most_common()] or [0]
         if others:
             join_projects(store, usual, others, actor=Actor.TIDYING)
 

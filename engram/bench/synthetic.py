@@ -20,7 +20,7 @@ from engram.models.sessions import SessionRow, ensure_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import ensure_transcript
-from engram.models.turns import write_turns
+from engram.models.turn_changes import write_turns
 from engram.models.vectors import put_vectors
 from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
@@ -78,7 +78,7 @@ class SyntheticMemory:
         return sum(self._embedded.values())
 
     def question(self, project: int | None = None) -> str:
-        """Return a question of 5 to 12 words about the topic of some session, optionally of the project with that number."""
+        """Return a question of 5 to 12 words about a session's topic; ``project`` is the number of its project."""
         topic = int(self._numbers.integers(self.texts.topics))
         if project is not None:
             # The number of a session determines both its topic and its project.

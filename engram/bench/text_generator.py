@@ -1,4 +1,4 @@
-"""Generate texts: words with the frequencies of real text, a part of them a topic's own; or sentences of transcripts."""
+"""Generate texts: words with the frequencies of real text, some of them a topic's own; or transcripts' sentences."""
 
 from __future__ import annotations
 

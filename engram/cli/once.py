@@ -31,7 +31,7 @@ from engram.tasks.drain import drain
 from engram.tasks.runtime import make_runtime
 
 #: Threads of the model at most, when nothing else runs.
-MOST_THREADS = 4
+MAX_THREADS = 4
 
 
 def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
 
 def _in_a_hurry(settings: Settings) -> Settings:
     """The settings with more threads for the model: somebody is waiting, and no recall runs beside it."""
-    return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MOST_THREADS)))
+    return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS)))
 
 
 def _count_vectors(store: Store) -> int:

@@ -11,7 +11,7 @@ from engram.cli.output import iso, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import AlreadyRunning, NotFound
 from engram.models.backup import Backup, list_backups
-from engram.models.recovery import restore_backup
+from engram.models.restore import restore_backup
 from engram.process_lock import ProcessLock
 
 

@@ -35,7 +35,7 @@ def watch(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> Non
 
     Example: engram watch
     """
-    from engram.watcher.watch import run_watcher
+    from engram.watcher.main import run_watcher
 
     ctx.exit(_run(run_watcher, workspace, lifeline))
 

@@ -17,7 +17,7 @@ from engram.cli import exits
 #: Shortest time between two starts of a child that failed, in seconds.
 THROTTLE_SECONDS = 5.0
 #: Failures in a row, each soon after a start, after which a child is given up.
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 #: A child that ran for this long did not fail at its start, in seconds.
 STEADY_SECONDS = 60.0
 #: How long children may take to stop cleanly before they are killed, in seconds.
@@ -88,7 +88,7 @@ class Child:
             self.again_seconds = 0.0
         else:
             self.failures = 1 if ran_seconds > STEADY_SECONDS else self.failures + 1
-            self.has_failed = self.failures >= MOST_FAILURES or code in (exits.FAILED, exits.USAGE)
+            self.has_failed = self.failures >= MAX_FAILURES or code in (exits.FAILED, exits.USAGE)
             if self.has_failed:
                 self.ended = self._last_words() or f"failed with exit code {code}"
             else:

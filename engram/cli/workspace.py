@@ -12,10 +12,9 @@ import click
 
 from engram.errors import SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
+from engram.models.copies import open_memory
 from engram.models.projects import ProjectRow
-from engram.models.replacement import using_database
-from engram.models.stages import note_failure
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.paths import Home
 from engram.settings import Loaded, Settings, load
 from engram.worker.client import wake_worker
@@ -61,14 +60,8 @@ class Workspace:
     def store(self) -> Iterator[Store]:
         """The open memory; folder and database are created if they are missing. Raises HomeError or StoreError."""
         self.places.prepare()
-        with using_database(self.places.memory_db) as damage:
-            opened = open_store(self.places.memory_db, driver=self.settings.sqlite_driver)
-            try:
-                if damage:
-                    note_failure(opened, "memory", damage)
-                yield opened
-            finally:
-                opened.close()
+        with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=True) as store:
+            yield store
 
     def wake_worker(self) -> None:
         """Tell a running worker that memories changed."""

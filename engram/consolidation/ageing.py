@@ -1,4 +1,4 @@
-"""Which memories age and how. Pure."""
+"""How memories age, and which graduate into MEMORY.md. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from engram.enums import Importance, Scope, Source, Status, Voice
 from engram.models.episodes import Episode
 
 DAY_MS = 86_400_000
-#: Days in which a memory keeps its full weight.
+#: Days for which a memory keeps its full weight.
 ACTIVE_DAYS = 30
 #: Weight of a normal memory after that.
 AGED_WEIGHT = 0.7
-#: Days after which a provisional memory that nothing confirmed is archived.
+#: Days after which an unconfirmed provisional memory is archived.
 PROVISIONAL_DAYS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Ageing:
-    """What age does to a memory: a new weight, or a new status with its reason."""
+    """The effect of age on a memory: a weight, and a status with its reason."""
 
     weight: float
     status: Status
@@ -26,7 +26,10 @@ class Ageing:
 
 
 def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
-    """What its age asks for, counted from when it was kept or last used; never of a pinned, high or saved one, and never for a time in the future."""
+    """Return the status and weight that a memory's age calls for, counted from when it was stored or last used.
+
+    Pinned, high-importance and manually saved memories never age.
+    """
     same = Ageing(episode.weight, episode.status)
     if episode.is_pinned or episode.importance == Importance.HIGH or episode.source == Source.MANUAL:
         return same
@@ -42,7 +45,10 @@ def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
 
 
 def graduates(episode: Episode, now_ms: int) -> bool:
-    """True for a memory that belongs into MEMORY.md: much used, or high, global and 14 days old; said or saved by the user."""
+    """Return True for a memory that belongs in MEMORY.md.
+
+    The user said or saved it, and it was used three times, or is of high importance, global and 14 days old.
+    """
     if episode.status != Status.ACTIVE or episode.suspect or episode.graduated_at_ms is not None or episode.is_lowered:
         return False
     if not (episode.voice == Voice.USER or episode.source == Source.MANUAL):

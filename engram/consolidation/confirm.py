@@ -1,4 +1,4 @@
-"""Provisional memories become active once something speaks for them: the user agreed, a test passed, it came back."""
+"""Confirm provisional memories: the user agreed, a test passed, or another session said the same."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from engram.models.sessions import find_session
 from engram.models.turns import StoredTurn, turns_of_session
 from engram.transcripts.record import Role, Turn
 
-#: Kinds that a passing test speaks for.
+#: Kinds that a passing test confirms.
 _TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
-#: Longest answer that is taken as agreement by its first words, in characters.
-_ANSWER_CHARS = 240
+#: Length of the beginning of a prompt that is examined for agreement, in characters.
+_MAX_ANSWER_CHARACTERS = 240
 
 _AGREES = re.compile(
-    r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|that|so)|"
-    r"go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let'?s (?:do|go with)|"
-    r"proceed|ship it|that(?:'s| is) (?:right|it|what i))\b",
+    r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|"
+    r"that|so)|go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let'?s "
+    r"(?:do|go with)|proceed|ship it|that(?:'s| is) (?:right|it|what i))\b",
     re.IGNORECASE,
 )
 _BUT = re.compile(r"\b(?:but|however|except|although|instead|actually|wait|don'?t|not|no)\b", re.IGNORECASE)
 _TEST_COMMAND = re.compile(
     r"\b(?:pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|playwright|cypress|rspec|phpunit|ctest|go test|"
-    r"cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun|deno|make|mvn|gradle|gradlew|dotnet|mix|swift|bazel|just|rake) (?:run )?"
-    r"(?:\S+:)?(?:test|check|verify)\w*)\b"
+    r"cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun|deno|make|mvn|gradle|gradlew|dotnet|mix|swift|bazel|just|rake) "
+    r"(?:run )?(?:\S+:)?(?:test|check|verify)\w*)\b"
 )
 
 
 def agrees(answer: str) -> bool:
-    """Whether a prompt agrees with what was said before it, and objects to nothing."""
-    first = answer.strip()[:_ANSWER_CHARS]
+    """Return True if a prompt agrees with what was said before it, and objects to nothing."""
+    first = answer.strip()[:_MAX_ANSWER_CHARACTERS]
     return bool(_AGREES.match(first)) and not _BUT.search(first)
 
 
 def passed_test(turn: Turn) -> str:
-    """The last test command of a turn where it passed; "" where it failed, or none ran."""
+    """Return the last test command of a turn if it passed; "" if it failed, or none ran."""
     ran = [a for a in turn.actions if a.command and a.is_error is not None and _TEST_COMMAND.search(a.command)]
     return ran[-1].command[:80] if ran and not ran[-1].is_error else ""
 
 
 def why_confirmed(episode: Episode, evidence: Sequence[Evidence], turns: Sequence[StoredTurn]) -> str:
-    """What speaks for a provisional memory; "" where nothing does.
+    """Return what confirms a provisional memory; "" if nothing does.
 
     Args:
         episode: the memory.
-        evidence: what it rests on, the telling entry first.
-        turns: those of its session, in order.
+        evidence: its entries, the main one first.
+        turns: the turns of its session, in order.
     """
-    if len({one.session_id for one in evidence if one.session_id}) > 1:
+    if len({entry.session_id for entry in evidence if entry.session_id}) > 1:
         return "it came back in another session"
     places = {stored.id: place for place, stored in enumerate(turns)}
     place = places.get(evidence[0].turn_id or -1) if evidence else None
@@ -70,28 +70,33 @@ def why_confirmed(episode: Episode, evidence: Sequence[Evidence], turns: Sequenc
 
 
 def confirm_session(context: Context, session_id: str) -> None:
-    """Confirm what can be confirmed of one session's provisional memories."""
+    """Confirm the provisional memories of a session for which there is a reason."""
     session = find_session(context.store, session_id)
-    waiting = [
-        e
-        for e in episodes.episodes_of_session(context.store, session_id)
-        if e.status == Status.PROVISIONAL and not e.suspect
+    provisional = [
+        episode
+        for episode in episodes.episodes_of_session(context.store, session_id)
+        if episode.status == Status.PROVISIONAL and not episode.suspect
     ]
-    if session is None or not waiting:
+    if session is None or not provisional:
         return
     turns = turns_of_session(context.store, session.id)
-    for episode in waiting:
+    for episode in provisional:
         evidence = episodes.evidence_of(context.store, episode.id)
         reason = why_confirmed(episode, evidence, turns)
         if reason and context.change(
-            episode, "confirm", reason, status=Status.ACTIVE, confirmations=episode.confirmations + 1,
-            confidence=max(episode.confidence, 0.75), actor=Actor.TIDYING,
-        ):  # fmt: skip
+            episode,
+            "confirm",
+            reason,
+            status=Status.ACTIVE,
+            confirmations=episode.confirmations + 1,
+            confidence=max(episode.confidence, 0.75),
+            actor=Actor.TIDYING,
+        ):
             context.tell(f"confirm {episode.episode_id} ({reason})")
 
 
 def confirm_recent(context: Context, since_ms: int) -> None:
-    """Confirm memories of the sessions that went on since the last run."""
+    """Confirm memories of the sessions that grew since the last run."""
     for session_id in runs.sessions_grown_since(context.store, since_ms):
         context.check_time()
         confirm_session(context, session_id)

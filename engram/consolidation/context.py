@@ -1,4 +1,4 @@
-"""What the steps of a consolidation share: the run, its time, its report, and changes that mind others' changes."""
+"""The context that the steps of a consolidation share: its run, time budget and report, and checked changes."""
 
 from __future__ import annotations
 
@@ -21,54 +21,55 @@ if TYPE_CHECKING:
     from engram.consolidation.reconcile import Reconciling
     from engram.consolidation.rewording import Rewording
 
-#: Notes are read up to this many bytes, so that a user's larger file is left alone.
-NOTE_BYTES = 20_000_000
+#: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
+MAX_NOTE_BYTES = 20_000_000
 
-#: ``(least cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories, the most similar first:
-#: those that hold one of the row ids, or all.
+#: ``(minimum cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories, the most similar
+#: first:
+#: pairs with one of the row ids, or all pairs.
 Similar = Callable[[float, Collection[int] | None], Iterator[tuple[int, int, float]]]
 
 
 class TimeIsUp(Exception):
-    """The time budget of this run has ended; what was done is committed, and the next run goes on with the same step."""
+    """The time budget of the run is used up; its changes are committed, and the next run resumes at the same step."""
 
 
 @dataclass(slots=True)
 class Context:
-    """What the steps share."""
+    """The state of a consolidation."""
 
     store: Store
     settings: Settings
-    #: None where no run is logged: a dry run.
+    #: None for a dry run, which is not logged.
     run_id: int | None = None
-    #: None where no vectors are at hand.
+    #: None without vectors.
     similar: Similar | None = None
     duplicate_cosine: float = 0.92
-    #: None where no language model is chosen.
+    #: None without a language model.
     rewording: Rewording | None = None
-    #: None where no language model is chosen.
+    #: None without a language model.
     reconciling: Reconciling | None = None
-    #: Row ids of memories that came or changed since the last complete run; None to look at all.
+    #: Row ids of new and changed memories since the last complete run; None for all memories.
     changed: Collection[int] | None = None
     is_dry: bool = False
-    #: Steady time at which the budget ends, in seconds; None for no end.
+    #: Steady time at which the time budget ends, in seconds; None for no limit.
     until_seconds: float | None = None
-    #: Lines for the report, a line a change.
+    #: Lines of the report, one for each change.
     told: list[str] = field(default_factory=list)
     #: Note file → its text before this run, "" for none; for the undo.
     files_before: dict[str, str] = field(default_factory=dict)
-    #: Note file → digest of what this run wrote, so that an undo sees whether somebody wrote there since.
+    #: Note file → digest of what this run wrote, so that an undo recognizes later changes.
     files_after: dict[str, str] = field(default_factory=dict)
     #: Commits the report so far.
     save: Callable[[], None] = lambda: None
 
-    #: Lines that stood in the report when this run went on.
+    #: Number of lines of the report when this run was resumed.
     told_before: int = 0
-    #: The latest change that ``living`` knew of, and what it found.
-    _living: tuple[int, list[Episode]] | None = None
-    #: ``(action, id of the memory)`` of changes that the user took back; None until they are read.
+    #: The latest change that ``current_memories`` knew of, and its result.
+    _current: tuple[int, list[Episode]] | None = None
+    #: ``(action, id of the memory)`` of changes that the user undid; None until they are read.
     _undone: frozenset[tuple[str, str]] | None = None
-    #: Where the memories were when the run began; up to there the next one need not look again.
+    #: The watermark at the start of the run, from which the next run continues.
     begins_at: Watermark | None = None
 
     def tell(self, text: str) -> None:
@@ -81,85 +82,84 @@ class Context:
         return self.until_seconds is not None and self.store.clock.steady_seconds() > self.until_seconds
 
     def check_time(self) -> None:
-        """Go on. Raises TimeIsUp where the budget has ended and something was done, so that every run gets further."""
+        """Raise TimeIsUp if the time budget has ended and something was done, so that every run makes progress."""
         if len(self.told) > self.told_before and self.is_over:
             raise TimeIsUp
 
-    def living(self) -> list[Episode]:
-        """Memories that are neither archived nor superseded: the most trusted first, then the oldest.
+    def current_memories(self) -> list[Episode]:
+        """Return the current memories: the most trusted first, then the oldest.
 
-        Read again only where one came or changed; uses that are counted meanwhile may be missing.
+        They are read again only after a change; uses counted meanwhile may be missing.
         """
         latest = latest_change(self.store)
-        if self._living is None or self._living[0] != latest:
-            self._living = (latest, living(self.store))
-        return self._living[1]
+        if self._current is None or self._current[0] != latest:
+            self._current = (latest, read_current_memories(self.store))
+        return self._current[1]
 
     def is_undone(self, action: str, episode: Episode) -> bool:
-        """True for a change that the user took back: it is not made again."""
+        """Return True for a change that the user undid; it is not made again."""
         if self._undone is None:
             self._undone = undone(self.store)
         return (action, episode.episode_id) in self._undone
 
-    def pairs(self, least_cosine: float) -> Iterator[tuple[int, int, float]]:
-        """Similar memories, of which one came or changed; none where no vectors are at hand.
+    def pairs(self, min_cosine: float) -> Iterator[tuple[int, int, float]]:
+        """Yield pairs of similar memories with a new or changed one; none without vectors.
 
-        What still waits for older turns is left to ``join_waiting``.
+        Memories that wait for older turns are left to ``join_waiting``.
         """
         if self.similar is None:
             return
         held_back = held_back_rows(self.store)
-        for pair in self.similar(least_cosine, self.changed):
+        for pair in self.similar(min_cosine, self.changed):
             if pair[0] not in held_back and pair[1] not in held_back:
                 yield pair
 
-    def current(self, tx: Tx, *seen: Episode) -> list[Episode] | None:
-        """The memories as they are now; None where one of them changed since it was read."""
-        found = [episodes.find_episode(tx, one.episode_id) for one in seen]
-        now = [one for one in found if one is not None]
+    def unchanged(self, tx: Tx, *seen: Episode) -> list[Episode] | None:
+        """Return the memories as they are stored; None if one of them changed since it was read."""
+        rows = [episodes.find_episode(tx, memory.episode_id) for memory in seen]
+        now = [row for row in rows if row is not None]
         is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
         return now if is_same else None
 
     def change(self, episode: Episode, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
-        """Change one memory in a transaction of its own, if nobody else did meanwhile; tells nothing."""
+        """Change a memory in a transaction of its own; returns False if it changed meanwhile. Reports nothing."""
         if self.is_dry:
             return True
         with self.store.transaction() as tx:
-            now = self.current(tx, episode)
+            now = self.unchanged(tx, episode)
             if now is not None:
                 episode_changes.change_episode(tx, now[0], action, reason, actor=actor, run_id=self.run_id, **changes)
         return now is not None
 
-    # -- notes
-
     def read_note(self, name: str) -> str | None:
         """Return a note of the memory folder, "" if there is none.
 
-        None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Read it, change it and write
-        it with ``notes_lock`` held.
+        None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock`` while you
+        read,
+        change and write it.
         """
-        data = read_whole(self.settings.places.notes / name, NOTE_BYTES)
+        data = read_whole(self.settings.places.notes / name, MAX_NOTE_BYTES)
         try:
             return None if data is None else data.decode("utf-8")
         except UnicodeDecodeError:
             return None
 
     def will_write(self, name: str, before: str) -> None:
-        """Remember, and commit, what a note said before this run."""
+        """Commit the text of a note before this run. Call it before ``write_note``."""
         self.files_before.setdefault(name, before)
         self.save()
 
     def write_note(self, name: str, text: str) -> None:
-        """Write a note; ``will_write`` comes first."""
+        """Write a note; call ``will_write`` first."""
         write_atomic(self.settings.places.notes / name, text.encode())
         self.files_after[name] = digest_of(text)
 
 
-def living(store: Store) -> list[Episode]:
-    """Memories that are neither archived nor superseded: the most trusted first, then the oldest."""
-    found = [e for e in episodes.all_episodes(store) if e.is_current]
+def read_current_memories(store: Store) -> list[Episode]:
+    """Return the current memories: the most trusted first, then the oldest."""
+    current = [episode for episode in episodes.all_episodes(store) if episode.is_current]
     return sorted(
-        found,
+        current,
         key=lambda e: (
             not e.is_pinned,
             e.source != Source.MANUAL,
@@ -171,5 +171,5 @@ def living(store: Store) -> list[Episode]:
 
 
 def digest_of(text: str) -> str:
-    """Tells one text of a note from another."""
+    """Return a digest of a note's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,4 +1,4 @@
-"""MEMORY.md: what has proved itself goes in, what no longer holds comes out; the oldest sections go to the archive."""
+"""Maintain MEMORY.md: add proven memories, remove those that no longer hold, archive the oldest sections."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from engram.notes.day_files import notes_lock
 from engram.notes.memory_note import add_lines, within_limits
 from engram.redaction.display import fence_safe, one_line
 
+#: Name of the note.
 NOTE = "MEMORY.md"
-#: MEMORY.md is read up to this many bytes, so that a user's larger file is left alone.
-_NOTE_BYTES = 1_000_000
-#: Longest line, in characters.
-_LINE_CHARS = 240
-#: Longest name of a project, in characters.
-_PROJECT_CHARS = 60
+#: Maximum size of MEMORY.md that is rewritten, in bytes.
+_MAX_NOTE_BYTES = 1_000_000
+#: Maximum length of a line, in characters.
+_MAX_LINE_CHARACTERS = 240
+#: Maximum length of a project's name, in characters.
+_MAX_PROJECT_CHARACTERS = 60
 _MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
 def graduate(context: Context) -> None:
-    """Write the memories that have earned it into MEMORY.md, at most ``graduate_limit`` a run."""
+    """Add proven memories to MEMORY.md, at most ``graduate_limit`` in a run."""
     now = context.store.now_ms()
-    chosen = [e for e in context.living() if graduates(e, now) and not context.is_undone("graduate", e)][
+    chosen = [e for e in context.current_memories() if graduates(e, now) and not context.is_undone("graduate", e)][
         : context.settings.graduate_limit
     ]
     if not chosen:
@@ -55,28 +56,28 @@ def _graduate(context: Context, chosen: Sequence[Episode], now: int) -> None:
 
 
 def note_line(episode: Episode) -> str:
-    """The line of a memory: when it was said, what it holds for, its summary and its id."""
+    """Return the line of a memory: when it was said, where it holds, its summary and its id."""
     holds_for = "every project" if episode.scope == Scope.GLOBAL else f"in {_project_of(episode)} only"
     return f"- {day_of(episode.created_at_ms)}, {holds_for}: {_bare_line(episode)[2:]}"
 
 
 def _bare_line(episode: Episode) -> str:
-    """A memory's line as earlier versions wrote it, with neither date nor project."""
-    return f"- {fence_safe(one_line(episode.summary, _LINE_CHARS))} <!-- {episode.episode_id} -->"
+    """Return a memory's line as earlier versions wrote it, without date and project."""
+    return f"- {fence_safe(one_line(episode.summary, _MAX_LINE_CHARACTERS))} <!-- {episode.episode_id} -->"
 
 
 def _heading(episode: Episode, now: int) -> str:
-    """The month; a project's memories stand under a heading of their own."""
+    """Return the heading of a memory: the month, with the project unless the memory is global."""
     month = day_of(now)[:7]
     return month if episode.scope == Scope.GLOBAL else f"{month}, {_project_of(episode)}"
 
 
 def _project_of(episode: Episode) -> str:
-    return one_line(episode.project, _PROJECT_CHARS) or "one project"
+    return one_line(episode.project, _MAX_PROJECT_CHARACTERS) or "one project"
 
 
 def retire(context: Context) -> None:
-    """Move the lines of memories that were replaced, archived or lowered since from MEMORY.md to the archive."""
+    """Move the lines of superseded, archived and lowered memories from MEMORY.md to the archive."""
     with notes_lock(context.settings.places):
         _retire(context)
 
@@ -104,12 +105,16 @@ def _retire(context: Context) -> None:
 
 
 def without_lines(text: str, ids: Sequence[str]) -> str:
-    """MEMORY.md without the lines of some memories."""
-    return "".join(line for line in text.splitlines(keepends=True) if not any(f"<!-- {one} -->" in line for one in ids))
+    """Return MEMORY.md without the lines of some memories."""
+    return "".join(
+        line
+        for line in text.splitlines(keepends=True)
+        if not any(f"<!-- {episode_id} -->" in line for episode_id in ids)
+    )
 
 
 def _why_out(episode: Episode | None) -> str:
-    """Why a memory's line no longer belongs into MEMORY.md; "" where it does, and for one that is not there."""
+    """Return why a memory's line no longer belongs in MEMORY.md; "" if it does, or if there is no memory."""
     if episode is None:
         return ""
     if not episode.status.is_current:
@@ -119,7 +124,7 @@ def _why_out(episode: Episode | None) -> str:
 
 def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
     text = context.read_note(NOTE)
-    if text is None or len(text.encode()) > _NOTE_BYTES:
+    if text is None or len(text.encode()) > _MAX_NOTE_BYTES:
         if not is_quiet:
             context.tell(
                 f"{NOTE} cannot be rewritten (too large, a link, not readable or not UTF-8); nothing graduated"
@@ -129,7 +134,7 @@ def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
 
 
 def _write(context: Context, before: str, kept: str, moved: str) -> None:
-    """Write MEMORY.md, and what leaves it behind the archive of the month."""
+    """Write MEMORY.md, and append what leaves it to the archive of the month."""
     archive = f"archive/{day_of(context.store.now_ms())[:7]}.md"
     old = context.read_note(archive) if moved else None
     if moved and old is None:

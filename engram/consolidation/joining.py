@@ -1,4 +1,4 @@
-"""New memories are joined with the others in the order in which they were said, whoever extracted them first."""
+"""Reconcile new memories with the others in the order in which they were said, whoever extracted them first."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ def join_waiting(
     *,
     duplicate_cosine: float,
 ) -> list[str]:
-    """Compare the memories that wait with those that were said before them; returns a line a change.
+    """Compare waiting memories with those that were said before them; returns a line for each change.
 
-    A memory waits while a turn that began before it is still to be extracted or still open. So the result does not
-    depend on the order in which sessions were extracted, nor on how many workers did it.
+    A memory waits while an earlier turn is due or still open. So the result does not depend on the order in which
+    sessions
+    are extracted, nor on the number of workers.
 
     Args:
         store: the open memory.
-        settings: unchanged.
-        similar_to: finds what is alike.
-        bring_up_to_date: embeds memories that changed and loads their vectors.
-        duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
+        settings: limits and places.
+        similar_to: finds similar memories.
+        bring_up_to_date: embeds changed memories and loads their vectors.
+        duplicate_cosine: cosine from which on two memories say the same; depends on the embedding model.
     """
-    told: list[str] = []
+    lines: list[str] = []
     horizon_ms = join_horizon_ms(store)
     while (memory := next_unjoined(store, horizon_ms)) is not None:
         hidden = unjoined_rows(store) | frozenset(rows_of_same_turn(store, memory.id))
@@ -41,10 +42,10 @@ def join_waiting(
             pairs = [pair for pair in similar_to(row_ids, least) if pair[1] not in hidden]
             return sorted(pairs, key=lambda pair: (-round(pair[2], 4), pair[1]))
 
-        # No session: what it confirms of its memories is looked at after its extraction.
-        lines = reconcile_new(store, settings, "", [memory.id], similar, duplicate_cosine=duplicate_cosine)
-        if lines:
+        # Without a session: its provisional memories are confirmed after its extraction.
+        changes = reconcile_new(store, settings, "", [memory.id], similar, duplicate_cosine=duplicate_cosine)
+        if changes:
             bring_up_to_date()
-            told += lines
+            lines += changes
         mark_joined(store, memory.id)
-    return told
+    return lines

@@ -1,4 +1,4 @@
-"""What has just been kept is compared with what is there: appended, replacing it, or confirming it, at once."""
+"""Reconcile memories that were just extracted with existing ones: merge, supersede or confirm them at once."""
 
 from __future__ import annotations
 
@@ -12,29 +12,34 @@ from engram.models import runs
 from engram.models.store import Store
 from engram.settings import Settings
 
-#: ``(row ids, least cosine)`` → ``(row id, other row id, cosine)``, the most alike first, none within the row ids.
+#: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, the most similar first, no pair within the row
+#: ids.
 SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
 
 
 def reconcile_new(
-    store: Store, settings: Settings, session_id: str, row_ids: Sequence[int], similar_to: SimilarTo, *,
+    store: Store,
+    settings: Settings,
+    session_id: str,
+    row_ids: Sequence[int],
+    similar_to: SimilarTo,
+    *,
     duplicate_cosine: float,
-) -> list[str]:  # fmt: skip
-    """Settle new memories among the old ones; returns a line a change.
+) -> list[str]:
+    """Reconcile new memories with existing ones; returns a line for each change.
 
-    Every change keeps history and belongs to a run, which ``undo_run`` takes back.
-
-    One that says what another of its place says is appended to it; a decision or preference that gives up or changes
-    an older one replaces it; and what the session confirms of its own provisional memories becomes active. Memories
-    of one extraction are compared with what was there before it, not with each other.
+    A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
+    older
+    one supersedes it. Provisional memories that the session confirms become active. Memories of the same extraction are
+    not compared with each other. Every change keeps history and belongs to a run, which ``undo_run`` takes back.
 
     Args:
         store: the open memory.
-        settings: unchanged.
+        settings: limits and places.
         session_id: the session that was extracted.
-        row_ids: memories that came or changed.
-        similar_to: finds what is alike.
-        duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
+        row_ids: new and changed memories.
+        similar_to: finds similar memories.
+        duplicate_cosine: cosine from which on two memories say the same; depends on the embedding model.
     """
     with store.transaction() as tx:
         run_id = runs.add_run(tx, "extract")

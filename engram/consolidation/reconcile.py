@@ -1,4 +1,4 @@
-"""Where a language model is chosen, it says which memories of a project end or repeat others; rules decide what it may."""
+"""Apply what a language model says about which memories of a project end or repeat others, within fixed rules."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from engram.text.summary_words import words_of
 
 logger = logging.getLogger(__name__)
 
-#: Telling words that two memories share at least, for one to say anything of the other.
+#: Minimum number of common words of two memories that the model may relate.
 MIN_SHARED_WORDS = 2
 
 
 class Related(Protocol):
-    """What a later memory does to an earlier one."""
+    """A relation between a later and an earlier memory."""
 
     @property
     def newer(self) -> Episode:
-        """The later one."""
+        """The later memory."""
 
     @property
     def action(self) -> str:
@@ -33,27 +33,27 @@ class Related(Protocol):
 
     @property
     def older(self) -> Episode:
-        """The earlier one."""
+        """The earlier memory."""
 
 
 class Reconciling(Protocol):
-    """Compares memories; what it is asked counts against the caps of the extractor."""
+    """Relates memories; its calls count against the caps of the extractor."""
 
     def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> Sequence[Related]:
-        """Which memories end or repeat others. Raises ExtractionError where nobody can be asked now."""
+        """Return which memories end or repeat others. Raises ExtractionError if the model is unavailable."""
 
 
 def reconcile(context: Context) -> None:
-    """Ask about the memories of each project of which some came or changed since the last run.
+    """Relate the memories of each project with new or changed memories since the last run.
 
-    Where the model cannot be asked, the next complete comparison tries again. Nothing is asked in a dry run.
+    If the model is unavailable, the next complete comparison tries again. A dry run asks nothing.
     """
     if context.reconciling is None or context.is_dry:
         return
-    projects = sorted({e.project_id for e in context.living() if e.project_id is not None})
+    projects = sorted({e.project_id for e in context.current_memories() if e.project_id is not None})
     for project_id in projects:
         context.check_time()
-        memories = [e for e in context.living() if e.project_id == project_id and e.scope == Scope.PROJECT]
+        memories = [e for e in context.current_memories() if e.project_id == project_id and e.scope == Scope.PROJECT]
         new = frozenset(e.id for e in memories if context.changed is None or e.id in context.changed)
         if not new:
             continue
@@ -81,13 +81,13 @@ def _apply(context: Context, relation: Related) -> None:
     reason = ENDING_REASONS[relation.action]
     if _is_settled(older, newer):
         with context.store.transaction() as tx:
-            if context.current(tx, older, newer) is not None:
+            if context.unchanged(tx, older, newer) is not None:
                 note_contradiction(tx, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
         return
     if context.is_undone("supersede", older):
         return
     with context.store.transaction() as tx:
-        if (now := context.current(tx, older, newer)) is None:
+        if (now := context.unchanged(tx, older, newer)) is None:
             return
         episode_changes.change_episode(
             tx,
@@ -104,11 +104,13 @@ def _apply(context: Context, relation: Related) -> None:
 
 
 def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
-    """The later one stays and takes up the evidence; the earlier one was the user's own, or is a person's: both stay."""
+    """Archive the earlier memory and give its evidence to the later one, unless a person stated or kept the earlier
+    one.
+    """
     if _is_settled(older, newer) or context.is_undone("archive", older):
         return
     with context.store.transaction() as tx:
-        if (now := context.current(tx, older, newer)) is None:
+        if (now := context.unchanged(tx, older, newer)) is None:
             return
         older, newer = now
         episode_evidence.merge_evidence(tx, newer, older, run_id=context.run_id, actor=Actor.MODEL)
@@ -137,11 +139,13 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
 
 
 def _is_settled(older: Episode, newer: Episode) -> bool:
-    """True where a person kept the earlier one by hand, or said it and not the later one: only they may end it."""
+    """Return True if only a person may end the earlier memory: they kept it by hand, or said it and not the later
+    one.
+    """
     return is_kept_by_hand(older) or (older.voice == Voice.USER and newer.voice != Voice.USER)
 
 
-def _is_about_the_same(one: Episode, other: Episode) -> bool:
-    """Whether two memories share enough words to be about one subject at all."""
-    first = words_of(" ".join((one.summary, *one.entities)))
-    return len(first & words_of(" ".join((other.summary, *other.entities)))) >= MIN_SHARED_WORDS
+def _is_about_the_same(first: Episode, second: Episode) -> bool:
+    """Return True if two memories have enough words in common to be about the same subject."""
+    words = words_of(" ".join((first.summary, *first.entities)))
+    return len(words & words_of(" ".join((second.summary, *second.entities)))) >= MIN_SHARED_WORDS

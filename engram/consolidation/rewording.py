@@ -1,4 +1,4 @@
-"""Where a language model is chosen, it may find better words for what the local extractor kept; the verbatim text stays."""
+"""Let a language model reword memories of the local extractor; their verbatim text stays."""
 
 from __future__ import annotations
 
@@ -14,46 +14,47 @@ from engram.models.episodes import Episode
 
 logger = logging.getLogger(__name__)
 
-#: The action in a memory's history.
+#: Action in a memory's history.
 REWRITTEN = "rewritten"
-#: Put behind the extractor of a memory that the model has seen, so that it is asked about it once.
+#: Suffix of the extractor of a memory that the model has seen, so that it is asked once.
 SEEN = "+llm"
-#: Least quality of a memory that nobody used yet, for the model to be asked about it.
+#: Minimum quality of an unused memory that the model is asked about.
 MIN_QUALITY = 0.4
 
 
 class Wording(Protocol):
-    """Better words for one memory."""
+    """A better wording of a memory."""
 
     @property
     def summary(self) -> str:
-        """The line that is shown."""
+        """The summary."""
 
     @property
     def kind(self) -> str:
-        """Its kind."""
+        """The kind."""
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """What it names."""
+        """The entities."""
 
 
 class Rewording(Protocol):
-    """Finds better words for memories; what it is asked counts against the caps of the extractor."""
+    """Finds better wordings; its calls count against the caps of the extractor."""
 
     @property
     def model_name(self) -> str:
-        """Whose words they are."""
+        """The name of the model."""
 
     def reword(self, memories: Sequence[Episode]) -> Mapping[str, Wording]:
-        """Better words by the memory's id. Raises ExtractionError where nobody can be asked now."""
+        """Return better wordings by the memory's id. Raises ExtractionError if the model is unavailable."""
 
 
 def reword_local(context: Context) -> None:
-    """Reword the most used and best memories of the local extractor, a few of one project a run, with one call.
+    """Reword the most used and best memories of the local extractor, a few of one project per run, with one call.
 
-    Summary, kind and entities may change; content and evidence stay, and history keeps the old words. A memory that
-    the model has seen is not asked about again. Where the model cannot be asked, the next run tries again.
+    Summary, kind and entities may change; content and evidence stay, and the history keeps the old wording. The model
+    is
+    asked about a memory once. If it is unavailable, the next run tries again.
     """
     if context.rewording is None:
         return
@@ -64,36 +65,36 @@ def reword_local(context: Context) -> None:
     model = context.rewording.model_name
     if context.is_dry:
         for episode in chosen:
-            context.tell(f"ask {model} for better words for {episode.episode_id}")
+            context.tell(f"ask {model} for a better wording of {episode.episode_id}")
         return
     try:
-        found = context.rewording.reword(chosen)
+        wordings = context.rewording.reword(chosen)
     except ExtractionError as error:
         logger.info("action=reword failed=%s", error)
         return
     for episode in chosen:
-        _reword(context, episode, found.get(episode.episode_id), model)
+        _reword(context, episode, wordings.get(episode.episode_id), model)
 
 
 def _reword(context: Context, episode: Episode, wording: Wording | None, model: str) -> None:
     changes: dict[str, object] = {"extractor": f"{episode.extractor}{SEEN}"}
-    reason = f"{model} found no better words"
+    reason = f"{model} found no better wording"
     if wording is not None:
-        told = {"summary": wording.summary, "kind": wording.kind, "entities": wording.entities}
-        changes |= {name: value for name, value in told.items() if value != getattr(episode, name)}
+        values = {"summary": wording.summary, "kind": wording.kind, "entities": wording.entities}
+        changes |= {name: value for name, value in values.items() if value != getattr(episode, name)}
         reason = f"in the words of {model}"
     if context.change(episode, REWRITTEN, reason, **changes, actor=Actor.MODEL):
         context.tell(f"{'reword' if wording else 'leave the words of'} {episode.episode_id} ({reason})")
 
 
 def _chosen(context: Context, limit: int) -> list[Episode]:
-    """At most so many memories of one project: the one that most needs good words, and others beside it."""
-    waiting = sorted(
-        filter(_is_local, context.living()),
+    """Return memories of one project, at most ``limit``: the one that most needs a good wording, and others."""
+    candidates = sorted(
+        filter(_is_local, context.current_memories()),
         key=lambda e: (-e.access_count, e.importance != Importance.HIGH, -e.quality),
     )
     chosen: list[Episode] = []
-    for episode in waiting:
+    for episode in candidates:
         if len(chosen) >= limit:
             break
         if chosen and chosen[0].project_id != episode.project_id:
@@ -112,6 +113,6 @@ def _is_local(episode: Episode) -> bool:
 
 
 def _is_decided(context: Context, episode: Episode) -> bool:
-    """True where the words are a person's, or those of several memories."""
+    """Return True if the wording is a person's, or that of several merged memories."""
     history = episode_history.history_of(context.store, episode.episode_id)
     return any(change.is_by_hand or change.action == "merge" for change in history)

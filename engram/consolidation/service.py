@@ -1,4 +1,4 @@
-"""One consolidation: under a lease, within a time budget, resumable, logged, and undone on request."""
+"""Run a consolidation: under a lease, within a time budget, resumable, logged, and undone on request."""
 
 from __future__ import annotations
 
@@ -28,43 +28,49 @@ from engram.settings import Settings
 
 #: Name of the lease that keeps two workers from consolidating at once.
 LEASE = "consolidate"
-#: Changes that are not made again once they were taken back.
+#: Actions that are not repeated once they were undone.
 _NOT_AGAIN = ("archive", "supersede", "graduate", REWRITTEN)
-#: Most lines of a report that are kept.
-_REPORT_LINES = 500
+#: Maximum number of stored lines of a report.
+_MAX_REPORT_LINES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a consolidation did, or would do."""
+    """The result of a consolidation or a dry run."""
 
-    #: 0 for a dry run, and where it was not this process's turn.
+    #: 0 for a dry run, and if it did not run.
     run_id: int
-    #: A line a change.
+    #: A line for each change.
     lines: tuple[str, ...]
-    #: False where the time budget ended before the steps did; the next run goes on.
+    #: False if the time budget ended first; the next run resumes.
     is_complete: bool = True
-    #: False where another process held the lease, or the last run is too young.
+    #: False if another process held the lease, or the last run was too recent.
     has_run: bool = True
 
 
 def consolidate(
-    store: Store, settings: Settings, *, similar: Similar | None = None, duplicate_cosine: float = 0.92,
-    rewording: Rewording | None = None, reconciling: Reconciling | None = None, is_dry: bool = False,
+    store: Store,
+    settings: Settings,
+    *,
+    similar: Similar | None = None,
+    duplicate_cosine: float = 0.92,
+    rewording: Rewording | None = None,
+    reconciling: Reconciling | None = None,
+    is_dry: bool = False,
     is_forced: bool = False,
-) -> Report:  # fmt: skip
-    """Tidy up: duplicates, outdated decisions, what was confirmed or went stale, age, packing, MEMORY.md, daily log.
+) -> Report:
+    """Consolidate: duplicates, outdated decisions, confirmed and stale memories, age, packing, MEMORY.md, daily log.
 
     Args:
         store: the open memory.
         settings: intervals, limits and places.
-        similar: pairs of memories whose vectors agree; without it only exact duplicates are found.
-        duplicate_cosine: from here on two memories say the same; belongs to the embedding model.
-        rewording: finds better words for what was extracted without a language model; None where none is chosen.
-        reconciling: says which memories end or repeat others; None where no language model is chosen.
-        is_dry: change nothing, say what would be done.
-        is_forced: run also where the last run is younger than the interval, and look at everything: a run that is
-            not forced compares only what came or changed since the last complete one.
+        similar: finds pairs of similar memories; without it, only exact duplicates are found.
+        duplicate_cosine: cosine from which on two memories say the same; depends on the embedding model.
+        rewording: finds better wordings of memories of the local extractor; None without a language model.
+        reconciling: relates memories; None without a language model.
+        is_dry: change nothing, and report what would be done.
+        is_forced: run even if the last run was recent, and compare all memories; otherwise only new and changed ones
+            since the last complete run.
     """
     if is_dry:
         context = Context(store, settings, None, similar, duplicate_cosine, rewording, reconciling, is_dry=True)
@@ -126,7 +132,7 @@ def _save(context: Context, run: runs.Run, position: str) -> None:
 
 
 def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None]]]:
-    """The steps by name, in order. Each may be done twice: the second time it finds nothing left to do."""
+    """Return the steps by name, in order. Each may be repeated: it then finds nothing left to do."""
     return [
         ("duplicates", lambda: steps.archive_exact_duplicates(context)),
         ("merge", lambda: steps.merge_near_duplicates(context)),
@@ -145,7 +151,7 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
 
 def _report(context: Context) -> dict[str, object]:
     return {
-        "lines": context.told[:_REPORT_LINES],
+        "lines": context.told[:_MAX_REPORT_LINES],
         "files_before": context.files_before,
         "files_after": context.files_after,
         "begins_at": None if context.begins_at is None else astuple(context.begins_at),

@@ -1,4 +1,4 @@
-"""Memories that are bound to files are marked once git says that a file changed much, or went, since they were made."""
+"""Mark memories about files that changed much, or were deleted, since the memory was made, as git says."""
 
 from __future__ import annotations
 
@@ -20,51 +20,61 @@ from engram.models.sessions import find_session
 from engram.models.turns import load_turn_row
 from engram.transcripts.project import is_excluded
 
-#: Kinds that tell how the code is; wishes and decisions do not go stale with a file.
+#: Kinds that describe the code; preferences and decisions do not go stale with a file.
 _BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
-#: Changed lines from which on a file changed much, and their share of its lines now.
+#: Minimum number of changed lines of a file that changed much, and their minimum share of its lines.
 MIN_CHANGED_LINES = 40
 MIN_CHANGED_SHARE = 0.5
-#: Longest time for one question to git, in seconds.
-GIT_SECONDS = 10.0
-#: Commits that are looked at, and bytes of git's answer.
-_COMMITS, _ANSWER_BYTES = 3_000, 20_000_000
-#: A file larger than this is not counted, in bytes.
-_FILE_BYTES = 4_000_000
+#: Maximum duration of a call of git, in seconds.
+MAX_GIT_SECONDS = 10.0
+#: Maximum number of commits that are read, and maximum size of git's output, in bytes.
+_MAX_COMMITS, _MAX_OUTPUT_BYTES = 3_000, 20_000_000
+#: Maximum size of a file whose lines are counted, in bytes.
+_MAX_FILE_BYTES = 4_000_000
 _NUMSTAT = re.compile(r"(\d+)\t(\d+)\t(.+)")
-#: No hook, helper, pager, lock or network: git only reads.
-_QUIET = (
-    "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-    "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "protocol.allow=never",
-)  # fmt: skip
+#: Options of git without hooks, helpers, pager, locks and network.
+_READ_ONLY_OPTIONS = (
+    "--no-pager",
+    "--no-optional-locks",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "protocol.allow=never",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What one commit did to one file."""
+    """The change of a file in a commit."""
 
     at_ms: int
-    #: Lines added and removed.
+    #: Number of lines added and removed.
     lines: int
 
 
 def mark_stale(context: Context) -> None:
-    """Look at every project whose folder is there and may be read; where git stands as it did, that is all it is asked."""
+    """Mark stale memories of every project whose folder exists and may be read; unchanged repositories are skipped."""
     waiting: dict[int, list[Episode]] = {}
-    for episode in context.living():
+    for episode in context.current_memories():
         if episode.kind in _BOUND_KINDS and not episode.stale_reason and episode.project_id is not None:
             waiting.setdefault(episode.project_id, []).append(episode)
     projects = list_projects(context.store)
-    # Where the time is not enough for all projects, every run begins with another one.
+    # Each run begins with another project, in case the time is not enough for all.
     start = (context.run_id or 0) % max(1, len(projects))
     heads = watermarks.load_heads(context.store)
     for project in [*projects[start:], *projects[:start]]:
         if context.is_over:
             return
         root = Path(project.root)
-        is_there = bool(project.root) and root.is_absolute() and (root / ".git").exists()
-        if project.id in waiting and is_there and not is_excluded(project.root, context.settings.exclude):
-            state = f"{head_of(project.root)} {max(one.id for one in waiting[project.id])}"
+        exists = bool(project.root) and root.is_absolute() and (root / ".git").exists()
+        if project.id in waiting and exists and not is_excluded(project.root, context.settings.exclude):
+            state = f"{head_of(project.root)} {max(episode.id for episode in waiting[project.id])}"
             if context.changed is not None and heads.get(str(project.id)) == state:
                 continue
             _mark_project(context, project, waiting[project.id])
@@ -75,8 +85,12 @@ def mark_stale(context: Context) -> None:
 
 
 def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episode]) -> None:
-    bound = [(one, since, files) for one in waiting if (since := _since_ms(context, one))
-             if (files := bound_files(context, one, project.root))]  # fmt: skip
+    bound = [
+        (episode, since, files)
+        for episode in waiting
+        if (since := _since_ms(context, episode))
+        if (files := bound_files(context, episode, project.root))
+    ]
     if not bound:
         return
     changes = changes_since(project.root, min(since for _, since, _ in bound))
@@ -90,7 +104,7 @@ def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episo
 
 
 def _since_ms(context: Context, episode: Episode) -> int:
-    """From when on commits count: what its own session committed belongs to the memory. 0 where it may not be read."""
+    """Return the time from which on commits count, after those of the memory's own session; 0 if it may not be read."""
     session = find_session(context.store, episode.session_id)
     if session is not None and why_not(context.store, session.session_id, context.settings):
         return 0
@@ -98,23 +112,23 @@ def _since_ms(context: Context, episode: Episode) -> int:
 
 
 def bound_files(context: Context, episode: Episode, root: str) -> list[str]:
-    """Files of the project that the memory names and its turn touched, relative to the root."""
-    names = {PurePosixPath(one.replace("\\", "/")).name.lower() for one in episode.entities}
+    """Return the files of the project that the memory names and its turn touched, relative to the root."""
+    names = {PurePosixPath(entity.replace("\\", "/")).name.lower() for entity in episode.entities}
     names |= {word.strip(".,;:()`'\"").rpartition("/")[2].lower() for word in episode.summary.split()}
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for evidence in episodes.evidence_of(context.store, episode.id):
         stored = load_turn_row(context.store, evidence.turn_id) if evidence.turn_id else None
         for file in stored.turn.files if stored else ():
             path = PurePosixPath(file.replace("\\", "/"))
             for folder in (root, stored.turn.cwd if stored else root):
                 if path.name.lower() in names and path.is_relative_to(folder):
-                    found[path.relative_to(folder).as_posix()] = None
+                    files[path.relative_to(folder).as_posix()] = None
                     break
-    return list(found)
+    return list(files)
 
 
 def why_stale(root: Path, name: str, changes: Sequence[FileChange]) -> str:
-    """Why a memory about a file may no longer hold; "" where the file hardly changed."""
+    """Return why a memory about a file may no longer hold; "" if the file hardly changed."""
     if not changes:
         return ""
     last = day_of(max(change.at_ms for change in changes))
@@ -129,50 +143,64 @@ def why_stale(root: Path, name: str, changes: Sequence[FileChange]) -> str:
 
 
 def _count_lines(path: Path) -> int | None:
-    """Lines of a file; None where there is none."""
+    """Return the number of lines of a file; None if it does not exist."""
     try:
         if not path.is_file():
             return None
-        return 0 if path.stat().st_size > _FILE_BYTES else path.read_bytes().count(b"\n")
+        return 0 if path.stat().st_size > _MAX_FILE_BYTES else path.read_bytes().count(b"\n")
     except OSError:
         return None
 
 
 def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
-    """File, relative to the root → what commits since a time did to it; {} where git is missing, slow or unwilling."""
-    answer = _ask_git(root, [
-        "log", f"--since=@{since_ms // 1000}", f"--max-count={_COMMITS}", "--format=@%ct",
-        "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-merges",
-    ])  # fmt: skip
+    """Return the changes of each file, relative to the root, since a time; {} if git is missing, slow or fails."""
+    answer = _ask_git(
+        root,
+        [
+            "log",
+            f"--since=@{since_ms // 1000}",
+            f"--max-count={_MAX_COMMITS}",
+            "--format=@%ct",
+            "--numstat",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            "--no-merges",
+        ],
+    )
     return {} if answer is None else read_numstat(answer)
 
 
 def head_of(root: str) -> str:
-    """The commit that a repository is at; "" where git is missing, slow or unwilling, or nothing is committed."""
+    """Return the current commit of a repository; "" if there is none, or git is missing, slow or fails."""
     return (_ask_git(root, ["rev-parse", "--verify", "HEAD"]) or "").strip()
 
 
 def _ask_git(root: str, arguments: Sequence[str]) -> str | None:
-    """What git prints; None where it is missing, slow or unwilling."""
+    """Return what git prints; None if it is missing, slow or fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            ["git", "-C", root, *_QUIET, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=GIT_SECONDS, check=False, env=environment,
-        )  # fmt: skip
+            ["git", "-C", root, *_READ_ONLY_OPTIONS, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=MAX_GIT_SECONDS,
+            check=False,
+            env=environment,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return None if done.returncode else done.stdout[:_ANSWER_BYTES].decode("utf-8", "replace")
+    return None if done.returncode else done.stdout[:_MAX_OUTPUT_BYTES].decode("utf-8", "replace")
 
 
 def read_numstat(text: str) -> dict[str, list[FileChange]]:
-    """What ``git log --format=@%ct --numstat`` says."""
-    found: dict[str, list[FileChange]] = {}
+    """Parse the output of ``git log --format=@%ct --numstat``."""
+    changes: dict[str, list[FileChange]] = {}
     at_ms = 0
     for line in text.splitlines():
         if line.startswith("@") and line[1:].isdigit():
             at_ms = int(line[1:]) * 1000
         elif match := _NUMSTAT.fullmatch(line):
-            found.setdefault(match[3], []).append(FileChange(at_ms, int(match[1]) + int(match[2])))
-    return found
+            changes.setdefault(match[3], []).append(FileChange(at_ms, int(match[1]) + int(match[2])))
+    return changes

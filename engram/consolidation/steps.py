@@ -1,4 +1,4 @@
-"""The steps of a consolidation over the stored memories, each a small change in a transaction of its own."""
+"""Steps of a consolidation: duplicates, merging, ageing, packing, digests; each change is a transaction of its own."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from engram.models import episode_changes, episode_evidence, episode_lists, epis
 from engram.models.episodes import Episode
 from engram.notes.daily import log_session
 
-#: Kinds of which a near-duplicate is merged; turns and states are records of their time.
+#: Kinds whose near-duplicates are merged; turns and states are records of their time.
 _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
 
 def archive_exact_duplicates(context: Context) -> None:
-    """Of memories that say the same in the same place, the most trusted stays and the others are archived."""
+    """Archive exact duplicates of a project and scope, except the most trusted one."""
     if context.changed is not None and not context.changed:
         return
     first: dict[tuple[str, int | None, str, str], Episode] = {}
-    for episode in context.living():
+    for episode in context.current_memories():
         context.check_time()
         key = (plain(episode.summary), episode.project_id, episode.scope, plain(episode.content))
         kept = first.setdefault(key, episode)
@@ -30,27 +30,38 @@ def archive_exact_duplicates(context: Context) -> None:
 
 
 def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
-    """Archive ``merged``; returns ``kept`` as it is now."""
+    """Archive ``merged``; returns ``kept`` as it is stored then."""
     line = f"archive {merged.episode_id} (says the same as {kept.episode_id})"
     if context.is_dry:
         context.tell(line)
         return kept
     with context.store.transaction() as tx:
         reach("consolidate.begin")
-        if (now := context.current(tx, kept, merged)) is None:
+        if (now := context.unchanged(tx, kept, merged)) is None:
             return kept
         kept, merged = now
         episode_evidence.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=Actor.TIDYING)
         episode_changes.change_episode(
-            tx, merged, "archive", f"says the same as {kept.episode_id}", run_id=context.run_id,
-            status=Status.ARCHIVED, superseded_by=kept.episode_id, actor=Actor.TIDYING,
-        )  # fmt: skip
+            tx,
+            merged,
+            "archive",
+            f"says the same as {kept.episode_id}",
+            run_id=context.run_id,
+            status=Status.ARCHIVED,
+            superseded_by=kept.episode_id,
+            actor=Actor.TIDYING,
+        )
         if merged.session_id != kept.session_id:
             kept = episode_changes.change_episode(
-                tx, kept, "confirm", f"came back as {merged.episode_id}", run_id=context.run_id,
+                tx,
+                kept,
+                "confirm",
+                f"came back as {merged.episode_id}",
+                run_id=context.run_id,
                 confirmations=kept.confirmations + 1,
-                status=Status.ACTIVE if kept.status == Status.PROVISIONAL else kept.status, actor=Actor.TIDYING,
-            )  # fmt: skip
+                status=Status.ACTIVE if kept.status == Status.PROVISIONAL else kept.status,
+                actor=Actor.TIDYING,
+            )
         context.tell(line)
         reach("consolidate.changed")
     reach("consolidate.committed")
@@ -58,49 +69,62 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
 
 
 def merge_near_duplicates(context: Context) -> None:
-    """Merge memories of one kind and place whose vectors nearly agree: the older takes up the newer's words."""
+    """Merge memories of the same kind and project whose vectors nearly agree: the older one takes up the newer
+    one's words.
+    """
     gone: set[int] = set()
-    for one, other, cosine in context.pairs(context.duplicate_cosine):
+    for first_id, second_id, cosine in context.pairs(context.duplicate_cosine):
         context.check_time()
-        if one in gone or other in gone:
+        if first_id in gone or second_id in gone:
             continue
-        found = episodes.episodes_by_row(context.store, [one, other])
-        if len(found) == 2:
-            older, newer = sorted(found.values(), key=lambda e: (e.created_at_ms, e.id))
+        pair = episodes.episodes_by_row(context.store, [first_id, second_id])
+        if len(pair) == 2:
+            older, newer = sorted(pair.values(), key=lambda e: (e.created_at_ms, e.id))
             is_wanted = _may_merge(older, newer) and not context.is_undone("archive", newer)
             if is_wanted and _merge(context, older, newer, cosine):
-                gone |= {one, other}
+                gone |= {first_id, second_id}
 
 
 def _may_merge(older: Episode, newer: Episode) -> bool:
-    is_alive = all(e.is_current and not e.suspect and not e.is_pinned for e in (older, newer))
+    are_current = all(e.is_current and not e.suspect and not e.is_pinned for e in (older, newer))
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
     same_voice = older.voice == newer.voice and older.source == newer.source == Source.AUTO
-    if not (is_alive and same_place and same_voice and older.kind in _MERGED_KINDS):
+    if not (are_current and same_place and same_voice and older.kind in _MERGED_KINDS):
         return False
     return not says_otherwise(older.summary, newer.summary)
 
 
 def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> bool:
-    """Append the newer to the older and archive it; False where somebody changed one of them meanwhile."""
+    """Append the newer memory to the older one and archive it; returns False if one of them changed meanwhile."""
     line = f"merge {newer.episode_id} into {older.episode_id} (cosine {cosine:.3f})"
     if context.is_dry:
         context.tell(line)
         return True
     with context.store.transaction() as tx:
         reach("consolidate.begin")
-        if (now := context.current(tx, older, newer)) is None:
+        if (now := context.unchanged(tx, older, newer)) is None:
             return False
         older, newer = now
         episode_evidence.merge_evidence(tx, older, newer, run_id=context.run_id, actor=Actor.TIDYING)
         episode_changes.change_episode(
-            tx, older, "merge", f"took up {newer.episode_id}", run_id=context.run_id,
-            **_merged_fields(older, newer), actor=Actor.TIDYING,
-        )  # fmt: skip
+            tx,
+            older,
+            "merge",
+            f"took up {newer.episode_id}",
+            run_id=context.run_id,
+            **_merged_fields(older, newer),
+            actor=Actor.TIDYING,
+        )
         episode_changes.change_episode(
-            tx, newer, "archive", f"merged into {older.episode_id}", run_id=context.run_id,
-            status=Status.ARCHIVED, superseded_by=older.episode_id, actor=Actor.TIDYING,
-        )  # fmt: skip
+            tx,
+            newer,
+            "archive",
+            f"merged into {older.episode_id}",
+            run_id=context.run_id,
+            status=Status.ARCHIVED,
+            superseded_by=older.episode_id,
+            actor=Actor.TIDYING,
+        )
         context.tell(line)
         reach("consolidate.changed")
     reach("consolidate.committed")
@@ -108,7 +132,7 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
 
 
 def _merged_fields(older: Episode, newer: Episode) -> dict[str, object]:
-    """What the older becomes: both wordings, the higher importance, confirmed where the newer is of another session."""
+    """Return the changes of the older memory: both texts, the higher importance, confirmed by another session."""
     fields: dict[str, object] = {
         "summary": merged_summary(older.summary, newer.summary),
         "content": merged_content(older.content, newer.content),
@@ -121,9 +145,9 @@ def _merged_fields(older: Episode, newer: Episode) -> dict[str, object]:
 
 
 def age(context: Context) -> None:
-    """Lower the weight of old memories and archive those that nobody used."""
+    """Lower the weight of old memories and archive unused ones."""
     now = context.store.now_ms()
-    for episode in context.living():
+    for episode in context.current_memories():
         context.check_time()
         wanted = aged(episode, now, context.settings.archive_days)
         if (wanted.weight, wanted.status) == (episode.weight, episode.status):
@@ -136,13 +160,13 @@ def age(context: Context) -> None:
 
 
 def pack_old(context: Context) -> None:
-    """Pack the content of memories not touched for ``compress_days``; summary and evidence stay as they are."""
+    """Compress the content of memories not changed or used for ``compress_days``; summary and evidence stay."""
     days = context.settings.compress_days
     for episode in episode_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
         if not context.is_dry:
             with context.store.transaction() as tx:
-                if (now := context.current(tx, episode)) is None:
+                if (now := context.unchanged(tx, episode)) is None:
                     continue
                 episode_changes.pack_old_content(
                     tx, now[0], f"older than {days} days", run_id=context.run_id, actor=Actor.TIDYING
@@ -151,7 +175,7 @@ def pack_old(context: Context) -> None:
 
 
 def write_digests(context: Context, since_ms: int) -> None:
-    """Write the daily log's section of every session that went on since the last run."""
+    """Write the daily log's section of every session that grew since the last run."""
     for session_id in runs.sessions_grown_since(context.store, since_ms):
         context.check_time()
         if not context.is_dry:

@@ -1,4 +1,4 @@
-"""Whether two statements speak of the same thing and differ in one value alone. Rules on wording; pure.
+"""Decide whether two statements are about the same thing and differ in a single value. Rules on wording; pure.
 
 Two statements with the same words and another number may be about two things ("gate 12 …", "gate 13 …"). They are
 compared word by word: only where they differ in one place, that place is what is said of the subject and not its name,
@@ -15,7 +15,7 @@ from itertools import pairwise
 from engram.text.summary_words import STOP_WORDS, stem
 
 _WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.,:%]*\w|\d%?|=")
-#: Where what follows explains the statement.
+#: The start of an explanation.
 _EXPLANATION = re.compile(r"[;(]|\.(?:\s|$)|,? (?:because|since|so that)\b")
 NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten eleven twelve once twice".split())
 _DAYS = frozenset(
@@ -23,14 +23,15 @@ _DAYS = frozenset(
     "sundays".split()
 )
 _UNITS = frozenset(
-    "s ms us ns sec min h d kb mb gb tb kib mib gib px pt fps rpm hz khz mhz ghz second seconds minute minutes hour hours "
-    "day days week weeks month months year years time times percent thread threads worker workers request requests byte "
-    "bytes character characters line lines retry retries utc am pm euro euros dollar dollars usd eur".split()
+    "s ms us ns sec min h d kb mb gb tb kib mib gib px pt fps rpm hz khz mhz ghz second seconds minute minutes hour "
+    "hours day days week weeks month months year years time times percent thread threads worker workers request "
+    "requests byte bytes character characters line lines retry retries utc am pm euro euros dollar dollars usd "
+    "eur".split()
 )
 #: Words that only say that something changed.
 _CHANGES = re.compile(
-    r"(?:rais|lower|increas|decreas|bump|renam|switch|mov|migrat|chang|actual|updat|correct|revis|reconsider|reduc|extend)"
-    r"\w*",
+    r"(?:rais|lower|increas|decreas|bump|renam|switch|mov|migrat|chang|actual|updat|correct|revis|reconsider|reduc|"
+    r"extend)\w*",
     re.IGNORECASE,
 )
 _QUANTITY = re.compile(r"v?\d[\d.,:_]*(?:%|[a-z]{1,3})?", re.IGNORECASE)
@@ -40,30 +41,31 @@ _ARTICLES = frozenset("the a an our my your all each every any its this that".sp
 _NARROWING = frozenset("for of in on at from per by within under inside".split())
 #: Nouns that a number after them names: another number is another thing.
 _NUMBERED = re.compile(
-    r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|room|row|"
-    r"column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|batch|level|tier|"
-    r"layer|line|page|table|figure|id|no|nr|number|unit|device|printer|floor|building|door|bay|dock|platform|track)s?",
+    r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|"
+    r"room|row|column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|"
+    r"batch|level|tier|layer|line|page|table|figure|id|no|nr|number|unit|device|printer|floor|building|door|bay|dock|"
+    r"platform|track)s?",
     re.IGNORECASE,
 )
-#: What stands between a subject and what is said of it.
+#: Words between a subject and its predicate.
 _PREDICATE = re.compile(
-    r"is|are|was|were|be|=|has|have|had|runs?|listens?|expires?|lasts?|takes?|uses?|lives?|goes|go|costs?|returns?|must|"
-    r"should|can|may|will|wants?|needs?|gets?|holds?|keeps?|kept|supports?|allows?|accepts?|starts?|begins?|stops?|ends?|retry|"
-    r"retries|wait|waits|limit|limits|set|sets|sits?|stands?|stays?|defaults?|equals?|sends?|serves?|binds?|release[sd]?|"
-    r"deploys?|prefers?|at|to|after|every|until",
+    r"is|are|was|were|be|=|has|have|had|runs?|listens?|expires?|lasts?|takes?|uses?|lives?|goes|go|costs?|returns?|"
+    r"must|should|can|may|will|wants?|needs?|gets?|holds?|keeps?|kept|supports?|allows?|accepts?|starts?|begins?|"
+    r"stops?|ends?|retry|retries|wait|waits|limit|limits|set|sets|sits?|stands?|stays?|defaults?|equals?|sends?|"
+    r"serves?|binds?|release[sd]?|deploys?|prefers?|at|to|after|every|until",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A telling word of a statement."""
+    """A content word of a statement."""
 
     text: str
     stem: str
-    #: The narrowing preposition right before it; "" where there is none.
+    #: The narrowing preposition right before it; "" for none.
     preposition: str
-    #: True where something that can part a subject from what is said of it stands before it.
+    #: True if a word that may separate subject and predicate comes before it.
     is_said: bool
 
     @property
@@ -72,12 +74,12 @@ class _Token:
 
     @property
     def is_place(self) -> bool:
-        """True for an environment or a region: another one is another subject."""
+        """True for an environment or a region; another one is another subject."""
         return self.text in _ENVIRONMENTS or bool(_REGION.fullmatch(self.text))
 
 
 def gives_another_value(newer: str, older: str) -> bool:
-    """True where both say a quantity of the same subject, and not the same one."""
+    """Return True if both state a quantity of the same subject, and the quantities differ."""
     new, old = _difference(newer, older)
     if not (new and old and all(token.is_quantity for token in old) and any(token.is_quantity for token in new)):
         return False
@@ -85,21 +87,22 @@ def gives_another_value(newer: str, older: str) -> bool:
 
 
 def says_opposite(newer: str, older: str) -> bool:
-    """True for the same telling words; whether one of them denies the other, the caller knows."""
+    """Return True for the same content words; the caller knows that one statement denies the other."""
     return _difference(newer, older) == ([], [])
 
 
 def changes_value(newer: str, older: str) -> bool:
-    """True where a statement that says that something changed differs in one place from the older one."""
+    """Return True if a statement of a change differs from the older one in a single place."""
     new, old = _difference(newer, older)
     return bool(new) and _is_one_change(new, old, newer, older)
 
 
 def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
-    """True where what the older one says of the thing that is given up is spoken of in the newer one.
+    """Return True if the newer statement is about what the older one says of the abandoned thing.
 
-    Words may be missing there, since the thing that comes instead is used in other words; but none that narrows the
-    older one (an environment, a region, "of billing", "the mail service") while the newer one narrows to another.
+    Words may be missing in the newer one, since the replacement may need other words; but none that narrows the older
+    one
+    (an environment, a region, "of billing", "the mail service") while the newer one is narrowed differently.
     """
     new, old = _tokens(newer), _tokens(_main_clause(older))
     said, known = {token.stem for token in new}, {token.stem for token in old}
@@ -114,12 +117,12 @@ def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
 
 
 def _modified(some: Sequence[_Token], among: Sequence[_Token]) -> set[str]:
-    """The words that stand right after one of some words."""
+    """Return the words right after any of some words."""
     return {following.stem for token, following in pairwise(among) if token in some}
 
 
 def _is_one_change(new: Sequence[_Token], old: Sequence[_Token], newer: str, older: str) -> bool:
-    """True where the statements differ in one place each, and that place is what is said of the same subject."""
+    """Return True if the statements differ in one place each, in what they say of the same subject."""
     if not (_is_contiguous(new, _telling(newer)) and _is_contiguous(old, _telling(older))):
         return False
     if any(token.is_place for token in (*new, *old)):

@@ -1,4 +1,4 @@
-"""When a newer memory replaces an older one on the same subject: rules on wording, meaning and names. Rules are pure."""
+"""Supersede memories: rules on wording, meaning and names for when a newer memory replaces an older one."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from engram.text.summary_words import words_of
 if TYPE_CHECKING:
     from engram.consolidation.context import Context
 
-#: Kinds that can be outdated by a later statement; facts only where a person said or saved both.
+#: Kinds that a later statement can outdate; of facts, only saved ones.
 _CHANGING = (Kind.DECISION, Kind.PREFERENCE)
-#: Least cosine where the newer one names what it gives up, and that is what the older one chose.
+#: Minimum cosine if the newer memory names what it abandons, and the older one chose that.
 NAMED_COSINE = 0.40
-#: Least cosine where the newer one only says that something changed.
+#: Minimum cosine if the newer memory only says that something changed.
 CHANGED_COSINE = 0.55
-#: Least cosine for the same statement with another value, or its opposite.
+#: Minimum cosine of the same statement with another value, or its opposite.
 SAME_COSINE = 0.70
 
 _ARTICLE = r"(?:(?:the|our|a|an|use|using|of|all|unused) )*"
-#: Up to six words, up to where the sentence turns to something else.
+#: Up to six words, until the sentence turns to something else.
 _OBJECT = (
     rf"{_ARTICLE}(?P<object>[\w./+#'-]+(?: [\w./+#'-]+){{0,5}}?)"
     r"(?= (?:to|into|with|by|for|as|and|in|on|because|since|here|there)\b| *[,;:()]|\.(?: |$)| *$)"
 )
-#: Ways to say what is given up.
+#: Wordings of what is abandoned.
 _GIVEN_UP = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -47,12 +47,12 @@ _GIVEN_UP = [
         rf"\bnot (?:only |just )?(?:from )?{_OBJECT}",
     )
 ]
-#: A summary of more words than this tells several things; more likeness is asked of it.
-LONG_WORDS = 22
-#: How much more.
-LONG_EXTRA = 0.2
+#: Maximum length of a summary about a single thing, in words; a longer one needs a higher cosine.
+MAX_SIMPLE_WORDS = 22
+#: How much higher the cosine must be.
+LONG_EXTRA_COSINE = 0.2
 
-#: Ways to say that something is different from now on.
+#: Wordings of a change.
 _CHANGED = re.compile(
     r"\b(?:from now on|now\b|any ?more|no longer|chang(?:ed?|ing) (?:our|my|the) mind|back to|after all|going forward|"
     r"switch\w* (?:back )?to|mov(?:e|ed|ing) to|migrat\w+ to|chang\w+ (?:it )?to|rais(?:e|ed)|lower(?:ed)?|increas\w+|"
@@ -63,26 +63,26 @@ _NEGATION = re.compile(r"\b(?:never|not|don'?t|do not|no|avoid|without|stop|isn'
 
 
 def replaces(newer: Episode, older: Episode, cosine: float) -> str:
-    """Why ``newer`` replaces ``older`` by itself; "" where it does not, also where a person has to decide.
+    """Return why ``newer`` supersedes ``older``; "" if it does not, or if a person has to decide.
 
     Args:
         newer: said later.
         older: said earlier, of the same project or both global.
-        cosine: how alike their summaries are in meaning.
+        cosine: the cosine of their summaries.
     """
     return "" if contradictions.is_kept_by_hand(older) else why_outdated(newer, older, cosine)
 
 
 def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
-    """Why ``newer`` and ``older`` cannot both hold, whoever may decide that; "" where they can.
+    """Return why ``newer`` and ``older`` cannot both hold; "" if they can.
 
-    They speak of the same subject, and the newer one gives up, changes or denies what the older one says.
+    They are about the same subject, and the newer one abandons, changes or denies what the older one says.
     """
     if not (_may_change(newer) and _may_change(older)):
         return ""
     new, old = words_of(newer.summary), words_of(older.summary)
-    if max(len(newer.summary.split()), len(older.summary.split())) > LONG_WORDS:
-        cosine -= LONG_EXTRA
+    if max(len(newer.summary.split()), len(older.summary.split())) > MAX_SIMPLE_WORDS:
+        cosine -= LONG_EXTRA_COSINE
     if cosine >= NAMED_COSINE and (named := _names_given_up(newer.summary, older.summary)):
         return f"gives up “{named}”"
     shared = new & old
@@ -100,14 +100,14 @@ def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
     return ""
 
 
-def says_otherwise(one: str, other: str) -> bool:
-    """Whether two summaries that are much alike contradict each other: another value, or the opposite."""
-    first, second = words_of(one), words_of(other)
-    return _is_denied(one, other) or bool(_values(first) - _values(second) and _values(second) - _values(first))
+def says_otherwise(first: str, second: str) -> bool:
+    """Return True if two similar summaries contradict each other: another value, or the opposite."""
+    values, others = _values(words_of(first)), _values(words_of(second))
+    return _is_denied(first, second) or bool(values - others and others - values)
 
 
-def _is_denied(one: str, other: str) -> bool:
-    return bool(_NEGATION.search(one)) != bool(_NEGATION.search(other))
+def _is_denied(first: str, second: str) -> bool:
+    return bool(_NEGATION.search(first)) != bool(_NEGATION.search(second))
 
 
 def _may_change(episode: Episode) -> bool:
@@ -115,7 +115,7 @@ def _may_change(episode: Episode) -> bool:
 
 
 def _names_given_up(newer: str, older: str) -> str:
-    """What the newer text gives up, where the older one speaks for it and of the same subject; "" otherwise."""
+    """Return what the newer text abandons, if the older one chose it for the same subject; "" otherwise."""
     new, old = words_of(newer), words_of(older)
     for pattern in _GIVEN_UP:
         for match in pattern.finditer(newer):
@@ -132,45 +132,55 @@ def _names_given_up(newer: str, older: str) -> str:
 
 
 def _values(words: frozenset[str]) -> frozenset[str]:
-    """Words that are likely values: numbers (also spelt out), versions, names with digits or special characters."""
+    """Return words that are likely values: numbers, versions, names with digits or special characters."""
     return frozenset(word for word in words if word in subject.NUMBER_WORDS or re.search(r"[\d_./+#-]", word))
 
 
 def supersede_outdated(context: Context) -> None:
-    """Mark decisions and preferences that a later one of the same place replaces."""
+    """Supersede decisions and preferences that a later one of the same project replaces."""
     supersede_pairs(
-        context.store, context.pairs(NAMED_COSINE), run_id=context.run_id, is_dry=context.is_dry, told=context.told,
-        check_time=context.check_time, is_spared=lambda older: context.is_undone("supersede", older),
-    )  # fmt: skip
+        context.store,
+        context.pairs(NAMED_COSINE),
+        run_id=context.run_id,
+        is_dry=context.is_dry,
+        told=context.told,
+        check_time=context.check_time,
+        is_spared=lambda older: context.is_undone("supersede", older),
+    )
 
 
 def supersede_pairs(
-    store: Store, pairs: Iterable[tuple[int, int, float]], *, run_id: int | None = None, is_dry: bool = False,
-    told: list[str] | None = None, check_time: Callable[[], None] = lambda: None,
+    store: Store,
+    pairs: Iterable[tuple[int, int, float]],
+    *,
+    run_id: int | None = None,
+    is_dry: bool = False,
+    told: list[str] | None = None,
+    check_time: Callable[[], None] = lambda: None,
     is_spared: Callable[[Episode], bool] = lambda older: False,
-) -> list[str]:  # fmt: skip
-    """Mark the older of each pair where the newer replaces it; returns a line a change.
+) -> list[str]:
+    """Supersede the older memory of each pair if the newer one replaces it; returns a line for each change.
 
-    What a person saved or pinned stays: a contradiction is noted instead, for a person to decide.
+    What a person saved or pinned stays; a contradiction is noted for a person to decide.
 
     Args:
         store: the open memory.
-        pairs: ``(row id, row id, cosine)``, the most alike first.
-        run_id: the consolidation that asks; None where none does.
+        pairs: ``(row id, row id, cosine)``, the most similar first.
+        run_id: the run that logs the changes; None for none.
         is_dry: change nothing.
-        told: lines are added to it.
+        told: list to which the lines are added.
         check_time: called before each pair; may raise to stop.
-        is_spared: true for a memory that must stay as it is.
+        is_spared: returns True for a memory that must not change.
     """
     told = [] if told is None else told
     gone: set[int] = set()
-    for one, other, cosine in pairs:
+    for first_id, second_id, cosine in pairs:
         check_time()
-        if one in gone and other in gone:
+        if first_id in gone and second_id in gone:
             continue
-        found = episodes.episodes_by_row(store, [one, other])
-        if len(found) == 2:
-            older, newer = sorted(found.values(), key=lambda e: (e.holds_from_ms, e.id))
+        pair = episodes.episodes_by_row(store, [first_id, second_id])
+        if len(pair) == 2:
+            older, newer = sorted(pair.values(), key=lambda e: (e.holds_from_ms, e.id))
             reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
             if reason and contradictions.is_kept_by_hand(older):
                 if is_dry or _note_contradiction(store, older, newer, reason):
@@ -187,25 +197,32 @@ def _note_contradiction(store: Store, older: Episode, newer: Episode, reason: st
 
 
 def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id: int | None) -> bool:
-    """Mark the older one; False where somebody changed it meanwhile."""
+    """Supersede the older memory; returns False if it changed meanwhile."""
     with store.transaction() as tx:
         now = episodes.find_episode(store, older.episode_id)
         if now is None or now.revision != older.revision:
             return False
         episode_changes.change_episode(
-            tx, now, "supersede", f"{newer.episode_id} {reason}", run_id=run_id,
-            status=Status.SUPERSEDED, superseded_by=newer.episode_id, valid_to_ms=newer.holds_from_ms, actor=Actor.TIDYING,
-        )  # fmt: skip
+            tx,
+            now,
+            "supersede",
+            f"{newer.episode_id} {reason}",
+            run_id=run_id,
+            status=Status.SUPERSEDED,
+            superseded_by=newer.episode_id,
+            valid_to_ms=newer.holds_from_ms,
+            actor=Actor.TIDYING,
+        )
     return True
 
 
 def _reason(older: Episode, newer: Episode, cosine: float) -> str:
-    # A newer one that was itself replaced since still put an end to the older one.
-    living = (
+    # A newer memory that was itself superseded since still ends the older one.
+    are_current = (
         older.is_current
         and (newer.is_current or newer.status == Status.SUPERSEDED)
         and not (older.suspect or newer.suspect)
     )
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
     is_later = newer.holds_from_ms > older.holds_from_ms
-    return why_outdated(newer, older, cosine) if living and same_place and is_later else ""
+    return why_outdated(newer, older, cosine) if are_current and same_place and is_later else ""

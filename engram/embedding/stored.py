@@ -1,4 +1,5 @@
-"""How a vector lies in memory.db: four bits a number and one scale, a quarter of what float16 takes, cosine 0.995 to it.
+"""How a vector lies in memory.db: four bits a number and one scale, a quarter of what float16 takes, cosine 0.995 to
+it.
 
 The numbers of a text's vector lie about like a normal distribution, so its sixteen best levels are taken (J. Max,
 Quantizing for Minimum Distortion, IRE Transactions on Information Theory 6, 1960, table I), and the scale keeps the

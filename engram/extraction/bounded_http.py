@@ -34,9 +34,12 @@ def make_client(
         response.stream = _bounded_stream(response.stream, total_seconds)
 
     return httpx2.Client(
-        timeout=httpx2.Timeout(wait_seconds), follow_redirects=False, transport=transport,
-        headers={"accept-encoding": "identity"}, event_hooks={"response": [bound]},
-    )  # fmt: skip
+        timeout=httpx2.Timeout(wait_seconds),
+        follow_redirects=False,
+        transport=transport,
+        headers={"accept-encoding": "identity"},
+        event_hooks={"response": [bound]},
+    )
 
 
 def _bounded_stream(inner: httpx2.SyncByteStream, total_seconds: float) -> httpx2.SyncByteStream:

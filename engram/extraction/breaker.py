@@ -37,7 +37,9 @@ class Breaker:
             raise type(self._error)(str(self._error))
 
     def trip(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
-        """Open the breaker for a time, or for 15, 30, 60, 120 s by the number of failures in a row; returns the error."""
+        """Open the breaker for a time, or for 15, 30, 60, 120 s by the number of failures in a row; returns the
+        error.
+        """
         self._failures += 1
         wait = max(seconds, BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS)) - 1])
         wait *= 1 + JITTER * self._chance.random()

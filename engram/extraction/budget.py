@@ -128,19 +128,27 @@ class Budget:
         price = price or price_of(self.settings)
         usage = Usage(len(text.encode()) + OVERHEAD_TOKENS, max_output_tokens)
         reservation = reserve(
-            self.store, _caps(self.settings), task=task, model=model or self.settings.llm_model, project_id=project_id,
-            input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
+            self.store,
+            _caps(self.settings),
+            task=task,
+            model=model or self.settings.llm_model,
+            project_id=project_id,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
             dollars=price.dollars(usage.input_tokens, usage.output_tokens),
-        )  # fmt: skip
+        )
         try:
             yield usage
         finally:
             settle(
-                self.store, reservation, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
+                self.store,
+                reservation,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
                 dollars=price.dollars(usage.input_tokens, usage.output_tokens)
                 if usage.dollars is None
                 else usage.dollars,
-            )  # fmt: skip
+            )
 
     def note_answers(self, count: int) -> None:
         """Note for status that the model answered."""
@@ -153,6 +161,9 @@ class Budget:
 
 def _caps(settings: Settings) -> Caps:
     return Caps(
-        settings.llm_dollars_per_hour, settings.llm_dollars_per_day, settings.llm_dollars_per_project,
-        settings.llm_calls_per_hour, settings.llm_tokens_per_day,
-    )  # fmt: skip
+        settings.llm_dollars_per_hour,
+        settings.llm_dollars_per_day,
+        settings.llm_dollars_per_project,
+        settings.llm_calls_per_hour,
+        settings.llm_tokens_per_day,
+    )

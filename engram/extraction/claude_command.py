@@ -33,7 +33,9 @@ _KEPT_PREFIXES = (
 
 
 def call_environment(command: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment of a call, without variables of Engram and of a session that may have started this process."""
+    """Return the environment of a call, without variables of Engram and of a session that may have started this
+    process.
+    """
     environ = os.environ if environ is None else environ
     kept = {
         name: value

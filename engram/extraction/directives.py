@@ -15,23 +15,25 @@ MAX_WORDS = 60
 
 #: A lasting rule for the agent or the team.
 _LASTING = re.compile(
-    r"(?:^|[,;:.!–—-]\s+|\b(?:and|but|so|then|please|you|we|i|claude|agents?|must|should|to|let'?s|want)\s+)(?:always|never)\s+(?!mind\b|\w+ed\b)|"
-    r"\b(?:from now on|going forward|in (?:the )?future(?=[,.!]|$)|every time (?:you|we|i)|whenever (?:you|we|i)|each time (?:you|we|i)|"
-    r"as a (?:general )?rule|for all (?:future|new)|remember (?:that|to)|don'?t ever|at all times|"
-    r"(?:our|my) (?:convention|rule|policy|preference|standard|workflow|code style|style) (?:is|for|says))\b",
+    r"(?:^|[,;:.!–—-]\s+|\b(?:and|but|so|then|please|you|we|i|claude|agents?|must|should|to|let'?s|"
+    r"want)\s+)(?:always|never)\s+(?!mind\b|\w+ed\b)|\b(?:from now on|going forward|in (?:the )?future(?=[,.!]|$)|"
+    r"every time (?:you|we|i)|whenever (?:you|we|i)|each time (?:you|we|i)|as a (?:general )?rule|for all (?:future|"
+    r"new)|remember (?:that|to)|don'?t ever|at all times|(?:our|my) (?:convention|rule|policy|preference|standard|"
+    r"workflow|code style|style) (?:is|for|says))\b",
     re.IGNORECASE,
-)  # fmt: skip
+)
 _SUBJECT = (
     r"(?:you|we|claude|agents?|tests?|commits?|prs?|docs?|comments?|messages?|names?|errors?|branches|subagents?)"
 )
 #: A rule about the user or the team.
 _STANDING = re.compile(
-    r"\b(?:we (?:use|prefer|only (?:use|support|want)|name|follow|require|support) \w|we don'?t (?:use|commit|want|push|support|do|write|add)|"
-    r"i (?:prefer|like (?:to|it when)|don'?t (?:like|want)|do not want|hate) \w|i(?:'d| would) (?:prefer|rather) \w+ \w+|"
-    r"i (?:merge|commit|create|review|push|do) \w+.{0,40}\b(?:myself|manually)|"
-    rf"{_SUBJECT} (?:must|should)(?:n'?t| not| never| always| only)\b|{_SUBJECT} must\b|{_SUBJECT} (?:are|is) not allowed)",
+    r"\b(?:we (?:use|prefer|only (?:use|support|want)|name|follow|require|support) \w|we don'?t (?:use|commit|want|"
+    r"push|support|do|write|add)|i (?:prefer|like (?:to|it when)|don'?t (?:like|want)|do not want|hate) \w|i(?:'d| "
+    r"would) (?:prefer|rather) \w+ \w+|i (?:merge|commit|create|review|push|do) \w+.{0,40}\b(?:myself|manually)|"
+    rf"{_SUBJECT} (?:must|should)(?:n'?t| not| never| always| only)\b|{_SUBJECT} must\b|{_SUBJECT} (?:are|is) not "
+    rf"allowed)",
     re.IGNORECASE,
-)  # fmt: skip
+)
 #: A prohibition or preference at the beginning of a clause.
 _ORDER = re.compile(
     r"(?:^|[.!,;:—–-]\s+|\b(?:and|but|please|also)\s+)(?:please\s+)?"
@@ -44,8 +46,9 @@ _ORDER = re.compile(
 _PASSING = re.compile(
     r"\b(?:for now|yet|right now|this time|just now|at the moment|today|this once|temporarily|until|first,|anymore\?|"
     r"i don'?t (?:know|think|see|understand|get|have|remember|believe|care)|don'?t (?:know|think|worry)|never ?mind|"
-    r"if (?:there|error|the|a|an|it)\b|i(?:'ve| have)? never|don'?t always|never (?:got|seen|saw|happen|ran|worked|been|had)|it (?:always|never)|they (?:always|never)|"
-    r"that (?:always|never)|(?:will|would|does|is|are|was|has|have) (?:always|never))\b",
+    r"if (?:there|error|the|a|an|it)\b|i(?:'ve| have)? never|don'?t always|never (?:got|seen|saw|happen|ran|worked|"
+    r"been|had)|it (?:always|never)|they (?:always|never)|that (?:always|never)|(?:will|would|does|is|are|was|has|"
+    r"have) (?:always|never))\b",
     re.IGNORECASE,
 )
 #: A clock time: a line of a log, not of a person.
@@ -62,31 +65,37 @@ _LOCAL = re.compile(
 )
 #: All projects of the user, explicitly.
 _EVERY_PROJECT = (
-    r"(?:(?:this and )?(?:every|each|any)(?: other| single| one)?(?: \w+)?(?: of)?(?: my| our| the)?|all(?: of)?(?: my| our| the)?(?: other)?) "
-    r"(?:projects?|repos?|repositor(?:y|ies)|code ?bases?|workspaces?)(?: (?:of (?:mine|ours)|(?:that )?(?:i|we) (?:have|own|work (?:on|in)|maintain|touch|start)))?"
+    r"(?:(?:this and )?(?:every|each|any)(?: other| single| one)?(?: \w+)?(?: of)?(?: my| our| the)?|all(?: of)?(?: "
+    r"my| our| the)?(?: other)?) (?:projects?|repos?|repositor(?:y|ies)|code ?bases?|workspaces?)(?: (?:of (?:mine|"
+    r"ours)|(?:that )?(?:i|we) (?:have|own|work (?:on|in)|maintain|touch|start)))?"
 )
 _UNIVERSAL = re.compile(
-    rf"\b(?:in|for|across|with|on|to|throughout)? ?{_EVERY_PROJECT}(?![\w-])|\b(?:no matter|regardless of|independent of|whatever|whichever)"
-    r"(?: in)?(?: which| what| the)? (?:project|repo(?:sitory)?|code ?base)\b|\b(?:everywhere|wherever) (?:i|we) (?:work|code|program|go)\b|"
-    r"\beverywhere\b|\bproject[- ]independent(?:ly)?\b|\bglobally, (?:in|for|across)\b",
+    rf"\b(?:in|for|across|with|on|to|throughout)? ?{_EVERY_PROJECT}(?![\w-])|\b(?:no matter|regardless of|"
+    rf"independent of|whatever|whichever)"
+    r"(?: in)?(?: which| what| the)? (?:project|repo(?:sitory)?|code ?base)\b|\b(?:everywhere|wherever) (?:i|we) "
+    r"(?:work|code|program|go)\b|\beverywhere\b|\bproject[- ]independent(?:ly)?\b|\bglobally, (?:in|for|across)\b",
     re.IGNORECASE,
 )
 #: A universal rule worded as an order, before or after the words for all projects.
 _UNIVERSAL_RULE = re.compile(
-    rf"^(?:please )?(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|(?:everywhere|wherever)(?: (?:i|we) (?:work|code|go))?)[,:]? "
-    r"(?:please )?(?:(?:i|we|you) (?:want|use|expect|prefer|need|must|should)|use|write|keep|put|run|add|sign|format|name|avoid|answer|"
-    r"prefer|commit|document|test|make|set|call|call me|speak|explain|start|end|do|go with|stick|no )\b|"
-    rf"^(?:please )?(?:use|write|keep|run|sign|format|name|answer|commit|document|speak|stick to|go with)\b(?! (?:the|this|that|our|it)\b).{{1,80}}"
-    rf"\b(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|everywhere(?: (?:i|we) (?:work|code|go))?)[.!]?$",
+    rf"^(?:please )?(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|(?:everywhere|wherever)(?: (?:i|we) (?:work|"
+    rf"code|go))?)[,:]? "
+    r"(?:please )?(?:(?:i|we|you) (?:want|use|expect|prefer|need|must|should)|use|write|keep|put|run|add|sign|format|"
+    r"name|avoid|answer|prefer|commit|document|test|make|set|call|call me|speak|explain|start|end|do|go with|stick|"
+    r"no )\b|"
+    rf"^(?:please )?(?:use|write|keep|run|sign|format|name|answer|commit|document|speak|stick to|go with)\b(?! "
+    rf"(?:the|this|that|our|it)\b).{{1,80}}\b(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|everywhere(?: (?:i|we) "
+    rf"(?:work|code|go))?)[.!]?$",
     re.IGNORECASE,
 )
 #: Names of naming styles, which are no symbols of a project.
 _CASES = re.compile(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
 #: Habits that belong to the person rather than to the project.
 _HABIT = re.compile(
-    r"\b(?:commits?|committing|push|prs?|pull requests?|branch(?:es)?|tests?|tdd|comments?|docs?|explain\w*|answers?|repl(?:y|ies)|"
-    r"language|english|german|french|spanish|emojis?|dashes|plans?|ask|questions?|subagents?|agents?|models?|style|naming|names?|"
-    r"verbose|concise|short|summar\w+|format\w*|markdown|review|refactor\w*|dependenc\w+|secrets?|write|code)\b",
+    r"\b(?:commits?|committing|push|prs?|pull requests?|branch(?:es)?|tests?|tdd|comments?|docs?|explain\w*|answers?|"
+    r"repl(?:y|ies)|language|english|german|french|spanish|emojis?|dashes|plans?|ask|questions?|subagents?|agents?|"
+    r"models?|style|naming|names?|verbose|concise|short|summar\w+|format\w*|markdown|review|refactor\w*|dependenc\w+|"
+    r"secrets?|write|code)\b",
     re.IGNORECASE,
 )
 

@@ -143,7 +143,9 @@ def _candidate(
 
 
 def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, TextBlock]]:
-    """Return the passages that really occur in a text, with that text; a quoted text that is not cited becomes evidence."""
+    """Return the passages that really occur in a text, with that text; a quoted text that is not cited becomes
+    evidence.
+    """
     quotes: list[tuple[str, TextBlock]] = []
     others = [(turn, said) for turn in evidence.turns for said in turn.said]
     for passage in proposed.passages[:MAX_PASSAGES]:
@@ -177,7 +179,9 @@ def _is_typed(quote: str, said: TextBlock) -> bool:
 
 
 def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
-    """Return True if a text is the user's own statement on a matter; in a text with pasted parts, the typed part counts."""
+    """Return True if a text is the user's own statement on a matter; in a text with pasted parts, the typed part
+    counts.
+    """
     typed = typed_text(said.text)
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
         return True
@@ -199,7 +203,9 @@ def _is_chosen(said: Iterable[TextBlock]) -> bool:
 
 
 def _says(text: str, summary: str) -> bool:
-    """Return True if a text alone says what a summary says; "ok, do it" does not make the assistant's words the user's."""
+    """Return True if a text alone says what a summary says; "ok, do it" does not make the assistant's words the
+    user's.
+    """
     words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
     return len(words & prefixes(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
 

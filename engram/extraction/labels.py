@@ -14,7 +14,8 @@ MAX_ENTITIES = 24
 HIGH_QUALITY = 0.5
 
 _SYMBOL = re.compile(
-    r"`([^`\n]{2,60})`|((?:[\w.~-]*[\w~-])?(?:/[\w.@-]+)+|\b[\w-]+\.[a-z]{1,5}\b|\b[a-z]+[A-Z]\w+|\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z0-9]+_\w+)"
+    r"`([^`\n]{2,60})`|((?:[\w.~-]*[\w~-])?(?:/[\w.@-]+)+|\b[\w-]+\.[a-z]{1,5}\b|\b[a-z]+[A-Z]\w+|"
+    r"\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z0-9]+_\w+)"
 )
 _DEAD = re.compile(
     r"\b(?:dead end|tried|gave up|given up|abandon|revert|rolled back|ruled out|rejected|"
@@ -22,15 +23,16 @@ _DEAD = re.compile(
     re.IGNORECASE,
 )
 _BUG = re.compile(
-    r"\b(?:bugs?|broken?|breaks|fail(?:s|ed|ing|ure)?|missing|lack(?:s|ed)|wrong(?:ly)?|incorrect(?:ly)?|invalid|crash\w*|"
-    r"stale|overw\w+|los[te]s?|regress\w*|mismatch\w*|leak\w*|race|root cause|culprit|silently|never (?:set|called|ran)|"
-    r"was(?:n't| not)|were(?:n't| not)|did(?:n't| not)|fixed)\b",
+    r"\b(?:bugs?|broken?|breaks|fail(?:s|ed|ing|ure)?|missing|lack(?:s|ed)|wrong(?:ly)?|incorrect(?:ly)?|invalid|"
+    r"crash\w*|stale|overw\w+|los[te]s?|regress\w*|mismatch\w*|leak\w*|race|root cause|culprit|silently|never (?:set|"
+    r"called|ran)|was(?:n't| not)|were(?:n't| not)|did(?:n't| not)|fixed)\b",
     re.IGNORECASE,
 )
 #: Wordings of how somebody wants things done.
 _TASTE = re.compile(
     r"\b(?:instead|rather|prefer\w*|should(?:n't)?|why (?:aren't|are we|isn't|do we)|don'?t|"
-    r"too (?:\w+)|i'?d like|i would like|i want|more (?:visible|readable|explicit)|clearer|make sure|ideally|not just)\b",
+    r"too (?:\w+)|i'?d like|i would like|i want|more (?:visible|readable|explicit)|clearer|make sure|ideally|not "
+    r"just)\b",
     re.IGNORECASE,
 )
 _LEFT = re.compile(

@@ -14,14 +14,16 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _AGREES = re.compile(
-    r"^\W*(?:yes|yeah|yep|ok(?:ay)?|sure|right|correct|agreed?|exactly|good|great|perfect|nice|do (?:it|that|so)|go (?:ahead|on|for it)|"
-    r"please do|sounds good|looks good|lgtm|let'?s (?:do|go)|proceed|continue|implement|commit|push|thanks?)\b",
+    r"^\W*(?:yes|yeah|yep|ok(?:ay)?|sure|right|correct|agreed?|exactly|good|great|perfect|nice|do (?:it|that|so)|go "
+    r"(?:ahead|on|for it)|please do|sounds good|looks good|lgtm|let'?s (?:do|go)|proceed|continue|implement|commit|"
+    r"push|thanks?)\b",
     re.IGNORECASE,
-)  # fmt: skip
+)
 _OBJECTS = re.compile(
-    r"^\W*(?:no\b|nope|wait|hm+|but\b|still\b|not\b|don'?t|stop|actually|that'?s (?:not|wrong)|why\b|wrong|it (?:doesn|does not|still))",
+    r"^\W*(?:no\b|nope|wait|hm+|but\b|still\b|not\b|don'?t|stop|actually|that'?s (?:not|wrong)|why\b|wrong|it "
+    r"(?:doesn|does not|still))",
     re.IGNORECASE,
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ class Unanswered(ExtractionError):
 class RecordedProvider:
     """Answers from a folder, by a digest of the request.
 
-    Answers are in ``NAME.jsonl`` (a line is ``{"key", "answer", "model", "date"}``) or in ``KEY.answer.json``, as a model
+    Answers are in ``NAME.jsonl`` (a line is ``{"key", "answer", "model", "date"}``) or in ``KEY.answer.json``, as a
+    model
     gave them. A request without an answer is written to ``KEY.request.txt``, its system prompt to ``system.TASK.txt``.
     """
 

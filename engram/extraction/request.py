@@ -38,7 +38,8 @@ somebody who works on the same project weeks later and has not read it. What you
 need hides the rest.
 
 WHAT IS WORTH KEEPING
-- decision: what was agreed or built, with its reason and what was chosen against. Something that was only proposed is no
+- decision: what was agreed or built, with its reason and what was chosen against. Something that was only proposed \
+is no
   decision; it becomes one when the user agrees, chooses it or lets it be built. Include design rules, names, defaults,
   thresholds and formats that were settled.
 - preference: how the user wants things done: working habits, style, tools, tone, what never to do again. Only what the
@@ -50,11 +51,13 @@ WHAT IS WORTH KEEPING
 - fix: a problem with its symptom (the telling words of the error), its cause and its remedy.
 - fact: how the system, a tool, an environment or a third party really works, found out here with some effort: where a
   thing is handled, limits, traps, causes, results of an analysis the user asked for, commands that work.
-- state: what is open when the part ends and somebody must take up: what is unfinished, not committed, postponed, failing,
+- state: what is open when the part ends and somebody must take up: what is unfinished, not committed, postponed, \
+failing,
   waiting for somebody. Not what was finished.
 - dead-end: an approach that was tried or seriously considered, and given up: what, and why it failed or was rejected.
 Do not keep: narration and progress reports, what the code or the repository says at a glance, details of an
-implementation that its code tells, passing test runs, pasted logs, one-off chores, that a commit is not pushed yet, what
+implementation that its code tells, passing test runs, pasted logs, one-off chores, that a commit is not pushed yet, \
+what
 matters to nobody in a month. A part that holds nothing gets an empty list.
 
 RULES
@@ -70,27 +73,35 @@ RULES
 - Dictated or mistyped words may be corrected.
 
 FIELDS
-- summary: one line of 15 to {MAX_SUMMARY_WORDS - 5} words, in the transcript's language, that stands alone: who reads it has
+- summary: one line of 15 to {MAX_SUMMARY_WORDS - 5} words, in the transcript's language, that stands alone: who \
+reads it has
   seen nothing else. Resolve pronouns and "this"; name the file, function, option, command, tool or screen it is about.
   Keep the transcript's own telling words, names, numbers and values, and say the reason. A dead-end begins "Dead end:".
   A choice of the user says so.
 - passages: one or two quotes that carry it, word for word from the cited entries, each of at most 60 words.
-- evidence: ids of the entries it rests on, the most telling first: where it is stated best, where the user asked or agreed,
+- evidence: ids of the entries it rests on, the most telling first: where it is stated best, where the user asked or \
+agreed,
   and what confirmed it. Two or three are usual, at most five; never ids that are not there.
-- entities: up to eight names to find it by: files, symbols, commands, packages, products. Where the transcript is not in
+- entities: up to eight names to find it by: files, symbols, commands, packages, products. Where the transcript is \
+not in
   English, add the English search words.
-- importance: high for what would cost hours or repeat a mistake if it were forgotten (architecture and data formats, the
+- importance: high for what would cost hours or repeat a mistake if it were forgotten (architecture and data formats, \
+the
   user's standing rules, root causes that were hard to find, loss of data), otherwise normal.
 - scope: global only for a habit of the user or general knowledge that names nothing of this project; else project.
-- action and target: the lines [m…] are memories that are kept already. new: none of them says it (target null). same: the
+- action and target: the lines [m…] are memories that are kept already. new: none of them says it (target null). \
+same: the
   target says it already. corrects: the target was wrong from the start. supersedes: the target was right and no longer
   holds, this is how it is now. resolves: the target tells an open problem or task that is done now, this says how.
-  retracts: the target was taken back and nothing takes its place. Look for them: a memory that no longer holds misleads.
+  retracts: the target was taken back and nothing takes its place. Look for them: a memory that no longer holds \
+misleads.
   Two memories about one subject that can both be true stand side by side: new.
-- rolling_summary: for the next part of this session: what it is about, what was agreed, what is still claimed or open, at
+- rolling_summary: for the next part of this session: what it is about, what was agreed, what is still claimed or \
+open, at
   most 120 words.
 
-Lines: "[e12] user 2026-02-21 14:02: …" is said by the user, "assistant" by the agent; "chosen" is an option that the user
+Lines: "[e12] user 2026-02-21 14:02: …" is said by the user, "assistant" by the agent; "chosen" is an option that the \
+user
 picked and the assistant worded. "[c3] ran: …" is a command and how it ended. Times are UTC. […] marks what was cut.
 Answer with one JSON object:
 {{"memories": [{{"action": "new", "target": null, "kind": "decision", "summary": "…", "passages": ["…"],
@@ -143,7 +154,8 @@ def halves(turns: Sequence[Turn]) -> tuple[list[Turn], list[Turn]] | None:
 def request_text(turns: Sequence[Turn], context: ExtractionContext) -> tuple[str, Ids]:
     """Return the text of a request, and what its short ids refer to.
 
-    It contains what user and assistant said, and of tools only commands and how they ended. Everything was redacted when
+    It contains what user and assistant said, and of tools only commands and how they ended. Everything was redacted
+    when
     it was stored; it is redacted once more, since this version may know more secrets.
     """
     ids = Ids()

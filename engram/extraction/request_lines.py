@@ -23,14 +23,14 @@ _REDACTED_TIMES = 10
 _HEAD_SHARE = 0.6
 
 _ACKNOWLEDGES = re.compile(
-    r"(?i)\s*(?:now\b|next\b|let me\b|let's\b|i'll\b|i will\b|i'm going to\b|good\b|great\b|perfect\b|excellent\b|ok(?:ay)?\b|"
-    r"sure\b|done\b|alright\b|all right\b|got it\b|thanks\b|you're right[.!]|you're absolutely right[.!]|right[,.!]|"
-    r"the (?:build|tests?|lint\w*|format\w*) (?:pass|succeed|is clean|are clean)|(?:all )?tests? pass)"
+    r"(?i)\s*(?:now\b|next\b|let me\b|let's\b|i'll\b|i will\b|i'm going to\b|good\b|great\b|perfect\b|excellent\b|"
+    r"ok(?:ay)?\b|sure\b|done\b|alright\b|all right\b|got it\b|thanks\b|you're right[.!]|you're absolutely right[.!]|"
+    r"right[,.!]|the (?:build|tests?|lint\w*|format\w*) (?:pass|succeed|is clean|are clean)|(?:all )?tests? pass)"
 )
 #: Words that make even a short message informative.
 _SAYS = re.compile(
-    r"(?i)\b(?:because|since|instead|but|however|actually|wrong|fail\w*|error|bug|issue|problem|caus\w+|reason|needs? to|"
-    r"can't|cannot|doesn't|don't|isn't|not|never|only|should|decid\w+|turns out|found|means)\b|\?"
+    r"(?i)\b(?:because|since|instead|but|however|actually|wrong|fail\w*|error|bug|issue|problem|caus\w+|reason|"
+    r"needs? to|can't|cannot|doesn't|don't|isn't|not|never|only|should|decid\w+|turns out|found|means)\b|\?"
 )
 
 

@@ -29,11 +29,13 @@ _NUMBER = re.compile(r"\d[\w.]*\w|\d")
 _ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)
 
 SYSTEM_PROMPT = f"""[{MARKER}]
-You keep the long-term memory of a coding agent. Each memory below has a line that is shown later, chosen by simple rules
+You keep the long-term memory of a coding agent. Each memory below has a line that is shown later, chosen by simple \
+rules
 from the passage under it. Write a better line where you can: one fact, the telling words first, with its reason or
 remedy, understandable without its context, in the passage's own words; keep names, numbers and commands; at most
 {MAX_SUMMARY_WORDS} words. Add nothing that the passage does not say.
-Answer with one JSON object {{"memories": [{{"id", "summary", "kind", "entities"}}]}}. Leave out a memory whose line is good
+Answer with one JSON object {{"memories": [{{"id", "summary", "kind", "entities"}}]}}. Leave out a memory whose line \
+is good
 as it is, or whose passage holds nothing worth knowing.
 kind: decision, preference (only what the user wants), fix (a bug with its cause), fact, state (what is left to do) or
 dead-end (tried, failed, because). entities: files, symbols, commands, packages and products it names.
@@ -150,7 +152,9 @@ def wording_of(proposed: ProposedWording, episode: Episode) -> Wording | None:
 
 
 def _orders(summary: str, episode: Episode) -> bool:
-    """Return True if a line gives an order. A memory whose own line does was typed by the user, or it would be suspect."""
+    """Return True if a line gives an order. A memory whose own line does was typed by the user, or it would be
+    suspect.
+    """
     return bool(why_suspect(summary, is_typed=False, is_assistant=episode.voice != Voice.USER))
 
 

@@ -29,8 +29,27 @@ TURN_MESSAGES = 40
 #: Quality of a directive; the user's own rules are always kept.
 DIRECTIVE_QUALITY = 0.95
 #: Features that an exchange takes from its answer, and from what was asked.
-EXCHANGE_ANSWER = ("length", "ticks", "symbols", "cause", "choice", "change", "repair", "problem", "edits", "commit",
-    "prompt_chars", "agreed", "objected", "asks_back", "many_messages", "chars", "asked", "tokens", "status")  # fmt: skip
+EXCHANGE_ANSWER = (
+    "length",
+    "ticks",
+    "symbols",
+    "cause",
+    "choice",
+    "change",
+    "repair",
+    "problem",
+    "edits",
+    "commit",
+    "prompt_chars",
+    "agreed",
+    "objected",
+    "asks_back",
+    "many_messages",
+    "chars",
+    "asked",
+    "tokens",
+    "status",
+)
 EXCHANGE_ASKED = (
     "user_wish",
     "user_question",

@@ -100,7 +100,9 @@ class Step:
             note_unchanged(self.store, after)
 
     def _drop_what_must_not_be_kept(self, session: SessionRow | None, project: Project, reason: str) -> bool:
-        """Delete prompts that waited in the queue, and were read, before the folder was known; True if there were any."""
+        """Delete prompts that waited in the queue, and were read, before the folder was known; True if there were
+        any.
+        """
         if session is None:
             return False
         spans = None if reason == "excluded" else pauses_for(self.store, session, project)
@@ -142,7 +144,9 @@ class Step:
         return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
-        """Return the entries of this read whose words were forgotten; a text without an entry goes by its turn's key."""
+        """Return the entries of this read whose words were forgotten; a text without an entry goes by its turn's
+        key.
+        """
         keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
         return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
 

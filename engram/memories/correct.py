@@ -1,4 +1,4 @@
-"""Correct a memory in one step, and decide between two that contradict each other."""
+"""Correct a memory in a single step, and decide between memories that contradict each other."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from engram.models.episodes import Episode
 from engram.models.runs import add_run, close_run
 from engram.models.store import Store
 
-#: Longest reason of a correction, in characters.
+#: Maximum length of the reason of a correction, in characters.
 MAX_WHY_CHARACTERS = 500
-#: How a contradiction was decided where both memories stay.
+#: Decision of a contradiction by which both memories stay.
 BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a correction did."""
+    """The result of a correction."""
 
     #: The memory as it was.
     old: Episode
     #: The memory that holds the new text.
     made: Episode
-    #: Number of the contradiction that a person has to decide; 0 where the old memory is replaced.
+    #: Number of the contradiction that a person has to decide; 0 if the old memory was replaced.
     contradiction: int = 0
 
 
@@ -49,23 +49,24 @@ def correct_memory(
     actor: Actor,
     session_id: str = "",
 ) -> Correction:
-    """Replace a memory by another text, with the reason in the history of both.
+    """Replace a memory with another text, with the reason in the history of both.
 
-    The new memory has the old one's kind, scope, project and importance. What is pinned or was saved by a person is
-    never replaced by an agent: the new text is kept as provisional beside it, and a contradiction is noted.
+    The new memory has the old one's kind, scope, project and importance. An agent never replaces what a person pinned
+    or
+    saved: its text is stored as provisional beside it, and a contradiction is noted.
 
     Args:
         store: the open memory.
         episode_id: the memory that is wrong.
         text: what is right, 1 to 20,000 characters; its first sentence or line becomes the summary.
         why: why it is corrected, 1 to 500 characters.
-        redact: takes secrets out.
+        redact: removes secrets.
         actor: who corrects it, a user or an agent.
-        session_id: Claude Code's session, where there is one.
+        session_id: Claude Code's session; "" for none.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: the text or the reason cannot be used, or another memory has replaced this one.
+        BadRequest: the text or the reason cannot be used, or the memory was replaced by another one.
     """
     content = clean_content(text, redact)
     reason = " ".join(redact(why.replace("\0", "")).split())
@@ -74,7 +75,7 @@ def correct_memory(
     with store.transaction() as tx:
         old = require_episode(store, episode_id)
         if old.superseded_by:
-            raise BadRequest(f"{episode_id} was replaced by {old.superseded_by}: correct that one")
+            raise BadRequest(f"{episode_id} was replaced by {old.superseded_by}; correct that memory instead")
         new = Episode(
             episode_id=episodes.new_episode_id(),
             kind=old.kind,
@@ -97,23 +98,25 @@ def correct_memory(
 
 
 def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
-    """Decide for one memory in every contradiction that it is part of; returns a line for each.
+    """Decide for a memory in all of its open contradictions; returns a line for each.
 
-    The others are replaced by it. The decision is a run, which can be undone.
+    It replaces the other memories. The decision is a run, which can be undone.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: it is part of no contradiction that waits for a decision.
+        BadRequest: it has no open contradiction.
     """
     with store.transaction() as tx:
         kept = require_episode(store, episode_id)
-        waiting = _waiting(store, episode_id)
+        waiting = _open_contradictions(store, episode_id)
         run_id = add_run(tx, "decide")
         lines = []
-        for one in waiting:
-            other = require_episode(store, one.newer_id if one.older_id == episode_id else one.older_id)
+        for contradiction in waiting:
+            other = require_episode(
+                store, contradiction.newer_id if contradiction.older_id == episode_id else contradiction.older_id
+            )
             supersede(tx, other, kept, "decided by hand", actor=actor, run_id=run_id)
-            note_decision(tx, one.id, episode_id, run_id)
+            note_decision(tx, contradiction.id, episode_id, run_id)
             lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
         if kept.status == Status.PROVISIONAL:
             episode_changes.change_episode(
@@ -124,38 +127,40 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
 
 
 def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
-    """Decide that both memories of a contradiction hold; returns a line for each. It is not asked again.
+    """Decide that both memories of a contradiction hold; returns a line for each. The pair is not noted again.
 
     Args:
         store: the open memory.
-        which: the number of a contradiction, or the id of a memory for all that it is part of.
+        which: the number of a contradiction, or the id of a memory for all of its contradictions.
 
     Raises:
         NotFound: there is no such contradiction.
-        BadRequest: the memory is part of no contradiction that waits for a decision.
+        BadRequest: the memory has no open contradiction.
     """
     with store.transaction() as tx:
-        waiting = open_contradictions(store, number=int(which)) if which.isdecimal() else _waiting(store, which)
+        waiting = (
+            open_contradictions(store, number=int(which)) if which.isdecimal() else _open_contradictions(store, which)
+        )
         if not waiting:
             raise NotFound(f"there is no open contradiction {which}; `engram contradictions` lists them")
         run_id = add_run(tx, "decide")
         lines = []
-        for one in waiting:
-            for episode_id in (one.older_id, one.newer_id):
+        for contradiction in waiting:
+            for episode_id in (contradiction.older_id, contradiction.newer_id):
                 episode = require_episode(store, episode_id)
                 if episode.status == Status.PROVISIONAL:
                     episode_changes.change_episode(
                         tx, episode, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
                     )
-            note_decision(tx, one.id, BOTH, run_id)
-            lines.append(f"both {one.older_id} and {one.newer_id} stay")
+            note_decision(tx, contradiction.id, BOTH, run_id)
+            lines.append(f"both {contradiction.older_id} and {contradiction.newer_id} stay")
         close_run(tx, run_id, lines)
     return lines
 
 
-def _waiting(store: Store, episode_id: str) -> list[Contradiction]:
+def _open_contradictions(store: Store, episode_id: str) -> list[Contradiction]:
     require_episode(store, episode_id)
     waiting = open_contradictions(store, episode_id)
     if not waiting:
-        raise BadRequest(f"{episode_id} is part of no open contradiction; `engram contradictions` lists them")
+        raise BadRequest(f"{episode_id} has no open contradiction; `engram contradictions` lists them")
     return waiting

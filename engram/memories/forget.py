@@ -1,4 +1,4 @@
-"""Forgetting: the one thing that deletes, and it deletes everywhere, so that nothing brings the text back."""
+"""Forget a memory: delete it everywhere, so that nothing brings its text back."""
 
 from __future__ import annotations
 
@@ -36,25 +36,28 @@ class ForgetReport:
 
     #: Ids of the memories, the one that was asked for first.
     episode_ids: tuple[str, ...]
-    #: What the memory that was asked for said.
+    #: Summary of the memory that was asked for.
     summary: str
-    #: Turns that went whole.
+    #: Number of turns that were deleted whole.
     turns: int
-    #: Entries whose words went while their turns stay.
+    #: Number of entries whose words were deleted while their turns stay.
     entries: int
     #: Entries that stay, with the memories that need them.
     needed: tuple[NeededEntry, ...]
-    #: Memories that came back into force.
+    #: Ids of memories that are current again.
     restored: tuple[str, ...]
     #: Files in the memory folder that were removed or rewritten.
     files: tuple[str, ...]
-    #: Backups and set-aside databases from which it was removed.
+    #: Number of backups and set-aside databases that were cleaned.
     backups: int
-    #: Those that could not be changed and were therefore deleted.
+    #: Number of those that could not be changed and were deleted.
     dropped_backups: int = 0
 
     def describe(self, may_tell: Callable[[Episode], bool] = lambda _: True) -> str:
-        """A few lines for a person or a model: what went and what stays; of what may not be told only that it is there."""
+        """Return a few lines for a person or a model: what was deleted and what stays.
+
+        A memory for which ``may_tell`` returns False is mentioned without its text.
+        """
         gone = [_plural(len(self.episode_ids), "memory", "memories") + f" ({', '.join(self.episode_ids)})"]
         gone += [_plural(self.turns, "turn")] if self.turns else []
         gone += [f"the words of {_plural(self.entries, 'entry', 'entries')}"] if self.entries else []
@@ -62,13 +65,15 @@ class ForgetReport:
             f"“{self.summary}”: {', '.join(gone)}; {_plural(len(self.files), 'file')} changed, "
             f"{_plural(self.backups + self.dropped_backups, 'backup')} cleaned."
         ]
-        lines += [_stays(one, may_tell) for one in self.needed]
-        lines += [f"In force again, since what replaced it is gone: {episode_id}." for episode_id in self.restored]
+        lines += [_needed_line(entry, may_tell) for entry in self.needed]
+        lines += [
+            f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
+        ]
         return "\n".join(lines)
 
 
-def _stays(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
-    told = [f"{one.episode_id} “{one.summary[:120]}”" for one in needed.needed_by if may_tell(one)]
+def _needed_line(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
+    told = [f"{memory.episode_id} “{memory.summary[:120]}”" for memory in needed.needed_by if may_tell(memory)]
     needers = "; ".join(told if len(told) == len(needed.needed_by) else [*told, "a memory of another project"])
     return f"Entry {needed.entry} stays, needed by {needers}."
 
@@ -78,20 +83,21 @@ def forget_episode(
 ) -> ForgetReport:
     """Delete a memory and the words that it alone rests on, everywhere in the memory folder.
 
-    Rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside databases;
-    tombstones keep it from coming back by another reading, extraction, import or restore. The transcript itself is
-    Claude Code's and stays. Files are cleaned before the database, so that what was cut short can be asked for again.
+    It is deleted from rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
+    databases. Tombstones keep it from coming back by another reading, extraction, import or restore. The transcript
+    belongs to Claude Code and stays. Files are cleaned before the database, so that an interrupted forget can be
+    repeated.
 
     Args:
         store: the open memory.
         places: the memory folder.
         episode_id: the memory.
         actor: who forgets it; the history of memories that change with it says so.
-        also_source: delete the turns that it rests on whole, with every memory that rests on them.
+        also_source: delete the whole turns that it rests on, with every memory that rests on them.
 
     Raises:
         NotFound: there is no such memory.
-        StoreError: the database cannot be written; ask again.
+        StoreError: the database cannot be written; try again.
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
     forgotten = plan.forgotten(store)
@@ -120,8 +126,11 @@ def forget_episode(
     forgetting.wipe_free_space(store)
     logger.info(
         "action=forget episodes=%d turns=%d entries=%d files=%d",
-        len(plan.memories), len(plan.turn_ids), len(plan.erased), len(cleaned) + len(notes),
-    )  # fmt: skip
+        len(plan.memories),
+        len(plan.turn_ids),
+        len(plan.erased),
+        len(cleaned) + len(notes),
+    )
     return ForgetReport(
         episode_ids=tuple(episode.episode_id for episode in plan.memories),
         summary=plan.memories[0].summary,
@@ -136,8 +145,8 @@ def forget_episode(
 
 
 def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
-    """The sessions whose section of the daily log is written anew."""
-    of_entries = [turn_id for one in plan.erased if (turn_id := turn_of_source(store, one)) is not None]
+    """Return the sessions whose sections of the daily log are rewritten."""
+    of_entries = [turn_id for source in plan.erased if (turn_id := turn_of_source(store, source)) is not None]
     of_memories = [episode.session_id for episode in plan.memories if episode.session_id]
     of_turns = forgetting.sessions_of_turns(store, [*plan.turn_ids, *of_entries])
     return list(dict.fromkeys([*of_turns, *of_memories]))
@@ -146,10 +155,10 @@ def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
 def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
     def is_kept(line: str) -> bool:
         words = plain_line(line)
-        return not any(one in line for one in episode_ids) and not any(one in words for one in told)
+        return not any(episode_id in line for episode_id in episode_ids) and not any(text in words for text in told)
 
     return is_kept
 
 
-def _plural(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def _plural(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

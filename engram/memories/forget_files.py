@@ -1,4 +1,4 @@
-"""What a forget does to files in the memory folder: recollections, notes, exports, backups and set-aside databases."""
+"""Clean the files of the memory folder of forgotten memories: recollections, notes, exports, backups, databases."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from engram.atomic import read_regular, read_whole, write_atomic
-from engram.errors import BrokenDatabase, EngramError
+from engram.errors import EngramError
 from engram.models import forgetting
 from engram.models.backup import drop_database
-from engram.models.recovery import set_aside_files
-from engram.models.store import Store
+from engram.models.copies import clean_copy
+from engram.models.set_aside import set_aside_files
 from engram.models.tombstones import Forgotten
 from engram.models.transaction import Tx
 from engram.notes.day_files import cut_sections, notes_lock, write_text
@@ -22,30 +22,30 @@ from engram.redaction.display import fence_safe
 
 logger = logging.getLogger(__name__)
 
-#: A note or export larger than this is neither searched nor rewritten, in bytes.
+#: Maximum size of a note or export that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
-#: Shortest text that is looked for in notes, in characters: shorter ones stand there by chance.
+#: Minimum length of a text that is searched for in notes, in characters; shorter ones occur by chance.
 _MIN_TEXT_CHARACTERS = 24
-#: So much of a line is looked for, in characters: notes and bites hold the beginning of a long one.
-_MAX_TOLD = 60
+#: Length of a line's beginning that is searched for, in characters; notes and bites cut long lines.
+_MAX_LINE_CHARACTERS = 60
 
 
 def told_lines(texts: Sequence[str]) -> list[str]:
-    """How the lines of the forgotten texts begin, where they are long enough to be theirs alone.
+    """Return the beginnings of the lines of forgotten texts that are long enough to be unique.
 
-    Look for them in lines as ``plain_line`` gives them.
+    Search for them in lines that ``plain_line`` returned.
     """
-    found = {plain_line(line)[:_MAX_TOLD] for text in texts for line in text.splitlines()}
-    return sorted(line for line in found if len(line) >= _MIN_TEXT_CHARACTERS)
+    beginnings = {plain_line(line)[:_MAX_LINE_CHARACTERS] for text in texts for line in text.splitlines()}
+    return sorted(line for line in beginnings if len(line) >= _MIN_TEXT_CHARACTERS)
 
 
 def plain_line(text: str) -> str:
-    """A text as it stands in a line of a note: without breaks and hidden characters."""
+    """Return a text as it appears in a line of a note: without breaks and hidden characters."""
     return " ".join(fence_safe(text).split())
 
 
 def clean_recollections(places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = ()) -> list[str]:
-    """Remove recollection files of some sessions, and those whose text is not kept; the worker makes them anew."""
+    """Remove the recollection files of some sessions, and those whose text is not kept; the worker makes new ones."""
     removed = []
     for path in _files(places.recollections, ("*",)):
         data = (read_regular(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "replace")
@@ -57,7 +57,7 @@ def clean_recollections(places: Home, is_kept: Callable[[str], bool], sessions: 
 
 
 def cut_daily_log(places: Home, sessions: Sequence[str]) -> list[Path]:
-    """Take the sections of the sessions out of the daily log; they are written anew from the turns that are left."""
+    """Remove the sections of sessions from the daily log; they are rewritten from the remaining turns."""
     marks = [f"<!-- session {session} -->" for session in sessions]
     return rewrite_notes(
         places,
@@ -67,14 +67,14 @@ def cut_daily_log(places: Home, sessions: Sequence[str]) -> list[Path]:
 
 
 def clean_lines(places: Home, is_kept: Callable[[str], bool]) -> list[Path]:
-    """Take the lines out of notes that name one of the memories or say the same."""
+    """Remove the lines of notes that are not kept, since they name a forgotten memory or say the same."""
     return rewrite_notes(
         places, all_notes(places), lambda _, text: "".join(filter(is_kept, text.splitlines(keepends=True)))
     )
 
 
 def rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[Path, str], str]) -> list[Path]:
-    """Change notes under the lock of their folder; bytes that are not UTF-8 stay. Returns the files that changed."""
+    """Rewrite notes under the lock of their folder, and keep bytes that are not UTF-8; returns the changed files."""
     changed = []
     with notes_lock(places):
         for path in paths:
@@ -87,7 +87,7 @@ def rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[Path, s
 
 
 def clean_exports(places: Home, ids: Collection[str], forgotten: Forgotten | None = None) -> list[str]:
-    """Take memories out of exports (JSON lines) that lie in the memory folder, and their words out of another one."""
+    """Remove memories from the exports (JSON lines) in the memory folder, and their words from a merged memory."""
     changed = []
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
         data = read_whole(path, _MAX_FILE_BYTES) or b""
@@ -100,65 +100,50 @@ def clean_exports(places: Home, ids: Collection[str], forgotten: Forgotten | Non
 
 
 def _is_about(line: str, ids: Collection[str]) -> bool:
-    if not any(one in line for one in ids):
+    if not any(episode_id in line for episode_id in ids):
         return False
     with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(line)
-        return not isinstance(found, dict) or "id" not in found or str(found["id"]) in ids
+        memory = json.loads(line)
+        return not isinstance(memory, dict) or "id" not in memory or str(memory["id"]) in ids
     return True
 
 
 def _cut_line(line: str, forgotten: Forgotten | None) -> str:
-    """The line of a memory that had taken up the words of a forgotten one, without them; any other as it is."""
+    """Return the line of a memory without the words of a forgotten one that was merged into it; others unchanged."""
     cut = forgotten.cut if forgotten else None
     if forgotten is None or cut is None or cut.episode_id not in line:
         return line
     with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(line)
-        if isinstance(found, dict) and found.get("id") == cut.episode_id:
-            found |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
-            found["evidence"] = [uuid for uuid in found.get("evidence") or [] if uuid not in forgotten.erased]
-            return json.dumps(found, ensure_ascii=False) + "\n"
+        memory = json.loads(line)
+        if isinstance(memory, dict) and memory.get("id") == cut.episode_id:
+            memory |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
+            memory["evidence"] = [uuid for uuid in memory.get("evidence") or [] if uuid not in forgotten.erased]
+            return json.dumps(memory, ensure_ascii=False) + "\n"
     return line
 
 
 def all_notes(places: Home) -> list[Path]:
-    """Every note of the memory folder."""
+    """Return every note of the memory folder."""
     return _files(places.notes, ("**/*.md",))
 
 
 def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple[int, int]:
-    """Clean every backup and set-aside memory; a damaged one is deleted. (cleaned, deleted)
+    """Clean every backup and set-aside database, and delete damaged ones; returns how many were cleaned and deleted.
 
     Args:
         places: the memory folder.
-        driver: of SQLite.
-        clean: deletes rows of an open copy, in a transaction; returns how many.
+        driver: the SQLite driver.
+        clean: deletes rows of an open copy, in a transaction; returns their number.
     """
     cleaned = dropped = 0
     for path in [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]:
         try:
-            cleaned += _clean_copy(path, driver, clean)
+            cleaned += bool(clean_copy(path, driver, clean))
         except EngramError as error:
             logger.warning("action=forget copy=%s reason=%s", path.name, error)
             drop_database(path)
             dropped += 1
     return cleaned, dropped
-
-
-def _clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> bool:
-    """Delete the rows in one copy; True where there were any. Raises StoreError where the copy is damaged."""
-    copy = Store(path, driver=driver)
-    try:
-        copy.open()
-        if damage := copy.find_damage():
-            raise BrokenDatabase(damage)
-        with copy.transaction() as tx:
-            changed = clean(tx)
-        forgetting.wipe_free_space(copy)
-    finally:
-        copy.close()
-    return bool(changed)
 
 
 def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:

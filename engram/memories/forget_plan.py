@@ -1,4 +1,4 @@
-"""What forgetting a memory would take: the memory, its words, and what stays because another memory needs it."""
+"""Plan what forgetting a memory deletes: the memory and its words, except what another memory needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.models.store import Store
 from engram.models.tombstones import CutMemory, Forgotten
 from engram.text.summary_words import words_of
 
-#: Share of the words of the shorter of two summaries from which a memory out of force is an earlier version.
+#: Share of common words, of the shorter summary, from which on an archived memory is an earlier version.
 MIN_SAME_SHARE = 0.6
 
 
@@ -35,23 +35,23 @@ class NeededEntry:
 class ForgetPlan:
     """What a forget would do."""
 
-    #: The memory that is named, its earlier and merged versions, and with the source all that rests on its turns.
+    #: The named memory, its earlier and merged versions, and with the source all memories that rest on its turns.
     memories: tuple[Episode, ...]
-    #: Turns that go whole; only with the source.
+    #: Row ids of turns that are deleted whole; only with the source.
     turn_ids: tuple[int, ...]
-    #: Entries whose words go while their turns stay.
+    #: Entries whose words are deleted while their turns stay.
     erased: tuple[str, ...]
-    #: Entries that the memories rested on: never evidence for a new automatic memory again.
+    #: Entries that the memories rested on; they never become evidence of an automatic memory again.
     barred: tuple[str, ...]
     #: Entries that stay, with the memories that need them.
     needed: tuple[NeededEntry, ...]
-    #: Memories that come back into force, since the one that replaced them goes.
+    #: Memories that become current again, since the one that replaced them is deleted.
     restored: tuple[Episode, ...]
-    #: The memory that took up the words of the named one, as it is without them.
+    #: The memory into which the named one was merged, as it is without its words.
     cut: CutMemory | None = None
 
     def forgotten(self, store: Store) -> Forgotten:
-        """The same, named so that it holds in every copy of the database."""
+        """Return the plan in a form that applies to every copy of the database."""
         return Forgotten(
             episode_ids=tuple(episode.episode_id for episode in self.memories),
             turn_keys=tuple(forgetting.turn_keys(store, self.turn_ids)),
@@ -62,12 +62,12 @@ class ForgetPlan:
 
 
 def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> ForgetPlan:
-    """Plan to forget one memory.
+    """Plan to forget a memory.
 
     Args:
         store: the open memory.
         episode_id: the memory.
-        also_source: take the turns that it rests on whole, and every memory that rests on them.
+        also_source: delete the whole turns that it rests on, and every memory that rests on them.
 
     Raises:
         NotFound: there is no such memory.
@@ -90,7 +90,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
     restored = _restored(store, list(cluster.values()))
     barred = list(dict.fromkeys(source for episode in cluster.values() for source in sources_of(store, episode)))
     needed = _needed(store, barred, cluster, {episode.id for episode in restored}, host, target)
-    stays = {one.entry for one in needed}
+    stays = {entry.entry for entry in needed}
     return ForgetPlan(
         memories=tuple(cluster.values()),
         turn_ids=tuple(turn_ids),
@@ -103,40 +103,41 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
 
 
 def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
-    """Every text that must not be found afterwards."""
-    memories = [text for one in plan.memories for text in (one.summary, one.content, *one.facts)]
+    """Return every text that must not be found afterwards."""
+    memories = [text for memory in plan.memories for text in (memory.summary, memory.content, *memory.facts)]
     return [*memories, *source_texts(store, plan.erased), *forgetting.turn_texts(store, plan.turn_ids)]
 
 
 def _versions_of(store: Store, episode: Episode) -> list[Episode]:
-    """Memories out of force that tell the same: merged into this one, or made earlier of the same entries."""
-    found: dict[int, Episode] = {}
+    """Return archived memories that say the same: merged into this one, or made earlier from the same entries."""
+    versions: dict[int, Episode] = {}
     todo = [episode]
     while todo:
         merged = [
-            one
-            for one in episodes.episodes_superseded_by(store, todo.pop().episode_id)
-            if one.status == Status.ARCHIVED and one.id not in found
+            memory
+            for memory in episodes.episodes_superseded_by(store, todo.pop().episode_id)
+            if memory.status == Status.ARCHIVED and memory.id not in versions
         ]
-        found |= {one.id: one for one in merged}
+        versions |= {memory.id: memory for memory in merged}
         todo += merged
     for source in sources_of(store, episode):
-        for one in episodes_resting_on_source(store, source):
-            if one.status == Status.ARCHIVED and one.source == Source.AUTO and _says_same(one.summary, episode.summary):
-                found[one.id] = one
-    found.pop(episode.id, None)
-    return list(found.values())
+        for memory in episodes_resting_on_source(store, source):
+            is_automatic = memory.status == Status.ARCHIVED and memory.source == Source.AUTO
+            if is_automatic and _says_same(memory.summary, episode.summary):
+                versions[memory.id] = memory
+    versions.pop(episode.id, None)
+    return list(versions.values())
 
 
-def _says_same(one: str, other: str) -> bool:
-    words, others = words_of(one), words_of(other)
+def _says_same(first: str, second: str) -> bool:
+    words, others = words_of(first), words_of(second)
     return len(words & others) >= MIN_SAME_SHARE * max(1, min(len(words), len(others)))
 
 
 def _restored(store: Store, cluster: Sequence[Episode]) -> list[Episode]:
-    """What comes back into force: replaced by one of the memories that go, and by no other."""
+    """Return the memories that become current again: only deleted memories had replaced them."""
     going = {episode.episode_id for episode in cluster}
-    found: dict[int, Episode] = {}
+    restored: dict[int, Episode] = {}
     for episode in cluster:
         last = episode
         while last.superseded_by and (following := episodes.find_episode(store, last.superseded_by)) is not None:
@@ -144,8 +145,9 @@ def _restored(store: Store, cluster: Sequence[Episode]) -> list[Episode]:
             if last.episode_id not in going:
                 break
         if last.episode_id in going:
-            found |= {one.id: one for one in predecessors_of(store, episode) if one.episode_id not in going}
-    return list(found.values())
+            predecessors = predecessors_of(store, episode)
+            restored |= {memory.id: memory for memory in predecessors if memory.episode_id not in going}
+    return list(restored.values())
 
 
 def _needed(
@@ -156,33 +158,30 @@ def _needed(
     host: Episode | None,
     target: Episode,
 ) -> list[NeededEntry]:
-    """The entries that memories rest on which stay in force."""
+    """Return the entries that a memory needs which stays current."""
     from_target = set() if host is None else _given_to_host(store, host, target)
     needed = []
     for source in sources:
         needed_by = [
-            one
-            for one in episodes_resting_on_source(store, source)
-            if one.id not in going
-            and (one.is_current or one.id in restored)
-            and not (host is not None and one.id == host.id and source in from_target)
+            memory
+            for memory in episodes_resting_on_source(store, source)
+            if memory.id not in going
+            and (memory.is_current or memory.id in restored)
+            and not (host is not None and memory.id == host.id and source in from_target)
         ]
         if needed_by:
             needed.append(NeededEntry(source, tuple(needed_by)))
     return needed
 
 
-# -- a memory that was merged into another
-
-
 def _host_of(store: Store, target: Episode) -> Episode | None:
-    """The memory in force that took up the words of ``target``."""
+    """Return the current memory into which ``target`` was merged; None if there is none."""
     host = episodes.find_episode(store, target.superseded_by) if target.superseded_by else None
     return None if host is None or target.status != Status.ARCHIVED or not host.is_current else host
 
 
 def _without(host: Episode, target: Episode) -> CutMemory | None:
-    """What the host says without the words of ``target``; None where nothing is left, since both said the same."""
+    """Return the host without the words of ``target``; None if nothing is left, since both said the same."""
     own = [part for part in host.summary.split(SUMMARY_JOINT) if plain(part) not in plain(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
     left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())
@@ -192,8 +191,8 @@ def _without(host: Episode, target: Episode) -> CutMemory | None:
 
 
 def _given_to_host(store: Store, host: Episode, target: Episode) -> set[str]:
-    """The entries that the host rests on only since it took up ``target``."""
-    evidence = [one.uuid for one in episodes.evidence_of(store, host.id)]
+    """Return the entries that the host rests on only since ``target`` was merged into it."""
+    evidence = [entry.uuid for entry in episodes.evidence_of(store, host.id)]
     own: set[str] = set()
     for change in episode_history.history_of(store, host.episode_id):
         if change.action == "evidence" and target.episode_id in change.reason:

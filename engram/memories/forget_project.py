@@ -1,4 +1,4 @@
-"""Forgetting a whole project: everything of it goes, everywhere in the memory folder; what is global stays."""
+"""Forget a whole project: delete everything of it in the memory folder, except global memories."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from engram.paths import Home
 
 logger = logging.getLogger(__name__)
 
-#: Turns or memories of one transaction, so that nobody who writes meanwhile waits long.
+#: Number of turns or memories deleted in a transaction, so that other writers do not wait long.
 _BATCH = 50
 Item = TypeVar("Item")
 _EPISODE_ID = re.compile(r"ep_[0-9a-f]{12}")
@@ -50,62 +50,65 @@ _EPISODE_ID = re.compile(r"ep_[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class ForgottenProject:
-    """What went with a project, and what stays."""
+    """What was deleted with a project, and what stays."""
 
     name: str
-    #: The folder that the project is known by; it stays known.
+    #: The folder that identifies the project; it stays known.
     folder: str
     sessions: int
     turns: int
     memories: int
-    #: Global memories that came from it and stay, without what they rested on.
+    #: Global memories that came from it and stay, without their evidence.
     kept_global: tuple[Episode, ...]
     #: Files in the memory folder that were removed or rewritten.
     files: tuple[str, ...]
-    #: Backups and set-aside databases from which it was removed.
+    #: Number of backups and set-aside databases that were cleaned.
     backups: int
-    #: Those that could not be changed and were therefore deleted.
+    #: Number of those that could not be changed and were deleted.
     dropped_backups: int
 
 
 def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Actor) -> ForgottenProject:
     """Delete everything of a project, everywhere in the memory folder.
 
-    Its turns, passages, memories, vectors, history and what was shown in its sessions; its sections of the daily log
-    and of ``MEMORY.md``, its saved notes, its recollections and lines of exports; the same in backups and set-aside
-    databases. A mark keeps all that was said in it until now from being stored again, read already or not; what is
-    said later is read as before. Global memories that came from it stay with their summary alone. The transcripts are
-    Claude Code's and stay.
+    That is its turns, passages, memories, vectors and history, and what was shown in its sessions; its sections of the
+    daily log and of ``MEMORY.md``, its saved notes, recollections and lines of exports; and all of this in backups and
+    set-aside databases. A mark keeps everything said in it until now from being stored again; what is said later is
+    read
+    as before. Global memories that came from it stay, with their summary only. The transcripts belong to Claude Code
+    and
+    stay.
 
-    What names a memory only by its id (files, copies, reports of runs) is cleaned before the memory goes: what was cut
-    short can be asked for again.
+    Whatever names a memory by its id only (files, copies, reports of runs) is cleaned before the memory is deleted, so
+    that
+    an interrupted forget can be repeated.
 
     Raises:
-        StoreError: the database cannot be written; ask again.
+        StoreError: the database cannot be written; try again.
     """
     with holding_backups(places.backups):
         with store.transaction() as tx:
             until_ms = erasing.note_forgotten_project(tx, project)
         reach("forget_project.marked")
         contents = erasing.contents_of_project(store, project)
-        gone = _Gone(store, contents, actor)
-        ids = gone.episode_ids | {episode.episode_id for episode in contents.released}
+        traces = _ProjectTraces(store, contents, actor)
+        ids = traces.episode_ids | {episode.episode_id for episode in contents.released}
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
-        backups, dropped = clean_copies(places, store.driver, gone.forget_in_copy)
+        backups, dropped = clean_copies(places, store.driver, traces.forget_in_copy)
         reach("forget_project.copies")
-        cleaned = clean_recollections(places, lambda text: not ids & set(_EPISODE_ID.findall(text)), gone.session_ids)
+        cleaned = clean_recollections(places, lambda text: not ids & set(_EPISODE_ID.findall(text)), traces.session_ids)
         cleaned += clean_exports(places, ids)
-        notes = gone.clean_notes(places)
+        notes = traces.clean_notes(places)
         with store.transaction() as tx:
-            forgetting.clean_runs(tx, gone.is_line_kept, gone.clean_note)
+            forgetting.clean_runs(tx, traces.is_line_kept, traces.clean_note)
         reach("forget_project.files")
         _erase(store, contents, actor)
-        # What was stored by others meanwhile: a read or an extraction that was under way when the mark was set.
+        # What a read or an extraction stored that was running when the mark was set.
         late = erasing.contents_of_project(store, project, until_ms)
         _erase(store, late, actor)
-        notes += cut_daily_log(places, sorted(gone.session_ids))
+        notes += cut_daily_log(places, sorted(traces.session_ids))
         with store.transaction() as tx:
             forgetting.drop_notes(tx, [str(path) for path in notes])
     forgetting.wipe_free_space(store)
@@ -131,7 +134,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
 
 
 def _erase(store: Store, contents: ProjectContents, actor: Actor) -> None:
-    """Erase what belongs to the project in short transactions; cut short, the rest is still there to be asked for."""
+    """Erase the contents of the project in short transactions; after an interruption the rest is still there."""
     with store.transaction() as tx:
         erasing.release_memories(tx, contents, actor=actor)
     _in_batches(store, contents.memories, partial(erasing.erase_memories, actor=actor))
@@ -147,26 +150,26 @@ def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Tx, Sequen
         reach("forget_project.batch")
 
 
-class _Gone:
-    """What is recognised as the forgotten project's, in notes, reports and copies of the database."""
+class _ProjectTraces:
+    """Recognizes the traces of the forgotten project in notes, reports and copies of the database."""
 
     def __init__(self, store: Store, contents: ProjectContents, actor: Actor) -> None:
         self._actor = actor
         self.session_ids = frozenset(contents.session_ids)
         self.episode_ids = {episode.episode_id for episode in contents.memories}
         self._names = names_of_project(store, contents.project.id)
-        texts = [text for one in contents.memories for text in (one.summary, one.content, *one.facts)]
+        texts = [text for memory in contents.memories for text in (memory.summary, memory.content, *memory.facts)]
         self._told = told_lines(texts)
         self._turn_keys = tuple(forgetting.turn_keys(store, contents.turn_ids))
         identities = identities_of_project(store, contents.project)
         self._marks = erasing.forgotten_marks(store, identities)
 
     def is_line_kept(self, line: str) -> bool:
-        """False for a line that names one of the memories."""
+        """Return False for a line that names one of the memories."""
         return not self.episode_ids & set(_EPISODE_ID.findall(line))
 
     def clean_note(self, source: str, text: str) -> str:
-        """A note without what is the project's; what belongs to another project stays whatever it says."""
+        """Return a note without the lines of the project; those of another project stay, whatever they say."""
         lines = text.splitlines(keepends=True)
         owners = owners_of_lines(source, [line.rstrip("\r\n") for line in lines])
         return "".join(line for line, owner in zip(lines, owners, strict=True) if not self._owns(owner, line))
@@ -190,10 +193,12 @@ class _Gone:
         return rewrite_notes(places, all_notes(places), clean)
 
     def forget_in_copy(self, tx: Tx) -> int:
-        """Erase the same in a copy of the database, whatever the project is called there."""
+        """Erase the project in a copy of the database, whatever it is called there."""
         erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note, actor=self._actor)
         forgotten = Forgotten(
-            episode_ids=tuple(one for one in self.episode_ids if find_episode(tx, one) is not None),
+            episode_ids=tuple(
+                episode_id for episode_id in self.episode_ids if find_episode(tx, episode_id) is not None
+            ),
             turn_keys=self._turn_keys,
         )
         forgetting.clean_runs(tx, self.is_line_kept, self.clean_note)

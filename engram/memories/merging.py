@@ -1,22 +1,22 @@
-"""How two near-identical memories become one. Pure."""
+"""Merge the texts of two near-identical memories. Pure."""
 
 from __future__ import annotations
 
 from engram.models.episodes import MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS
 
-#: What stands between two summaries.
+#: Separator of two summaries.
 SUMMARY_JOINT = " | "
-#: What stands between two contents.
+#: Separator of two contents.
 CONTENT_JOINT = "\n\n---\n\n"
 
 
 def plain(text: str) -> str:
-    """A text without case, outer punctuation and white space, for comparison."""
+    """Return a text in lower case, without outer punctuation and white space, for comparison."""
     return " ".join(text.lower().split()).strip(" .!;:")
 
 
 def merged_summary(older: str, newer: str) -> str:
-    """The summary of two memories: joined, or the newer alone where both are too long or say the same."""
+    """Return the summary of two memories: joined, or just one if they say the same or are too long together."""
     if plain(newer) in plain(older):
         return older
     if plain(older) in plain(newer):
@@ -26,7 +26,9 @@ def merged_summary(older: str, newer: str) -> str:
 
 
 def merged_content(older: str, newer: str) -> str:
-    """Join the contents of two memories by a rule; where that grows too long, the oldest parts go (their memories keep them)."""
+    """Return the content of two memories: joined; if that is too long, without the oldest parts, which their
+    memories keep.
+    """
     if newer.strip() in older:
         return older
     if older.strip() in newer:

@@ -1,4 +1,4 @@
-"""Purging: archived and superseded memories are deleted for good, on explicit command alone; their turns stay."""
+"""Purge archived and superseded memories: delete them for good, on explicit command; their turns stay."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 
 #: Days without change or use after which an archived memory may be purged, unless the user says otherwise.
 ARCHIVED_DAYS = 180
-#: Statuses of what can be purged; everything else is still in use.
+#: Statuses of memories that can be purged.
 PURGEABLE = (Status.ARCHIVED, Status.SUPERSEDED)
-#: Memories of one transaction, so that nobody who writes meanwhile waits long.
+#: Number of memories deleted in a transaction, so that other writers do not wait long.
 _BATCH = 25
 _DAY_MS = 86_400_000
 
@@ -29,9 +29,9 @@ class PurgePlan:
     """What a purge would delete."""
 
     memories: tuple[Episode, ...]
-    #: What they take up in the database, in bytes, without the text index.
+    #: Their size in the database without the text index, in bytes.
     size_bytes: int
-    #: Memories that are old enough but pinned or highly important: they go only when they are named.
+    #: Number of memories that are old enough but pinned or of high importance; they are purged by name only.
     spared: int = 0
 
 
@@ -39,58 +39,64 @@ class PurgePlan:
 class PurgeReport:
     """What a purge deleted."""
 
-    #: Number of the run in the log; 0 where nothing was deleted.
+    #: Number of the run in the log; 0 if nothing was deleted.
     run_id: int
     episode_ids: tuple[str, ...]
-    #: Memories that were changed or used since the plan was made, and therefore stay.
+    #: Number of memories that were changed or used since the plan was made, and stay.
     kept: int = 0
 
 
 def plan_purge(
     store: Store, *, archived_days: int | None = None, superseded_days: int | None = None, project_id: int | None = None
 ) -> PurgePlan:
-    """Archived and superseded memories that nobody changed or used for so many days; pinned and high ones are spared.
+    """Plan to purge memories that were not changed or used for a number of days; pinned and high ones are spared.
 
     Args:
         store: the open memory.
-        archived_days: None leaves archived memories alone.
-        superseded_days: None leaves superseded memories alone.
+        archived_days: days for archived memories; None to keep them.
+        superseded_days: days for superseded memories; None to keep them.
         project_id: only this project's; None for all.
     """
-    found: list[Episode] = []
+    old: list[Episode] = []
     for status, days in ((Status.ARCHIVED, archived_days), (Status.SUPERSEDED, superseded_days)):
         if days is not None:
-            found += purging.untouched_since(store, status, store.now_ms() - days * _DAY_MS, project_id)
-    going = [one for one in found if not _is_spared(one)]
-    return PurgePlan(tuple(going), sum(purging.bytes_of(store, one) for one in going), len(found) - len(going))
+            old += purging.untouched_since(store, status, store.now_ms() - days * _DAY_MS, project_id)
+    going = [memory for memory in old if not _is_spared(memory)]
+    return PurgePlan(
+        memories=tuple(going),
+        size_bytes=sum(purging.bytes_of(store, memory) for memory in going),
+        spared=len(old) - len(going),
+    )
 
 
 def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
-    """Memories that the user names, of any age and importance.
+    """Plan to purge memories that the user names, of any age and importance.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: one is pinned, or neither archived nor superseded.
+        BadRequest: a memory is pinned, or neither archived nor superseded.
     """
-    found = []
+    memories = []
     for episode_id in dict.fromkeys(episode_ids):
-        one = episodes.find_episode(store, episode_id)
-        if one is None:
+        memory = episodes.find_episode(store, episode_id)
+        if memory is None:
             raise NotFound(f"there is no memory {episode_id[:40]!r}")
-        if one.is_pinned:
+        if memory.is_pinned:
             raise BadRequest(f"{episode_id} is pinned; `engram pin --off {episode_id}` first")
-        if one.status not in PURGEABLE:
-            raise BadRequest(f"{episode_id} is {one.status}; only archived and superseded memories are purged, "
-                             "`engram forget` deletes any")  # fmt: skip
-        found.append(one)
-    return PurgePlan(tuple(found), sum(purging.bytes_of(store, one) for one in found))
+        if memory.status not in PURGEABLE:
+            raise BadRequest(
+                f"{episode_id} is {memory.status}; only archived and superseded memories are purged, "
+                "`engram forget` deletes any"
+            )
+        memories.append(memory)
+    return PurgePlan(tuple(memories), sum(purging.bytes_of(store, memory) for memory in memories))
 
 
 def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
-    """Delete what was planned, with index, vectors and history; it cannot be undone.
+    """Delete the memories of a plan with index, vectors and history; this cannot be undone.
 
-    The turns they rest on stay, and tombstones keep the extractor and an import from making the same memories again.
-    What changed or was used since the plan was made stays. May be killed at any instant: the rest is still there.
+    Their turns stay, and tombstones keep the extractor and an import from making the same memories again. Memories that
+    were changed or used since the plan was made stay. It may be killed at any time: the rest is still there.
 
     Raises:
         StoreError: the database cannot be written; what was deleted so far is logged.
@@ -102,16 +108,17 @@ def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
     gone: list[str] = []
     for start in range(0, len(plan.memories), _BATCH):
         with store.transaction() as tx:
-            some = [now for one in plan.memories[start : start + _BATCH] if (now := _unchanged(store, one)) is not None]
+            batch = plan.memories[start : start + _BATCH]
+            some = [now for memory in batch if (now := _unchanged(store, memory)) is not None]
             purging.purge_episodes(tx, run_id, some, actor=actor)
-        gone += [one.episode_id for one in some]
+        gone += [memory.episode_id for memory in some]
     store.checkpoint("PASSIVE")
     logger.info("action=purge run=%d episodes=%d", run_id, len(gone))
     return PurgeReport(run_id, tuple(gone), len(plan.memories) - len(gone))
 
 
 def check_unpurged(store: Store, run_id: int) -> None:
-    """Go on. Raises BadRequest where memories that a consolidation had changed were purged since."""
+    """Raise BadRequest if memories that a consolidation changed were purged since."""
     purged = purging.purge_that_ended(store, run_id)
     if purged is not None:
         raise BadRequest(
@@ -125,7 +132,7 @@ def _is_spared(episode: Episode) -> bool:
 
 
 def _unchanged(store: Store, seen: Episode) -> Episode | None:
-    """The memory as it is now; None where it changed, was used or went since it was looked at."""
+    """Return the memory as it is now; None if it was changed, used or deleted since it was read."""
     now = episodes.find_episode(store, seen.episode_id)
     if now is None or (now.revision, now.access_count) != (seen.revision, seen.access_count):
         return None

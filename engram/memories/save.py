@@ -1,4 +1,4 @@
-"""What the user or the agent does to a memory by hand: save, edit, pin, lower, supersede."""
+"""Change memories by hand, as a user or an agent: save, edit, pin, lower, supersede."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
 
-#: Longest content that is saved, in characters.
+#: Maximum length of a saved content, in characters.
 MAX_SAVED_CHARACTERS = 20_000
-#: What a saved memory may be.
+#: Kinds of a saved memory.
 SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
 Redact = Callable[[str], str]
@@ -39,18 +39,19 @@ def save_memory(
     summary: str | None = None,
     kind: Kind = Kind.FACT,
 ) -> Episode:
-    """Keep a text as a memory, as it is but for secrets.
+    """Store a text as a memory, unchanged except for secrets.
 
     Args:
         store: the open memory.
         content: 1 to 20,000 characters; the first sentence or line becomes the summary unless one is given.
-        redact: takes secrets out.
+        redact: removes secrets.
         actor: who saves it, a user or an agent; the memory has their voice.
         scope: ``project`` needs ``project_id``; ``global`` is for every project.
         importance: ``normal`` or ``high``.
-        supersedes: id of the memory that this one replaces; wherever that one is seen, this one must be, too. An agent
-            replaces nothing that a person pinned or saved: a contradiction is noted instead. What it replaced is
-            logged as a run, which can be undone.
+        supersedes: id of the memory that this one replaces; this one must be visible wherever that one is. An agent
+        does
+            not replace what a person pinned or saved: a contradiction is noted instead. The replacement is logged as a
+            run, which can be undone.
         kind: one of ``SAVED_KINDS``.
 
     Raises:
@@ -81,14 +82,14 @@ def save_memory(
     )
     with store.transaction() as tx:
         old = None if supersedes is None else require_episode(store, supersedes)
-        # Where the session's transcript was not read yet, this says who saved it: that session need not be reminded.
+        # If the session's transcript is not read yet, this says who saved it: that session needs no reminder.
         said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
         if old is None:
             return episode_changes.add_episode(tx, made, said_in, actor=actor, action="save")
         if not visibility.may_stand_for(made, old):
             raise BadRequest(
-                f"{old.episode_id} would be missed where the new memory is not seen: save it with scope global, or "
-                "without supersedes"
+                f"{old.episode_id} is seen where the new memory would not be: save it with scope global, or without "
+                "supersedes"
             )
         made, _ = replace_memory(tx, old, made, said_in, actor=actor, action="save", reason="replaced by hand")
         return made
@@ -99,8 +100,9 @@ def replace_memory(
 ) -> tuple[Episode, int]:
     """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
-    What a person pinned or saved is replaced by a person's memory alone. Where an agent's is to replace it, the new one
-    is kept as provisional beside it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
+    Only a person's memory replaces what a person pinned or saved. A memory of an agent is stored as provisional beside
+    it,
+    and a contradiction is noted for a person to decide; its number is 0 otherwise.
     """
     run_id = add_run(tx, "save")
     if is_persons_own(old) and actor is not Actor.USER:
@@ -121,7 +123,7 @@ def voice_of(actor: Actor) -> Voice:
 
 
 def clean_content(text: str, redact: Redact) -> str:
-    """A text as it is kept. Raises BadRequest where it is empty or too long."""
+    """Return a text as it is stored. Raises BadRequest if it is empty or too long."""
     clean = redact(text.replace("\0", "")).strip()
     if not clean or len(clean) > MAX_SAVED_CHARACTERS:
         raise BadRequest(f"a memory has 1 to {MAX_SAVED_CHARACTERS} characters, this one {len(clean)}")
@@ -131,20 +133,34 @@ def clean_content(text: str, redact: Redact) -> str:
 def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> Episode:
     """Mark ``old`` as replaced by ``new`` from now on."""
     return episode_changes.change_episode(
-        tx, old, "supersede", reason, actor=actor, run_id=run_id,
-        status=Status.SUPERSEDED, superseded_by=new.episode_id, valid_to_ms=new.valid_from_ms or tx.now_ms(),
-    )  # fmt: skip
+        tx,
+        old,
+        "supersede",
+        reason,
+        actor=actor,
+        run_id=run_id,
+        status=Status.SUPERSEDED,
+        superseded_by=new.episode_id,
+        valid_to_ms=new.valid_from_ms or tx.now_ms(),
+    )
 
 
 def edit_memory(
-    store: Store, episode_id: str, redact: Redact, *, actor: Actor, summary: str | None = None, content: str | None = None,
-    importance: Importance | None = None, scope: Scope | None = None,
-) -> Episode:  # fmt: skip
-    """Change a memory's words, importance or scope; history keeps what it was.
+    store: Store,
+    episode_id: str,
+    redact: Redact,
+    *,
+    actor: Actor,
+    summary: str | None = None,
+    content: str | None = None,
+    importance: Importance | None = None,
+    scope: Scope | None = None,
+) -> Episode:
+    """Change a memory's text, importance or scope; its history keeps the old values.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: nothing to change, or a value cannot be used.
+        BadRequest: there is nothing to change, or a value cannot be used.
     """
     changes: dict[str, Any] = {
         "summary": None if summary is None else redact(summary).strip()[:MAX_SUMMARY_CHARACTERS],
@@ -156,42 +172,42 @@ def edit_memory(
     if not changes or changes.get("summary") == "":
         raise BadRequest("say what to change: a summary, a content, an importance or a scope")
     with store.transaction() as tx:
-        found = require_episode(store, episode_id)
-        if changes.get("scope") == Scope.PROJECT and found.project_id is None:
+        episode = require_episode(store, episode_id)
+        if changes.get("scope") == Scope.PROJECT and episode.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
-        return episode_changes.change_episode(tx, found, "edit", "by hand", **changes, actor=actor)
+        return episode_changes.change_episode(tx, episode, "edit", "by hand", **changes, actor=actor)
 
 
 def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Episode:
     """Pin a memory (it never ages and heads every briefing), or unpin it."""
     with store.transaction() as tx:
-        found = require_episode(store, episode_id)
+        episode = require_episode(store, episode_id)
         return episode_changes.change_episode(
-            tx, found, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
+            tx, episode, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
         )
 
 
 def lower_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
-    """Say that a memory is bad: it is never injected again and sinks in every answer; nothing is deleted."""
+    """Mark a memory as bad: it is never injected again and ranks last in every answer; nothing is deleted."""
     with store.transaction() as tx:
-        found = require_episode(store, episode_id)
-        return episode_changes.change_episode(tx, found, "bad", "by hand", is_lowered=True, actor=actor)
+        episode = require_episode(store, episode_id)
+        return episode_changes.change_episode(tx, episode, "bad", "by hand", is_lowered=True, actor=actor)
 
 
 def require_episode(store: Store, episode_id: str) -> Episode:
-    """The memory of an id.
+    """Return the memory of an id.
 
     Raises:
-        NotFound: there is none; the message says where ids come from.
+        NotFound: there is none; the message says where ids are printed.
     """
-    found = episodes.find_episode(store, episode_id) if episodes.is_episode_id(episode_id) else None
-    if found is None:
+    episode = episodes.find_episode(store, episode_id) if episodes.is_episode_id(episode_id) else None
+    if episode is None:
         raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
-    return found
+    return episode
 
 
 def first_sentence(text: str, limit: int = 240) -> str:
-    """The first line or sentence of a text, at most ``limit`` characters, on one line."""
+    """Return the first line or sentence of a text on one line, at most ``limit`` characters."""
     lines = [line.strip(" #*->\t") for line in text.splitlines()]
     first = next((line for line in lines if line), "")
     if len(first) <= limit:

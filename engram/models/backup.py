@@ -12,6 +12,7 @@ from pathlib import Path
 from engram.atomic import FILE_MODE, locked_folder, make_private_folder
 from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
+from engram.models import tables
 from engram.models.database import DATABASE_ERRORS, connect_plainly, driver_errors, is_damage, open_database
 from engram.models.store import Store
 from engram.models.transaction import Reader
@@ -46,7 +47,7 @@ def list_backups(folder: Path) -> list[Backup]:
 
 def has_content(store: Reader) -> bool:
     """True where memory.db holds anything that is worth a backup."""
-    return bool(store.value("SELECT EXISTS (SELECT 1 FROM episode) OR EXISTS (SELECT 1 FROM turn)"))
+    return any(store.fetch_first(table.select(table.id).limit(1)) for table in (tables.Episode, tables.Turn))
 
 
 @contextlib.contextmanager
@@ -124,9 +125,9 @@ def _check(store: Reader, path: Path) -> None:
     """Raise BrokenDatabase where SQLite finds the copy damaged."""
     copy = Store(path, driver=store.driver, clock=store.clock)
     try:
-        found = [str(row[0]) for row in copy.rows("PRAGMA quick_check(1)")]
-        if found != ["ok"]:
-            raise BrokenDatabase(f"{store.path} is damaged: {found[0] if found else 'it cannot be checked'}")
+        message = copy.value("PRAGMA quick_check(1)")
+        if message != "ok":
+            raise BrokenDatabase(f"{store.path} is damaged: {message or 'it cannot be checked'}")
         copy.checkpoint("TRUNCATE")
     finally:
         copy.close()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peewee import ColumnBase, fn
+
 from engram.enums import Source, Voice
-from engram.models.conditions import IS_CURRENT
-from engram.models.episodes import Episode
+from engram.models import tables
+from engram.models.episodes import IS_CURRENT, Episode
+from engram.models.records import RecordReader
 from engram.models.transaction import Reader, Tx
 
 #: Why the older of two memories no longer holds, by what is said of the newer one.
@@ -16,11 +19,6 @@ ENDING_REASONS = {
     "resolves": "says how it was resolved",
     "retracts": "taken back",
 }
-#: Both memories must be current, or there is nothing to decide.
-_BOTH_ARE_CURRENT = (
-    f"EXISTS (SELECT 1 FROM episode e WHERE e.episode_id = c.older_id AND {IS_CURRENT}) "
-    f"AND EXISTS (SELECT 1 FROM episode e WHERE e.episode_id = c.newer_id AND {IS_CURRENT})"
-)
 
 
 def is_kept_by_hand(episode: Episode) -> bool:
@@ -45,41 +43,46 @@ class Contradiction:
     made_at_ms: int
 
 
+_CONTRADICTIONS = RecordReader(Contradiction, tables.Contradiction, left_out=("decision", "decided_at_ms", "run_id"))
+
+
 def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int:
     """Note that two memories contradict each other; its number, or 0 where that is known or was decided."""
-    known = tx.row(
-        "SELECT 1 FROM contradiction WHERE (older_id = ? AND newer_id = ?) OR (older_id = ? AND newer_id = ?)",
-        (older_id, newer_id, newer_id, older_id),
-    )
-    if known is not None:
+    table = tables.Contradiction
+    pair = [older_id, newer_id]
+    known = table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair))
+    if tx.fetch_first(known) is not None:
         return 0
-    return tx.insert(
-        "INSERT INTO contradiction (older_id, newer_id, reason, made_at_ms) VALUES (?, ?, ?, ?)",
-        (older_id, newer_id, reason, tx.now_ms()),
-    )
+    return tx.insert(table.insert(older_id=older_id, newer_id=newer_id, reason=reason, made_at_ms=tx.now_ms()))
 
 
 def open_contradictions(store: Reader, episode_id: str | None = None, number: int | None = None) -> list[Contradiction]:
     """Contradictions that wait for a decision, the oldest first; of one memory, or the one of a number."""
-    rows = store.rows(
-        "SELECT c.id, c.older_id, c.newer_id, c.reason, c.made_at_ms FROM contradiction c "
-        f"WHERE c.decision = '' AND {_BOTH_ARE_CURRENT} AND (? IS NULL OR ? IN (c.older_id, c.newer_id)) "
-        "AND (? IS NULL OR c.id = ?) ORDER BY c.id",
-        (episode_id, episode_id, number, number),
+    table = tables.Contradiction
+    query = _CONTRADICTIONS.select().where(
+        (table.decision == "") & _is_current(table.older_id) & _is_current(table.newer_id)
     )
-    return [
-        Contradiction(id=row[0], older_id=row[1], newer_id=row[2], reason=row[3], made_at_ms=row[4]) for row in rows
-    ]
+    if episode_id is not None:
+        query = query.where((table.older_id == episode_id) | (table.newer_id == episode_id))
+    if number is not None:
+        query = query.where(table.id == number)
+    return store.fetch_records(_CONTRADICTIONS, query.order_by(table.id))
+
+
+def _is_current(episode_id: ColumnBase) -> ColumnBase:
+    """The condition that a memory is there and current: there is nothing to decide about any other."""
+    episode = tables.Episode
+    return fn.EXISTS(episode.select(1).where((episode.episode_id == episode_id) & IS_CURRENT))
 
 
 def note_decision(tx: Tx, number: int, decision: str, run_id: int) -> None:
     """Keep how a contradiction was decided: "both", or the id of the memory that was kept."""
-    tx.run(
-        "UPDATE contradiction SET decision = ?, decided_at_ms = ?, run_id = ? WHERE id = ?",
-        (decision, tx.now_ms(), run_id, number),
-    )
+    table = tables.Contradiction
+    changes = table.update(decision=decision, decided_at_ms=tx.now_ms(), run_id=run_id)
+    tx.run(changes.where(table.id == number))
 
 
 def reopen_contradictions(tx: Tx, run_id: int) -> None:
     """Ask again what was decided in a run that is undone."""
-    tx.run("UPDATE contradiction SET decision = '', decided_at_ms = NULL, run_id = NULL WHERE run_id = ?", (run_id,))
+    table = tables.Contradiction
+    tx.run(table.update(decision="", decided_at_ms=None, run_id=None).where(table.run_id == run_id))

@@ -83,9 +83,14 @@ def driver_errors(driver: str) -> tuple[type[Exception], ...]:
 
 #: What SQLite says of a file that is damaged, no database, or of a form that no SQLite writes.
 _DAMAGE_WORDS = (
-    "malformed", "not a database", "corrupt", "unsupported file format", "could not decode", "invalid fts5 file format",
+    "malformed",
+    "not a database",
+    "corrupt",
+    "unsupported file format",
+    "could not decode",
+    "invalid fts5 file format",
     "vtable constructor failed",
-)  # fmt: skip
+)
 
 
 def is_damage(error: BaseException) -> bool:

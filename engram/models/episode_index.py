@@ -28,4 +28,4 @@ def rebuild_episode_index(tx: Tx) -> None:
 def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
     """What the index holds of an episode. Content that was packed because of its age is not in it."""
     rows = store.rows("SELECT id, summary, content, entities FROM episode WHERE id = ?", (row_id,))
-    return [(row[0], row[1], unpack_text(row[2]), row[3]) for row in rows]
+    return [(row_id, summary, unpack_text(content), entities) for row_id, summary, content, entities in rows]

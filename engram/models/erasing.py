@@ -32,7 +32,7 @@ def episodes_resting_on_source(store: Reader, source: str) -> list[Episode]:
     rows = store.rows("SELECT episode_ref FROM evidence WHERE uuid = ?", (pack_uuid(source),))
     if (turn_id := _turn_of_key(store, source)) is not None:
         rows += store.rows("SELECT episode_ref FROM evidence WHERE turn_id = ?", (turn_id,))
-    return list(episodes_by_row(store, sorted({int(row[0]) for row in rows})).values())
+    return list(episodes_by_row(store, sorted({int(row_id) for (row_id,) in rows})).values())
 
 
 def turn_of_source(store: Reader, source: str) -> int | None:

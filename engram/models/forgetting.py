@@ -19,7 +19,7 @@ from engram.models.store import Store
 from engram.models.task_runs import clear_task_errors
 from engram.models.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
 from engram.models.transaction import Reader, Tx
-from engram.models.turns import delete_turn
+from engram.models.turn_changes import delete_turn
 from engram.models.uuids import pack_uuid, unpack_uuid
 
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
@@ -27,38 +27,42 @@ _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 def turn_ids_of(store: Reader, episode: Episode) -> list[int]:
     """Row ids of the turns that an episode rests on, by its evidence."""
-    rows = store.rows(
-        "SELECT v.turn_id FROM evidence v JOIN turn t ON t.id = v.turn_id WHERE v.episode_ref = ?", (episode.id,)
-    )
-    by_entry = (turn_of_entry(store, one.uuid) for one in evidence_of(store, episode.id) if one.uuid)
-    return sorted({int(row[0]) for row in rows} | {one for one in by_entry if one is not None})
+    evidence, turn = tables.Evidence, tables.Turn
+    known = turn.select(turn.id)
+    named = evidence.select(evidence.turn_id).where((evidence.episode == episode.id) & evidence.turn_id.in_(known))
+    by_entry = (turn_of_entry(store, entry.uuid) for entry in evidence_of(store, episode.id) if entry.uuid)
+    return sorted({*store.fetch_values(named), *(turn_id for turn_id in by_entry if turn_id is not None)})
 
 
 def episodes_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Episode]:
     """Every episode that rests on one of the turns."""
-    found: dict[int, Episode] = {}
+    evidence = tables.Evidence
+    resting: dict[int, Episode] = {}
     for turn_id in turn_ids:
-        resting = store.rows("SELECT episode_ref FROM evidence WHERE turn_id = ?", (turn_id,))
+        row_ids = set(store.fetch_values(evidence.select(evidence.episode).where(evidence.turn_id == turn_id)))
         uuids = [pack_uuid(entry.uuid) for entry in entries_of_turn(store, turn_id)]
-        resting += store.rows_among("SELECT episode_ref FROM evidence WHERE uuid IN", uuids)
-        found |= episodes_by_row(store, sorted({int(row[0]) for row in resting}))
-    return list(found.values())
+        # Raw SQL: any number of keys, which are bytes.
+        row_ids |= {row_id for (row_id,) in store.rows_among("SELECT episode_ref FROM evidence WHERE uuid IN", uuids)}
+        resting |= episodes_by_row(store, sorted(row_ids))
+    return list(resting.values())
 
 
 def turn_texts(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Everything that was said in turns; what must not be found afterwards."""
+    block = tables.TextBlock
     return [
-        str(row[0]) for turn_id in turn_ids for row in store.rows("SELECT text FROM said WHERE turn_id = ?", (turn_id,))
+        text
+        for turn_id in turn_ids
+        for text in store.fetch_values(block.select(block.text).where(block.turn == turn_id))
     ]
 
 
 def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Claude Code's ids of the sessions that turns belong to."""
-    found = [
-        store.value("SELECT s.session_id FROM turn t JOIN session s ON s.id = t.session_ref WHERE t.id = ?", (one,))
-        for one in turn_ids
-    ]
-    return list(dict.fromkeys(str(one) for one in found if one is not None))
+    session, turn = tables.Session, tables.Turn
+    query = session.select(session.session_id).join(turn, on=turn.session == session.id)
+    sessions = [store.fetch_value(query.where(turn.id == turn_id)) for turn_id in turn_ids]
+    return list(dict.fromkeys(session_id for session_id in sessions if session_id is not None))
 
 
 def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
@@ -75,9 +79,9 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
         _cut_from_others(tx, episode_id)
     done += _cut_host(tx, forgotten, actor)
     for key in forgotten.turn_keys:
-        for (turn_id,) in tx.rows("SELECT id FROM turn WHERE key = ?", (key,)):
-            begin_anew(tx, int(turn_id))
-            delete_turn(tx, int(turn_id))
+        for turn_id in tx.fetch_values(tables.Turn.select(tables.Turn.id).where(tables.Turn.key == key)):
+            begin_anew(tx, turn_id)
+            delete_turn(tx, turn_id)
             done += 1
     return done + erase_words(tx, forgotten.erased, actor=actor)
 
@@ -90,23 +94,18 @@ def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
     by a memory that is not there comes back into force.
     """
     gone = select_episodes(tx, _is_named_by_tombstone())
-    turn_ids = [
-        int(row[0])
-        for row in tx.rows(
-            "SELECT t.id FROM turn t JOIN tombstone d ON d.kind = ? AND d.key = CAST(t.key AS BLOB)",
-            (TombstoneKind.TURN.value,),
-        )
-    ]
+    turn, tombstone = tables.Turn, tables.Tombstone
+    is_named = (tombstone.kind == TombstoneKind.TURN.value) & (tombstone.key == turn.key.cast("BLOB"))
+    turn_ids = tx.fetch_values(turn.select(turn.id).join(tombstone, on=is_named))
     resting = episodes_resting_on(tx, turn_ids)
-    erased = tx.rows(
-        "SELECT key FROM tombstone WHERE kind IN (?, ?)", (TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value)
-    )
+    kinds = [TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value]
+    erased = tx.fetch_values(tombstone.select(tombstone.key).where(tombstone.kind.in_(kinds)))
     done = delete_forgotten(
         tx,
         Forgotten(
             episode_ids=tuple(dict.fromkeys(episode.episode_id for episode in [*gone, *resting])),
             turn_keys=tuple(turn_keys(tx, turn_ids)),
-            erased=tuple(unpack_uuid(row[0]) for row in erased),
+            erased=tuple(unpack_uuid(key) for key in erased),
         ),
         actor=actor,
     )
@@ -135,13 +134,13 @@ def _is_named_by_tombstone() -> ColumnBase:
 def drop_notes(tx: Tx, paths: Sequence[str]) -> None:
     """Take notes that were changed out of the index; they are indexed anew as they are now."""
     for path in paths:
-        for (source,) in tx.rows("SELECT source FROM note WHERE path = ?", (path,)):
-            drop_note(tx, str(source))
+        for source in tx.fetch_values(tables.Note.select(tables.Note.source).where(tables.Note.path == path)):
+            drop_note(tx, source)
 
 
 def drop_all_notes(tx: Tx) -> None:
     """Empty the index of notes; it is made anew of the files."""
-    drop_notes(tx, [str(row[0]) for row in tx.rows("SELECT path FROM note")])
+    drop_notes(tx, tx.fetch_values(tables.Note.select(tables.Note.path)))
 
 
 def clean_runs(
@@ -162,8 +161,9 @@ def clean_runs(
     # The message of an error may quote anything that was read.
     clear_task_errors(tx)
     clean = clean_note or keep_lines
-    for run_id, text in tx.rows("SELECT id, report FROM run"):
-        report = json.loads(text)
+    run = tables.Run
+    for row in tx.fetch(run.select(run.id, run.report)):
+        report = json.loads(row.report)
         changed = dict(report)
         if isinstance(report.get("lines"), list):
             changed["lines"] = [line for line in report["lines"] if is_kept(str(line))]
@@ -171,17 +171,19 @@ def clean_runs(
             cleaned = {name: clean(name, str(before)) for name, before in report["files_before"].items()}
             changed["files_before"] = {name: text for name, text in cleaned.items() if text is not None}
         if changed != report:
-            tx.run("UPDATE run SET report = ? WHERE id = ?", (json.dumps(changed, ensure_ascii=False), run_id))
+            tx.run(run.update(report=json.dumps(changed, ensure_ascii=False)).where(run.id == row.id))
 
 
 def clean_reasons(tx: Tx, is_kept: Callable[[str], bool]) -> None:
     """Delete the steps of histories that quote what was forgotten, and the reasons of contradictions."""
-    for row_id, *texts in tx.rows("SELECT id, reason, before, after FROM history"):
-        if not all(is_kept(text) for text in [texts[0], *texts_in_json(texts[1]), *texts_in_json(texts[2])]):
-            tx.run("DELETE FROM history WHERE id = ?", (row_id,))
-    for row_id, reason in tx.rows("SELECT id, reason FROM contradiction"):
-        if not is_kept(str(reason)):
-            tx.run("UPDATE contradiction SET reason = 'its words were forgotten' WHERE id = ?", (row_id,))
+    history, contradiction = tables.History, tables.Contradiction
+    for step in tx.fetch(history.select(history.id, history.reason, history.before, history.after)):
+        if not all(map(is_kept, [step.reason, *texts_in_json(step.before), *texts_in_json(step.after)])):
+            tx.run(history.delete().where(history.id == step.id))
+    for row in tx.fetch(contradiction.select(contradiction.id, contradiction.reason)):
+        if not is_kept(row.reason):
+            changes = contradiction.update(reason="its words were forgotten")
+            tx.run(changes.where(contradiction.id == row.id))
 
 
 def texts_in_json(text: str) -> list[str]:
@@ -215,7 +217,9 @@ def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
 def _cut_from_others(tx: Tx, episode_id: str) -> None:
     """Take a memory's words out of the history of others: a merge keeps what it merged."""
     pattern = f"%{episode_id}%"
-    tx.run("DELETE FROM history WHERE before LIKE ? OR after LIKE ? OR reason LIKE ?", (pattern, pattern, pattern))
+    history = tables.History
+    is_told = (history.before**pattern) | (history.after**pattern) | (history.reason**pattern)
+    tx.run(history.delete().where(is_told))
 
 
 def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool], *, actor: Actor) -> int:
@@ -231,8 +235,9 @@ def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool],
 
 def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Keys of turns: the same in every copy of the database."""
-    found = [store.value("SELECT key FROM turn WHERE id = ?", (one,)) for one in turn_ids]
-    return [str(one) for one in found if one is not None]
+    turn = tables.Turn
+    keys = [store.fetch_value(turn.select(turn.key).where(turn.id == turn_id)) for turn_id in turn_ids]
+    return [key for key in keys if key is not None]
 
 
 def wipe_free_space(store: Store) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from peewee import Query, fn
+
 from engram.enums import Actor
+from engram.models import tables
 from engram.models.episode_changes import move_episodes_of_project
+from engram.models.statement import prepared
 from engram.models.store import Store
 from engram.models.transaction import Tx
-
-#: Table → owner kind of its vectors.
-_OWNERS = {"passage": "p", "episode": "e"}
 
 
 def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor) -> int:
@@ -18,29 +19,33 @@ def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Acto
 
     The vectors get new numbers, so that an index in memory reads them again with their new project.
     """
-    marks = ",".join("?" * len(others))
-    moved = 0
     with store.transaction() as tx:
-        _renumber_vectors(tx, "n", "note_chunk_project", others)
-        for table in ("turn", "passage", "episode", "session"):
-            if table in _OWNERS:
-                _renumber_vectors(tx, _OWNERS[table], table, others)
-            if table == "episode":
-                for project_id in others:
-                    move_episodes_of_project(tx, project_id, into, "two projects became one", actor=actor)
-                continue
-            moved = tx.run(f"UPDATE {table} SET project_id = ? WHERE project_id IN ({marks})", (into, *others))
-    return moved
+        _renumber_vectors(tx, "n", tables.NoteChunkProject, others)
+        _renumber_vectors(tx, "p", tables.Passage, others)
+        _renumber_vectors(tx, "e", tables.Episode, others)
+        for project_id in others:
+            move_episodes_of_project(tx, project_id, into, "two projects became one", actor=actor)
+        _move_rows(tx, tables.Turn, others, into)
+        _move_rows(tx, tables.Passage, others, into)
+        return _move_rows(tx, tables.Session, others, into)
 
 
-def _renumber_vectors(tx: Tx, owner: str, table: str, projects: Sequence[int]) -> None:
+def _move_rows(tx: Tx, table: type[tables.Table], projects: Sequence[int], into: int) -> int:
+    project = table._meta.columns["project_id"]
+    return tx.run(table.update({project: into}).where(project.in_(list(projects))))
+
+
+def _renumber_vectors(tx: Tx, owner: str, table: type[tables.Table], projects: Sequence[int]) -> None:
     """Give the vectors of these projects' rows numbers that are new to every index."""
-    marks = ",".join("?" * len(projects))
-    rows = tx.rows(
-        f"SELECT v.seq FROM vector v JOIN {table} o ON o.id = v.owner_id "
-        f"WHERE v.owner = ? AND o.project_id IN ({marks}) ORDER BY v.seq",
-        (owner, *projects),
-    )
-    newest = int(tx.value("SELECT coalesce(max(seq), 0) FROM vector"))
-    numbers = [(newest + place, int(row[0])) for place, row in enumerate(rows, 1)]
-    tx.run_many("UPDATE vector SET seq = ? WHERE seq = ?", numbers)
+    vector = tables.Vector
+    columns = table._meta.columns
+    owned = table.select(columns["id"]).where(columns["project_id"].in_(list(projects)))
+    moving = vector.select(vector.seq).where((vector.owner == owner) & vector.owner_id.in_(owned))
+    newest = int(tx.fetch_value(vector.select(fn.coalesce(fn.max(vector.seq), 0))))
+    for number, seq in enumerate(tx.fetch_values(moving.order_by(vector.seq)), newest + 1):
+        tx.run(_renumber_vector(seq, number))
+
+
+@prepared
+def _renumber_vector(seq: int, number: int) -> Query:
+    return tables.Vector.update(seq=number).where(tables.Vector.seq == seq)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from engram.models import tables
 from engram.models.database import choose_driver, connect_plainly
 from engram.models.transaction import Reader
 from engram.models.uuids import unpack_uuid
@@ -16,8 +17,9 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 
 def said_texts(store: Reader) -> Iterator[tuple[str, str]]:
     """``(uuid of the entry, what was said)`` of everything, in the order in which it was stored."""
-    for uuid, text in store.rows("SELECT uuid, text FROM said ORDER BY id"):
-        yield unpack_uuid(uuid), str(text)
+    block = tables.TextBlock
+    for row in store.fetch(block.select(block.uuid, block.text).order_by(block.id)):
+        yield unpack_uuid(row.uuid), row.text
 
 
 class LooseTexts:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from peewee import ColumnBase, fn
+from peewee import EXCLUDED, ColumnBase, Query, Select, fn
 
 from engram.enums import Actor, Scope
 from engram.models import tables
@@ -17,9 +18,10 @@ from engram.models.forgetting import clean_runs, drop_all_notes
 from engram.models.pauses import Span
 from engram.models.project_folders import identities_of_project
 from engram.models.projects import ProjectRow, find_project_of_identity
+from engram.models.statement import in_json_list, prepared
 from engram.models.tombstones import TombstoneKind
 from engram.models.transaction import Reader, Tx
-from engram.models.turns import delete_turn
+from engram.models.turn_changes import delete_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +43,18 @@ class ProjectContents:
 def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None = None) -> ProjectContents:
     """Everything of a project; with ``until_ms`` only what was said and kept until then."""
     limit = 1 << 62 if until_ms is None else until_ms
-    turns = store.rows(
-        "SELECT id FROM turn WHERE project_id = ? AND coalesce(started_at_ms, 0) <= ? ORDER BY id", (project.id, limit)
-    )
-    episode = tables.Episode
+    episode, turn, session = tables.Episode, tables.Turn, tables.Session
+    is_early_turn = fn.COALESCE(turn.started_at_ms, 0) <= limit
+    turns = turn.select(turn.id).where((turn.project == project.id) & is_early_turn).order_by(turn.id)
+    sessions = session.select(session.session_id).where(session.project == project.id).order_by(session.id)
     is_early = episode.created_at_ms <= limit
     own = select_episodes(store, (episode.project == project.id) & is_early)
     is_foreign = fn.coalesce(episode.project, 0) != project.id
     resting = select_episodes(store, is_foreign & is_early & _rests_on_project(project.id))
-    sessions = store.rows("SELECT session_id FROM session WHERE project_id = ? ORDER BY id", (project.id,))
     return ProjectContents(
         project=project,
-        session_ids=tuple(str(row[0]) for row in sessions),
-        turn_ids=tuple(int(row[0]) for row in turns),
+        session_ids=tuple(store.fetch_values(sessions)),
+        turn_ids=tuple(store.fetch_values(turns)),
         memories=tuple(episode for episode in own if episode.scope != Scope.GLOBAL),
         released=tuple(episode for episode in own if episode.scope == Scope.GLOBAL),
         supported=tuple(resting),
@@ -85,16 +86,10 @@ def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
     """
     until_ms = tx.now_ms()
     for identity in identities_of_project(tx, project):
-        tx.run(
-            "INSERT INTO tombstone VALUES (?, ?, ?) "
-            "ON CONFLICT (kind, key) DO UPDATE SET at_ms = max(at_ms, excluded.at_ms)",
-            (TombstoneKind.PROJECT.value, identity.encode(), until_ms),
-        )
-    tx.run(
-        "UPDATE transcript SET generation = generation + 1 "
-        "WHERE session_ref IN (SELECT id FROM session WHERE project_id = ?)",
-        (project.id,),
-    )
+        tx.run(_mark_forgotten(identity.encode(), until_ms))
+    transcript = tables.Transcript
+    query = transcript.update(generation=transcript.generation + 1)
+    tx.run(query.where(transcript.session.in_(_sessions_of(project.id))))
     return until_ms
 
 
@@ -105,10 +100,8 @@ def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
 
 
 def _forgotten_until(store: Reader, identity: str) -> int | None:
-    found = store.value(
-        "SELECT at_ms FROM tombstone WHERE kind = ? AND key = ?", (TombstoneKind.PROJECT.value, identity.encode())
-    )
-    return None if found is None else int(found)
+    until_ms = store.fetch_value(_forgotten_at(identity.encode()))
+    return None if until_ms is None else int(until_ms)
 
 
 def forgotten_marks(store: Reader, identities: Iterable[str]) -> list[tuple[str, bytes, int]]:
@@ -142,7 +135,7 @@ def carry_forgotten_projects(
         identity = key.decode("utf-8", "replace")
         if kind != TombstoneKind.PROJECT.value or until_ms <= (_forgotten_until(tx, identity) or -1):
             continue
-        tx.run("INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (kind, key, until_ms))
+        tx.run(_mark_forgotten(key, until_ms))
         project = find_project_of_identity(tx, identity)
         if project is not None:
             erased += _erase_project(tx, contents_of_project(tx, project, until_ms), clean_note, actor)
@@ -177,14 +170,12 @@ def erase_memories(tx: Tx, memories: Sequence[Episode], *, actor: Actor) -> None
     for episode in memories:
         delete_episode(tx, episode, actor=actor)
     ids = {episode.episode_id for episode in memories}
-    told = [
-        (int(row[0]),)
-        for row in tx.rows(
-            "SELECT id, before || after || reason FROM history WHERE before || after || reason LIKE '%ep\\_%' ESCAPE '\\'"
-        )
-        if any(one in str(row[1]) for one in ids)
-    ]
-    tx.run_many("DELETE FROM history WHERE id = ?", told)
+    history = tables.History
+    told = history.before.concat(history.after).concat(history.reason)
+    # Any id at first, then these: SQLite has no search for many texts at once.
+    rows = tx.fetch(history.select(history.id, told.alias("told")).where(fn.INSTR(told, "ep_") > 0))
+    row_ids = [row.id for row in rows if any(episode_id in row.told for episode_id in ids)]
+    tx.run(history.delete().where(in_json_list(history.id, json.dumps(row_ids))))
 
 
 def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
@@ -204,11 +195,30 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     The sessions stay, and with them how far their transcripts were read: nothing is read twice. The salted hashes of
     values in their ``.env`` files stay too: a session that goes on keeps those values masked.
     """
-    tx.run("UPDATE session SET rolling_summary = '', branch = '' WHERE project_id = ?", (contents.project.id,))
-    for session_id in contents.session_ids:
-        tx.run("DELETE FROM injection WHERE session_id = ?", (session_id,))
-        tx.run("DELETE FROM shown WHERE session_id = ?", (session_id,))
-    tx.run(
-        "UPDATE transcript SET cursor_words = '' WHERE session_ref IN (SELECT id FROM session WHERE project_id = ?)",
-        (contents.project.id,),
+    session, transcript = tables.Session, tables.Transcript
+    tx.run(session.update(rolling_summary="", branch="").where(session.project == contents.project.id))
+    listed = json.dumps(contents.session_ids)
+    tx.run(tables.Injection.delete().where(in_json_list(tables.Injection.session_id, listed)))
+    tx.run(tables.Shown.delete().where(in_json_list(tables.Shown.session_id, listed)))
+    tx.run(transcript.update(cursor_words="").where(transcript.session.in_(_sessions_of(contents.project.id))))
+
+
+def _sessions_of(project_id: int) -> Select:
+    return tables.Session.select(tables.Session.id).where(tables.Session.project == project_id)
+
+
+@prepared
+def _forgotten_at(key: bytes) -> Query:
+    tombstone = tables.Tombstone
+    of_project = (tombstone.kind == TombstoneKind.PROJECT) & (tombstone.key == key)
+    return tombstone.select(tombstone.at_ms).where(of_project)
+
+
+@prepared
+def _mark_forgotten(key: bytes, until_ms: int) -> Query:
+    """A project that was forgotten before is forgotten until the later time."""
+    tombstone = tables.Tombstone
+    return tombstone.insert(kind=TombstoneKind.PROJECT, key=key, at_ms=until_ms).on_conflict(
+        conflict_target=(tombstone.kind, tombstone.key),
+        update={tombstone.at_ms: fn.MAX(tombstone.at_ms, EXCLUDED.at_ms)},
     )

@@ -12,6 +12,7 @@ from engram.enums import Actor
 from engram.models import tables
 from engram.models.episode_changes import delete_episode
 from engram.models.episodes import Episode, select_episodes
+from engram.models.runs import add_run
 from engram.models.transaction import Reader, Tx
 
 
@@ -38,7 +39,10 @@ def untouched_since(store: Reader, status: str, before_ms: int, project_id: int 
 
 
 def bytes_of(store: Reader, episode: Episode) -> int:
-    """What a memory takes up in the database: its words, packed or not, its vectors and its history; without indexes."""
+    """Return what a memory takes up in the database, in bytes: words, vectors and history, without indexes.
+
+    Raw SQL: it only adds up lengths.
+    """
     return int(
         store.value(
             "SELECT length(CAST(summary AS BLOB)) + length(CAST(content AS BLOB)) + coalesce(length(packed_content), 0) "
@@ -54,10 +58,7 @@ def bytes_of(store: Reader, episode: Episode) -> int:
 
 def begin_purge(tx: Tx) -> int:
     """Begin to log a purge; returns its number."""
-    return tx.insert(
-        "INSERT INTO run (kind, started_at_ms, ended_at_ms, state) VALUES ('purge', ?, ?, 'done')",
-        (tx.now_ms(), tx.now_ms()),
-    )
+    return add_run(tx, "purge")
 
 
 def purge_episodes(tx: Tx, run_id: int, some: Sequence[Episode], *, actor: Actor) -> None:
@@ -65,31 +66,35 @@ def purge_episodes(tx: Tx, run_id: int, some: Sequence[Episode], *, actor: Actor
 
     Tombstones keep the extractor from making them again by itself.
     """
-    row = tx.row("SELECT report FROM run WHERE id = ?", (run_id,))
-    report = json.loads(row[0]) if row else {}
+    table, history = tables.Run, tables.History
+    report = json.loads(tx.fetch_value(table.select(table.report).where(table.id == run_id)) or "{}")
     runs = set(report.get("touched_runs", []))
     for one in some:
-        touched = tx.rows(
-            "SELECT DISTINCT run_id FROM history WHERE episode_id = ? AND run_id IS NOT NULL", (one.episode_id,)
-        )
-        runs |= {int(found[0]) for found in touched}
+        of_memory = (history.episode_id == one.episode_id) & history.run_id.is_null(False)
+        runs |= set(tx.fetch_values(history.select(history.run_id).where(of_memory)))
         delete_episode(tx, one, actor=actor, is_purge=True)
     report = {
         "episodes": [*report.get("episodes", []), *(one.episode_id for one in some)],
         "touched_runs": sorted(runs),
     }
-    tx.run("UPDATE run SET report = ?, ended_at_ms = ? WHERE id = ?", (json.dumps(report), tx.now_ms(), run_id))
+    tx.run(table.update(report=json.dumps(report), ended_at_ms=tx.now_ms()).where(table.id == run_id))
 
 
 def list_purges(store: Reader) -> list[PurgeRun]:
     """Every purge, the latest first."""
-    found = []
-    for run_id, at_ms, text in store.rows(
-        "SELECT id, started_at_ms, report FROM run WHERE kind = 'purge' ORDER BY id DESC"
-    ):
-        report = json.loads(text)
-        found.append(PurgeRun(run_id, at_ms, tuple(report.get("episodes", ())), tuple(report.get("touched_runs", ()))))
-    return found
+    table = tables.Run
+    purges = []
+    for row in store.fetch(table.select().where(table.kind == "purge").order_by(table.id.desc())):
+        report = json.loads(row.report)
+        purges.append(
+            PurgeRun(
+                id=row.id,
+                at_ms=row.started_at_ms,
+                episode_ids=tuple(report.get("episodes", ())),
+                touched_runs=tuple(report.get("touched_runs", ())),
+            )
+        )
+    return purges
 
 
 def purge_that_ended(store: Reader, run_id: int) -> PurgeRun | None:

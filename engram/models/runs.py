@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.models import episode_history, episodes
+from peewee import ModelSelect
+
+from engram.models import episode_history, episodes, tables
+from engram.models.records import RecordReader
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid
@@ -32,74 +36,84 @@ class Run:
 
 #: Runs that are listed and can be undone. A purge is logged beside them, and is final.
 UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide")
-_RUN = (
-    "SELECT id, kind, started_at_ms, ended_at_ms, state, position, report FROM run "
-    f"WHERE kind IN ({', '.join(repr(kind) for kind in UNDOABLE_KINDS)})"
-)
+_RUNS = RecordReader(Run, tables.Run, readers={"report": json.loads})
 
 
-def _run(row: Sequence[Any]) -> Run:
-    return Run(row[0], row[1], row[2], row[3], row[4], row[5], json.loads(row[6]))
+def _undoable_runs() -> ModelSelect[Any]:
+    return _RUNS.select().where(tables.Run.kind.in_(UNDOABLE_KINDS))
 
 
 def begin_run(store: Store) -> Run:
-    """The run that was interrupted, to go on with, or a new one."""
+    """Return the run that was interrupted, to go on with, or a new one."""
+    table = tables.Run
     with store.transaction() as tx:
-        found = store.row(f"{_RUN} AND kind = 'consolidate' AND state = 'running' ORDER BY id DESC LIMIT 1")
-        if found is not None:
-            return _run(found)
-        run_id = tx.insert(
-            "INSERT INTO run (kind, started_at_ms, state) VALUES ('consolidate', ?, 'running')", (store.now_ms(),)
+        interrupted = _undoable_runs().where((table.kind == "consolidate") & (table.state == "running"))
+        run = tx.fetch_record(_RUNS, interrupted.order_by(table.id.desc()).limit(1))
+        if run is not None:
+            return run
+        now_ms = tx.now_ms()
+        run_id = tx.insert(table.insert(kind="consolidate", started_at_ms=now_ms, state="running"))
+        return Run(
+            id=run_id,
+            kind="consolidate",
+            started_at_ms=now_ms,
+            ended_at_ms=None,
+            state="running",
+            position="",
+            report={},
         )
-        return Run(run_id, "consolidate", store.now_ms(), None, "running", "", {})
 
 
 def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
     """Log a run that is done with this transaction or soon after it; returns its number."""
+    now_ms = tx.now_ms()
     return tx.insert(
-        "INSERT INTO run (kind, started_at_ms, ended_at_ms, state, report) VALUES (?, ?, ?, 'done', ?)",
-        (kind, tx.now_ms(), tx.now_ms(), json.dumps(report or {}, ensure_ascii=False)),
+        tables.Run.insert(
+            kind=kind, started_at_ms=now_ms, ended_at_ms=now_ms, state="done", report=_report_text(report or {})
+        )
     )
 
 
 def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
-    """Keep what a run did; one that changed nothing goes from the log."""
-    if tx.row("SELECT 1 FROM history WHERE run_id = ? LIMIT 1", (run_id,)) is None:
-        tx.run("DELETE FROM run WHERE id = ?", (run_id,))
+    """Store what a run did; one that changed nothing is deleted from the log."""
+    table, history = tables.Run, tables.History
+    if tx.fetch_first(history.select(history.id).where(history.run_id == run_id).limit(1)) is None:
+        tx.run(table.delete().where(table.id == run_id))
     else:
-        report = json.dumps({"lines": list(lines)}, ensure_ascii=False)
-        tx.run("UPDATE run SET report = ?, ended_at_ms = ? WHERE id = ?", (report, tx.now_ms(), run_id))
+        report = _report_text({"lines": list(lines)})
+        tx.run(table.update(report=report, ended_at_ms=tx.now_ms()).where(table.id == run_id))
 
 
 def find_run(store: Reader, run_id: int) -> Run | None:
-    """A run by its number."""
-    found = store.row(f"{_RUN} AND id = ?", (run_id,))
-    return None if found is None else _run(found)
+    """Return a run by its number."""
+    return store.fetch_record(_RUNS, _undoable_runs().where(tables.Run.id == run_id))
 
 
 def list_runs(store: Reader, limit: int = 20) -> list[Run]:
-    """Runs, the latest first."""
-    return [_run(row) for row in store.rows(f"{_RUN} ORDER BY id DESC LIMIT ?", (limit,))]
+    """Return runs, the latest first."""
+    return store.fetch_records(_RUNS, _undoable_runs().order_by(tables.Run.id.desc()).limit(limit))
 
 
 def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], state: str = "running") -> Run:
-    """Note how far a run is and what it did."""
-    ended = tx.now_ms() if state != "running" else None
-    tx.run(
-        "UPDATE run SET position = ?, report = ?, state = ?, ended_at_ms = ? WHERE id = ?",
-        (position, json.dumps(report, ensure_ascii=False), state, ended, run.id),
-    )
-    return Run(run.id, run.kind, run.started_at_ms, ended, state, position, report)
+    """Store how far a run is and what it did."""
+    ended_at_ms = tx.now_ms() if state != "running" else None
+    table = tables.Run
+    changes = table.update(position=position, report=_report_text(report), state=state, ended_at_ms=ended_at_ms)
+    tx.run(changes.where(table.id == run.id))
+    return dataclasses.replace(run, ended_at_ms=ended_at_ms, state=state, position=position, report=report)
+
+
+def _report_text(report: Mapping[str, Any]) -> str:
+    return json.dumps(report, ensure_ascii=False)
 
 
 def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:
-    """Ids of sessions of which something was read at or after a time, the one that spoke first first."""
-    rows = store.rows(
-        "SELECT session_id FROM session WHERE id IN (SELECT session_ref FROM turn WHERE updated_at_ms >= ?) "
-        "ORDER BY last_at_ms, id",
-        (since_ms,),
+    """Return the ids of sessions of which something was read at or after a time, the longest silent first."""
+    session, turn = tables.Session, tables.Turn
+    grown = turn.select(turn.session).where(turn.updated_at_ms >= since_ms)
+    return store.fetch_values(
+        session.select(session.session_id).where(session.id.in_(grown)).order_by(session.last_at_ms, session.id)
     )
-    return [str(row[0]) for row in rows]
 
 
 def content_digest(store: Reader) -> str:
@@ -112,6 +126,7 @@ def content_digest(store: Reader) -> str:
             **episode_history.snapshot(episode),
             "evidence": [pack_uuid(e.uuid).hex() for e in episodes.evidence_of(store, episode.id)],
         }
-        packed = store.value("SELECT packed_content IS NOT NULL FROM episode WHERE id = ?", (episode.id,))
+        content = tables.Episode.select(tables.Episode.packed_content).where(tables.Episode.id == episode.id)
+        packed = int(store.fetch_value(content) is not None)
         digest.update(json.dumps([state, packed], sort_keys=True, ensure_ascii=False).encode())
     return digest.hexdigest()

@@ -11,7 +11,7 @@ from engram.models import tables
 from engram.models.episode_history import history_of
 from engram.models.episodes import select_episodes
 from engram.models.store import Store
-from engram.models.transaction import Reader, Row
+from engram.models.transaction import Reader
 from engram.models.turns import load_turn_row
 
 #: What reading a damaged value may raise, beside errors of Engram.
@@ -32,25 +32,26 @@ def find_all_damage(store: Store) -> str:
 def find_unreadable(store: Reader) -> str:
     """The first row whose values cannot be read; "" where there is none."""
     for table, sql, read in (
-        ("meta", "SELECT key, value FROM meta", lambda row: str(row[1])),
-        ("episode", "SELECT id FROM episode", lambda row: _read_episode(store, row[0])),
-        ("turn", "SELECT id FROM turn", lambda row: load_turn_row(store, row[0])),
-        ("transcript", "SELECT id, cursor FROM transcript", lambda row: json.loads(row[1] or "{}")),
-        ("run", "SELECT id, report FROM run", lambda row: json.loads(row[1])),
-        ("history", "SELECT DISTINCT episode_id FROM history", lambda row: history_of(store, row[0])),
+        ("meta", "SELECT key, value FROM meta", lambda key, value: str(value)),
+        ("episode", "SELECT id FROM episode", lambda row_id: _read_episode(store, row_id)),
+        ("turn", "SELECT id FROM turn", lambda row_id: load_turn_row(store, row_id)),
+        ("transcript", "SELECT id, cursor FROM transcript", lambda row_id, cursor: json.loads(cursor or "{}")),
+        ("run", "SELECT id, report FROM run", lambda row_id, report: json.loads(report)),
+        ("history", "SELECT DISTINCT episode_id FROM history", lambda episode_id: history_of(store, episode_id)),
     ):
         if damage := _first_unreadable(store, table, sql, read):
             return damage
     return _find_unreadable_text(store)
 
 
-def _first_unreadable(store: Reader, table: str, sql: str, read: Callable[[Row], object]) -> str:
+def _first_unreadable(store: Reader, table: str, sql: str, read: Callable[..., object]) -> str:
     try:
         for row in store.each_row(sql):
             try:
-                read(row)
+                read(*row)
             except (EngramError, *UNREADABLE) as error:
-                return f"row {row[0]!r} of {table} cannot be read: {error}"
+                key, *_ = row
+                return f"row {key!r} of {table} cannot be read: {error}"
     except EngramError as error:
         return f"{table} cannot be read: {error}"
     return ""

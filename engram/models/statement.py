@@ -74,15 +74,24 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
         positional = placeholders[: len(placeholders) - len(keyword_only)]
         return compile_query(build(*positional, **keyword_only))  # type: ignore[arg-type]
 
+    names = list(declared.parameters)
+    is_positional = all(parameter.kind is not parameter.KEYWORD_ONLY for parameter in declared.parameters.values())
+
+    @functools.cache
+    def slots() -> tuple[tuple[int, Any], ...]:
+        """For each parameter of the statement the place of its argument, or -1 and its value."""
+        return tuple(
+            (names.index(value.name), None) if isinstance(value, _Parameter) else (-1, value)
+            for value in compiled().parameters
+        )
+
     @functools.wraps(build)
     def bind(*args: P.args, **kwargs: P.kwargs) -> Statement:
-        statement = compiled()
-        bound = declared.bind(*args, **kwargs)
-        bound.apply_defaults()
-        values = bound.arguments
-        return Statement(
-            statement.sql,
-            tuple(values[one.name] if isinstance(one, _Parameter) else one for one in statement.parameters),
-        )
+        values: Sequence[Any] = args
+        if kwargs or not is_positional or len(args) != len(names):
+            bound = declared.bind(*args, **kwargs)
+            bound.apply_defaults()
+            values = list(bound.arguments.values())
+        return Statement(compiled().sql, tuple([values[place] if place >= 0 else value for place, value in slots()]))
 
     return bind

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import peewee
 
-from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder, read_regular
+from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
 from engram.models.database import (
     choose_driver,
     open_database,
-    table_names,
 )
+from engram.models.file_checks import file_identity, has_own_tables, is_foreign_file, is_no_file, move_aside
 from engram.models.migrations import TOMBSTONES_DUE, migrate
 from engram.models.replacement import finish_replacement, free_name
-from engram.models.schema import APPLICATION_ID, OWN_TABLES
+from engram.models.schema import APPLICATION_ID
 from engram.models.transaction import Reader, Tx
-
-#: Database files (device, inode) that this process found to be Engram's, or new.
-_looked_at: set[tuple[int, int]] = set()
-_looking = threading.Lock()
 
 #: A write-ahead log that is larger is emptied after a commit, in bytes.
 LOG_LIMIT_BYTES = 8_000_000
@@ -67,13 +61,13 @@ class Store(Reader):
         finish_replacement(self.path)
         if is_no_file(self.path):
             raise BrokenDatabase(f"{self.path} is no regular file")
-        identity = _file_identity(self.path)
-        if _is_foreign_file(self.path):
+        identity = file_identity(self.path)
+        if is_foreign_file(self.path):
             self._refuse_foreign(identity)
         if not os.path.lexists(self.path):
             with locked_folder(self.path.parent):
                 self._make_private()
-        identity = _file_identity(self.path)
+        identity = file_identity(self.path)
         with self._mapped_errors():
             self._connect()
             self._check_owner(identity)
@@ -100,11 +94,11 @@ class Store(Reader):
         try:
             is_own = has_own_tables(self.path, self.driver)
         except BrokenDatabase:
-            if _file_identity(self.path) == identity:
+            if file_identity(self.path) == identity:
                 raise
             is_own = False
         # Another process may have set it aside meanwhile: what lies there now is another file.
-        if is_own and _file_identity(self.path) == identity:
+        if is_own and file_identity(self.path) == identity:
             raise BrokenDatabase(f"{self.path} is damaged: its header lacks Engram's mark")
         raise ForeignDatabase(f"{self.path} is a database of another program")
 
@@ -192,7 +186,7 @@ class Store(Reader):
 
     def file_identity(self) -> tuple[int, int] | None:
         """Device and inode of memory.db now; None where there is none. Another one than at the start: it was replaced."""
-        return _file_identity(self.path)
+        return file_identity(self.path)
 
     def schema_version(self) -> int:
         """Number of the migration that the file is at."""
@@ -219,9 +213,9 @@ class Store(Reader):
     def find_damage(self) -> str:
         """What SQLite finds wrong with the file or its text indexes; "" where all is well."""
         try:
-            found = [str(row[0]) for row in self.rows("PRAGMA quick_check(5)")]
-            if found != ["ok"]:
-                return "; ".join(found)
+            messages = [str(message) for (message,) in self.rows("PRAGMA quick_check(5)")]
+            if messages != ["ok"]:
+                return "; ".join(messages)
             for table in ("passage_fts", "note_fts"):
                 with self.transaction() as tx:
                     tx.run(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
@@ -233,67 +227,6 @@ class Store(Reader):
         except StoreError as error:
             return str(error)
         return ""
-
-
-def is_no_file(path: Path) -> bool:
-    """True where something else than a regular file lies: a link, a folder, a pipe. False where nothing does."""
-    try:
-        return not stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
-def has_own_tables(path: Path, driver: str) -> bool:
-    """True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase: it cannot be read."""
-    return table_names(path, driver) >= OWN_TABLES
-
-
-def _file_identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of the file that lies there now; None where there is none."""
-    try:
-        facts = os.lstat(path)
-    except OSError:
-        return None
-    return facts.st_dev, facts.st_ino
-
-
-def _is_foreign_file(path: Path) -> bool:
-    """True for another program's database, by its header alone: opening it would already write to it.
-
-    A database of a single page tells nothing: ours is one until its first checkpoint. A file that this process looked
-    at before is not looked at again: closing a file gives up all locks of the process on it, SQLite's among them.
-    """
-    try:
-        facts = path.stat()  # before the header is read: another process may be filling the file just now
-    except OSError:
-        return False
-    with _looking:
-        identity = (facts.st_dev, facts.st_ino)
-        if identity in _looked_at:
-            return False
-        if _has_foreign_header(path, facts.st_size):
-            return True
-        _looked_at.add(identity)
-    return False
-
-
-def _has_foreign_header(path: Path, size: int) -> bool:
-    header = read_regular(path, 100) or b""
-    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-        return False
-    application = int.from_bytes(header[68:72], "big")
-    page_bytes = int.from_bytes(header[16:18], "big")
-    page_bytes = 65_536 if page_bytes == 1 else page_bytes
-    return application != APPLICATION_ID and size > page_bytes
-
-
-def _move_aside(path: Path, target: Path) -> None:
-    """Move a database and its side files out of the way, with the folder's lock held."""
-    os.replace(path, target)
-    for suffix in ("-wal", "-shm"):
-        side = path.with_name(path.name + suffix)
-        if side.exists():
-            os.replace(side, target.with_name(target.name + suffix))
 
 
 def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK) -> Store:
@@ -315,6 +248,6 @@ def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK)
         with contextlib.suppress(ForeignDatabase):
             return store.open()
         store.close()
-        _move_aside(path, free_name(path, "memory.v2.db"))
+        move_aside(path, free_name(path, "memory.v2.db"))
         store._make_private()
     return Store(path, driver=driver, clock=clock).open()

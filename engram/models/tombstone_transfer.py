@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from peewee import SQL, fn
+
 from engram.enums import Actor, Source
-from engram.errors import BrokenDatabase
-from engram.models.forgetting import apply_tombstones, wipe_free_space
+from engram.models import tables
+from engram.models.copies import clean_copy
+from engram.models.forgetting import apply_tombstones
 from engram.models.project_erasing import carry_forgotten_projects
-from engram.models.store import Store
 from engram.models.tombstones import (
     barred_entries,
     is_episode_forgotten,
@@ -17,7 +19,7 @@ from engram.models.tombstones import (
     is_slot_forgotten,
     is_slot_gone,
 )
-from engram.models.transaction import Reader, Tx
+from engram.models.transaction import Reader, Tx, Value
 
 #: ``(kind, key, when it was forgotten)``.
 Tombstone = tuple[str, bytes, int]
@@ -25,7 +27,9 @@ Tombstone = tuple[str, bytes, int]
 
 def read_tombstones(store: Reader) -> list[Tombstone]:
     """Everything that was forgotten. The database need not be open: a damaged one is read as far as it goes."""
-    return [(str(row[0]), bytes(row[1]), int(row[2])) for row in store.rows("SELECT kind, key, at_ms FROM tombstone")]
+    table = tables.Tombstone
+    rows = store.fetch(table.select(table.kind, table.key, table.at_ms))
+    return [(str(row.kind), bytes(row.key), int(row.at_ms)) for row in rows]
 
 
 def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
@@ -33,10 +37,15 @@ def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
 
     What projects hold that were forgotten since goes at once; what other tombstones name goes by ``apply_tombstones``.
     """
-    before = int(tx.value("SELECT count(*) FROM tombstone"))
+    before = _count_tombstones(tx)
     carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)
-    tx.run_many("INSERT OR IGNORE INTO tombstone (kind, key, at_ms) VALUES (?, ?, ?)", tombstones)
-    return int(tx.value("SELECT count(*) FROM tombstone")) - before
+    rows: list[dict[str, Value]] = [{"kind": kind, "key": key, "at_ms": at_ms} for kind, key, at_ms in tombstones]
+    tx.insert_many(tables.Tombstone, rows, or_ignore=True)
+    return _count_tombstones(tx) - before
+
+
+def _count_tombstones(store: Reader) -> int:
+    return int(store.fetch_value(tables.Tombstone.select(fn.count(SQL("*")))))
 
 
 def is_named_by_tombstone(
@@ -59,23 +68,16 @@ def is_named_by_tombstone(
     return source == Source.AUTO and bool(barred_entries(store, uuids))
 
 
-def clean_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
+def delete_named_in_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
     """Delete what tombstones name from another database of Engram, such as one that was set aside; returns how much.
 
     Raises:
         StoreError: the file is damaged, or not Engram's; it is as it was.
     """
-    copy = Store(path, driver=driver)
-    try:
-        copy.open()
-        if damage := copy.find_damage():
-            raise BrokenDatabase(damage)
-        with copy.transaction() as tx:
-            cleaned = carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)
-            carry_tombstones(tx, tombstones)
-            cleaned += apply_tombstones(tx, actor=Actor.TIDYING)
-        if cleaned:
-            wipe_free_space(copy)
-    finally:
-        copy.close()
-    return cleaned
+
+    def delete_named(tx: Tx) -> int:
+        erased = carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)
+        carry_tombstones(tx, tombstones)
+        return erased + apply_tombstones(tx, actor=Actor.TIDYING)
+
+    return clean_copy(path, driver, delete_named)

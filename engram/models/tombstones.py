@@ -6,6 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from peewee import Query
+
+from engram.models import tables
+from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid, unpack_uuid
 
@@ -58,7 +62,8 @@ class Forgotten:
 def add_tombstones(tx: Tx, kind: TombstoneKind, keys: Iterable[bytes]) -> None:
     """Add tombstones of one kind; those that exist stay as they are."""
     now = tx.now_ms()
-    tx.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", [(kind.value, key, now) for key in keys])
+    rows = [{"kind": kind.value, "key": key, "at_ms": now} for key in keys]
+    tx.insert_many(tables.Tombstone, rows, or_ignore=True)
 
 
 def add_entry_tombstones(tx: Tx, forgotten: Forgotten) -> None:
@@ -103,17 +108,29 @@ def barred_entries(store: Reader, uuids: Collection[str]) -> set[str]:
 
 
 def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
-    marks = ", ".join("?" * len(kinds))
-    sql = f"SELECT 1 FROM tombstone WHERE kind IN ({marks}) AND key = ?"
-    return store.row(sql, (*(kind.value for kind in kinds), key.encode())) is not None
+    return any(store.fetch_first(_select_tombstone(kind.value, key.encode())) is not None for kind in kinds)
+
+
+@prepared
+def _select_tombstone(kind: str, key: bytes) -> Query:
+    table = tables.Tombstone
+    return table.select(table.at_ms).where((table.kind == kind) & (table.key == key))
+
+
+@prepared
+def _any_of_kind(kind: str) -> Query:
+    table = tables.Tombstone
+    return table.select(table.at_ms).where(table.kind == kind).limit(1)
 
 
 def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
-    """Those of the entries that have a tombstone of one of the kinds."""
+    """Those of the entries that have a tombstone of one of the kinds.
+
+    Raw SQL: keys are bytes, of which no JSON list can hold any number.
+    """
     keys = [pack_uuid(uuid) for uuid in uuids if uuid]
-    marks = ", ".join("?" * len(kinds))
-    names = [kind.value for kind in kinds]
-    if not keys or store.row(f"SELECT 1 FROM tombstone WHERE kind IN ({marks}) LIMIT 1", names) is None:
+    used = [kind.value for kind in kinds if store.fetch_first(_any_of_kind(kind.value)) is not None]
+    if not keys or not used:
         return set()
-    sql = f"SELECT key FROM tombstone WHERE kind IN ({marks}) AND key IN"
-    return {unpack_uuid(row[0]) for row in store.rows_among(sql, keys, names)}
+    sql = f"SELECT key FROM tombstone WHERE kind IN ({', '.join('?' * len(used))}) AND key IN"
+    return {unpack_uuid(key) for (key,) in store.rows_among(sql, keys, used)}

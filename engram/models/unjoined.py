@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from peewee import SQL
+from peewee import SQL, Query
 
 from engram.models import tables
 from engram.models.episodes import Episode, select_episodes
+from engram.models.statement import prepared
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 
@@ -17,13 +18,13 @@ OPEN_TURN_MS = 1_200_000
 
 def mark_unjoined(tx: Tx, row_id: int) -> None:
     """The memory came or changed: it is to be compared with the others."""
-    tx.run("UPDATE episode SET is_unjoined = 1 WHERE id = ?", (row_id,))
+    tx.run(tables.Episode.update(is_unjoined=1).where(tables.Episode.id == row_id))
 
 
 def mark_joined(store: Store, row_id: int) -> None:
     """The memory was compared with the others."""
     with store.transaction() as tx:
-        tx.run("UPDATE episode SET is_unjoined = 0 WHERE id = ?", (row_id,))
+        tx.run(tables.Episode.update(is_unjoined=0).where(tables.Episode.id == row_id))
 
 
 def next_unjoined(store: Reader, before_ms: int) -> Episode | None:
@@ -36,29 +37,41 @@ def next_unjoined(store: Reader, before_ms: int) -> Episode | None:
 
 def unjoined_rows(store: Reader) -> frozenset[int]:
     """Row ids of the memories that are not compared yet."""
-    return frozenset(int(row_id) for (row_id,) in store.rows("SELECT id FROM episode WHERE is_unjoined = 1"))
+    return frozenset(store.fetch_values(_unjoined_rows()))
 
 
 def held_back_rows(store: Reader) -> frozenset[int]:
     """Row ids of the memories that still wait for what was said before them."""
-    rows = store.rows("SELECT id FROM episode WHERE is_unjoined = 1 AND created_at_ms >= ?", (join_horizon_ms(store),))
-    return frozenset(int(row_id) for (row_id,) in rows)
+    return frozenset(store.fetch_values(_unjoined_rows_since(join_horizon_ms(store))))
+
+
+@prepared
+def _unjoined_rows() -> Query:
+    return tables.Episode.select(tables.Episode.id).where(tables.Episode.is_unjoined == SQL("1"))
+
+
+@prepared
+def _unjoined_rows_since(at_ms: int) -> Query:
+    episode = tables.Episode
+    return episode.select(episode.id).where((episode.is_unjoined == SQL("1")) & (episode.created_at_ms >= at_ms))
 
 
 def rows_of_same_turn(store: Reader, row_id: int) -> Collection[int]:
     """Row ids of the memories that were taken from the same turn as this one."""
-    rows = store.rows(
-        "SELECT o.episode_ref FROM evidence o WHERE o.seq = 0 AND o.turn_id = "
-        "(SELECT m.turn_id FROM evidence m WHERE m.episode_ref = ? AND m.seq = 0)",
-        (row_id,),
-    )
-    return {int(other) for (other,) in rows}
+    return set(store.fetch_values(_rows_of_same_turn(row_id)))
+
+
+@prepared
+def _rows_of_same_turn(row_id: int) -> Query:
+    mine, other = tables.Evidence.alias(), tables.Evidence.alias()
+    turn = mine.select(mine.turn_id).where((mine.episode == row_id) & (mine.seq == 0))
+    return other.select(other.episode).where((other.seq == 0) & (other.turn_id == turn))
 
 
 def join_horizon_ms(store: Reader) -> int:
     """When the oldest turn began that may still give or change memories: it waits for its extraction, or is open.
 
-    An extraction that failed before, and a turn that nobody has written to for a while, hold nothing up.
+    Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that nobody has written to for a while, hold nothing up.
     """
     now_ms = store.now_ms()
     # The turn before one that grew is extracted again with it.

@@ -57,7 +57,9 @@ def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
 
 
 def move_saved_notes(home: Home) -> int:
-    """Move notes that an earlier version saved in the daily logs to files of their own; return how many files held some."""
+    """Move notes that an earlier version saved in the daily logs to files of their own; return how many files held
+    some.
+    """
     with notes_lock(home):
         return sum(bool(_update_file(home, path, "", {})) for path in _log_files(home))
 

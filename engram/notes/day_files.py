@@ -20,7 +20,9 @@ _SECTION = re.compile(r"(?m)^(?=## )")
 
 @contextlib.contextmanager
 def notes_lock(home: Home) -> Iterator[None]:
-    """Hold the lock that every writer of a note takes before it reads the file. It cannot be taken twice by one thread."""
+    """Hold the lock that every writer of a note takes before it reads the file. It cannot be taken twice by one
+    thread.
+    """
     with locked_folder(home.notes):
         yield
 

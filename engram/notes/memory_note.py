@@ -1,4 +1,6 @@
-"""MEMORY.md: graduated memories as lines under dated headings. Old sections beyond its limits go to the archive. Pure."""
+"""MEMORY.md: graduated memories as lines under dated headings. Old sections beyond its limits go to the archive.
+Pure.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Saved notes: texts that somebody chose to keep, a Markdown file a day. Engram adds to these files and rewrites nothing."""
+"""Saved notes: texts that somebody chose to keep, a Markdown file a day. Engram adds to these files and rewrites
+nothing.
+"""
 
 from __future__ import annotations
 

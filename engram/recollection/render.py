@@ -103,7 +103,8 @@ def fenced(lines: Sequence[str]) -> str:
 def hook_output(event: str, text: str) -> bytes:
     """Return the JSON object that a hook prints, on one line; b"" if there is no text.
 
-    Quotes and backslashes of the text are written as ``\\u0022`` and ``\\u005c``. So the only quotes in the output are those
+    Quotes and backslashes of the text are written as ``\\u0022`` and ``\\u005c``. So the only quotes in the output are
+    those
     of its keys and values, and even a shell script can check that there are no other keys.
     """
     if not text:

@@ -56,10 +56,11 @@ _STEMS: tuple[tuple[str, bool], ...] = (
 )
 #: The whole name that begins with the stem.
 _NAME = re.compile(
-    r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|contrase(?:ñ|n)a|"
-    r"senha|login with|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ ]?key|id)|connection[-_ ]?string|"
-    r"x-amz-(?:signature|credential|security-token)|x-[a-z-]{0,20}(?:key|auth|signature)|webhook(?:[-_ ]?ur[li])?|dsn|pat|"
-    r"sig|salt|pepper|seed|mnemonic|invite code|verifier|csrf|xsrf|refresh|assertion"
+    r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|"
+    r"contrase(?:ñ|n)a|senha|login with|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ "
+    r"]?key|id)|connection[-_ ]?string|x-amz-(?:signature|credential|security-token)|x-[a-z-]{0,20}(?:key|auth|"
+    r"signature)|webhook(?:[-_ ]?ur[li])?|dsn|pat|sig|salt|pepper|seed|mnemonic|invite code|verifier|csrf|xsrf|"
+    r"refresh|assertion"
 )
 #: Names too short to count inside a longer word.
 _SHORT = frozenset(
@@ -67,22 +68,25 @@ _SHORT = frozenset(
 )
 #: What precedes "key" when it is not the name of a secret.
 _NOT_KEY_OF = re.compile(
-    r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|hash ?map|config|"
-    r"settings?|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|column|group|routing|message)[ _-]?$"
+    r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|"
+    r"hash ?map|config|settings?|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|"
+    r"column|group|routing|message)[ _-]?$"
 )
 #: What must precede "key" for it to be the name of a secret.
 _KEY_OF = re.compile(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
 #: What may follow the name in the same identifier without changing its meaning.
 _TAIL = re.compile(
-    r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|main|old|new|"
-    r"root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|[0-9]{1,3})(?![a-z])){0,3}"
+    r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|"
+    r"main|old|new|root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|[0-9]{1,3})(?![a-z])){0,3}"
 )
 _SEPARATOR = re.compile(
     r"(?P<close>\\?[\"'`]|[\])*]{1,2}|\*\*){0,2}[ \t]{0,8}"
-    r"(?P<sep>:[ \t]{0,2}[\w.]{1,20}(?:[ \t]?\|[ \t]?\w{1,12})?[ \t]{0,2}=(?!=)|=>|:=|\?=|\+=|={1,2}|->|→|:{1,2}|>|\|)[ \t]{0,8}(?:\n[ \t]{1,12})?"
+    r"(?P<sep>:[ \t]{0,2}[\w.]{1,20}(?:[ \t]?\|[ \t]?\w{1,12})?[ \t]{0,2}=(?!=)|=>|:=|\?=|\+=|={1,2}|->|→|:{1,2}|>|\|"
+    r")[ \t]{0,8}(?:\n[ \t]{1,12})?"
 )
 _NAME_VALUE = re.compile(
-    r"\\?[\"']?,?\s{1,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}|\\?[\"']?,\s{0,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}"
+    r"\\?[\"']?,?\s{1,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}|"
+    r"\\?[\"']?,\s{0,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}"
 )
 #: The second of two quoted arguments, and a value on the line below its name.
 _ARGUMENT = re.compile(r"[\"']\s{0,2},\s{0,8}(?=[\"'])")
@@ -90,11 +94,13 @@ _BELOW = re.compile(r"[*_\"']{0,2}[ \t]{0,2}:?[*_]{0,2}[ \t]{0,4}\n[ \t]{0,12}")
 _PROSE = re.compile(
     r"(?:[ \t]{1,2}(?:for|of|to|on|at|in|from|here|there|i|we|you|that|which|should|must|there)\b[^\n:=;.]{0,50}?)?(?:"
     r"[ \t]{0,2}(?:['’]s|:|=|->|→|—|–)[ \t]{1,3}|"
-    r"[ \t]{1,2}(?:is|was|are|ist|lautet|es|est|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
+    r"[ \t]{1,2}(?:is|was|are|ist|lautet|es|est|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|"
+    r"just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
 )
 #: What a password is for, in brackets after its name.
 _QUALIFIED = re.compile(
-    r"[ \t]{1,2}(?:\([^()\[\]\n]{1,40}\)|\[[^()\[\]\n]{1,40}\])[ \t]{0,2}(?:(?::|=|→|—|–)[ \t]{0,3}|(?:is|was|ist|lautet|es|est)[ \t]{1,3})"
+    r"[ \t]{1,2}(?:\([^()\[\]\n]{1,40}\)|\[[^()\[\]\n]{1,40}\])[ \t]{0,2}(?:(?::|=|→|—|–)[ \t]{0,3}|(?:is|was|ist|"
+    r"lautet|es|est)[ \t]{1,3})"
 )
 _BARE = re.compile(r"(?:[ \t]{1,3}|\n[ \t]{0,4})")
 _SCHEME = re.compile(
@@ -104,7 +110,8 @@ _SCHEME = re.compile(
 )
 _UNQUOTED = re.compile(r"[^\s\"'`<>“”]{3,4096}")
 _ENV_NAME = re.compile(
-    r"[ \t]{0,20}(?:[-+>$#*]{1,2}[ \t]{0,4})?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ \t]{0,4}[\"']?[\w.-]{0,60}"
+    r"[ \t]{0,20}(?:[-+>$#*]{1,2}[ \t]{0,4})?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ "
+    r"\t]{0,4}[\"']?[\w.-]{0,60}"
 )
 _SENTENCE_WORDS = re.compile(
     r"(?i)\b(?:your|the|a|an|is|must|enter|please|to|for|of|and|or|not|with|in|are|be|new|this|no)\b"

@@ -45,7 +45,9 @@ def _without_private(text: str) -> str:
 
 
 def key_blocks(text: str) -> Iterator[Span]:
-    """Yield the spans of PEM, OpenSSH, PGP and OpenVPN private keys (also quoted, escaped or cut off) and of PuTTY's lines."""
+    """Yield the spans of PEM, OpenSSH, PGP and OpenVPN private keys (also quoted, escaped or cut off) and of PuTTY's
+    lines.
+    """
     if "-----BEGIN" in text:
         done = 0
         for begin in _BEGIN.finditer(text):

@@ -11,9 +11,9 @@ from engram.redaction.values import has_plain_shape, is_expression, is_mixed, is
 _VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"
 #: Long options whose value is a secret, whatever the command.
 _LONG = re.compile(
-    r"--?(?:[a-z][a-z-]{0,24}-)?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth|credentials?|private-key|"
-    r"access-key|secret-key|storepass|keypass|passin|passout|pin|otp|cookie|identity-token|client-secret|unseal-key|"
-    r"from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + _VALUE,
+    r"--?(?:[a-z][a-z-]{0,24}-)?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth|credentials?|"
+    r"private-key|access-key|secret-key|storepass|keypass|passin|passout|pin|otp|cookie|identity-token|client-secret|"
+    r"unseal-key|from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + _VALUE,
 )
 #: Short options that carry a secret, and the commands they belong to.
 _SHORT = re.compile(
@@ -23,9 +23,10 @@ _SHORT = re.compile(
 _USERS: dict[str, re.Pattern[str]] = {
     option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
-        "-p": r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli|sshpass|docker|podman|buildah|helm|az|oc|mongo(?:sh|dump|restore|"
-        r"import|export)?|bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|cqlsh|clickhouse-client|xfreerdp|rdesktop|"
-        r"login|su|usermod|useradd|mosquitto_\w+|snowsql|twine|impacket-\w+|evil-winrm|vncviewer|ncftp\w*|john|expect|sqlplus|kcadm\S*",
+        "-p": r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli|sshpass|docker|podman|buildah|helm|az|oc|"
+        r"mongo(?:sh|dump|restore|import|export)?|bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|"
+        r"cqlsh|clickhouse-client|xfreerdp|rdesktop|login|su|usermod|useradd|mosquitto_\w+|snowsql|twine|"
+        r"impacket-\w+|evil-winrm|vncviewer|ncftp\w*|john|expect|sqlplus|kcadm\S*",
         "-a": r"redis-cli|keydb-cli|valkey-cli|http|https|xh",
         "-P": r"zip|unzip|sqlcmd|ipmitool|mosquitto_\w+|bcp|isql|tsql|nmap|hydra",
         "-N": "ssh-keygen",
@@ -51,7 +52,8 @@ _USERS: dict[str, re.Pattern[str]] = {
 _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
     option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
-        "-P": r"ssh-keygen|sqlcmd|bcp|osql|isql|tsql|freebcp|defncopy|zip|unzip|zipcloak|ipmitool|ipmiutil|mosquitto_\w+",
+        "-P": r"ssh-keygen|sqlcmd|bcp|osql|isql|tsql|freebcp|defncopy|zip|unzip|zipcloak|ipmitool|ipmiutil|"
+        r"mosquitto_\w+",
         "-N": "ssh-keygen",
         "-p": r"sshpass|mongo(?:sh|dump|restore|import|export|stat|top)?|cqlsh|psexec(?:64)?|certutil|"
         r"(?:docker|podman|buildah|helm|az|oc|nerdctl|crane|skopeo)(?: registry)? login",
@@ -82,28 +84,34 @@ _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 #: User and password before an `@`, as Oracle's drivers and tools take them.
 _ORACLE = re.compile(
-    r"(?:jdbc:[a-z0-9]{2,20}:(?:[a-z0-9]{2,12}:)?|\b(?:sqlplus|expdp|impdp|sqlldr|rman|connect|conn|dgmgrl|tnsping|sqlcl|sql|exp|imp)\s"
-    r"(?:[^\n@/]{0,80}[\s=])?[\"']?)[\w.$#\[\]-]{1,64}/(?:\"([^\"\n]{3,128})\"|([^\s\"'/@]{3,128}))@"
+    r"(?:jdbc:[a-z0-9]{2,20}:(?:[a-z0-9]{2,12}:)?|\b(?:sqlplus|expdp|impdp|sqlldr|rman|connect|conn|dgmgrl|tnsping|"
+    r"sqlcl|sql|exp|imp)\s(?:[^\n@/]{0,80}[\s=])?[\"']?)[\w.$#\[\]-]{1,64}/(?:\"([^\"\n]{3,128})\"|"
+    r"([^\s\"'/@]{3,128}))@"
 )
 _ORACLE_TOOL = re.compile(
-    r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w+\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,128})(?=\s|$)"
+    r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w+\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,"
+    r"128})(?=\s|$)"
 )
 #: Calls that set a password or put it into a password store: the last argument is the password.
 _STORED = re.compile(
-    r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|credentials?)|set_?passphrase)\s{0,2}"
-    r"\(\s{0,80}(?:[^(),\n]{1,120},\s{1,80}|[^(),\n]{1,120},){0,3}(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
+    r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|"
+    r"credentials?)|set_?passphrase)\s{0,2}\(\s{0,80}(?:[^(),\n]{1,120},\s{1,80}|"
+    r"[^(),\n]{1,120},){0,3}(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
 )
 #: Options that carry `user:password`.
 _PAIR = re.compile(
-    r"-(?<=\s-)(?:u|-user|U|-proxy-user|-auth|a|-basic-auth|-creds?|-userpass)[= ]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
+    r"-(?<=\s-)(?:u|-user|U|-proxy-user|-auth|a|-basic-auth|-creds?|-userpass)[= "
+    r"]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
 )
 _PIPED = re.compile(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
     + _VALUE
-    + r"[^|\n]{0,8}\| {0,3}(?:[\w./=-]+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|pass insert|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
+    + r"[^|\n]{0,8}\| {0,3}(?:[\w./=-]+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|pass insert|gpg|"
+    r"passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
 )
 _SQL = re.compile(
-    r"(?i)(?:identified\s+(?:by|with\s+\w+\s+(?:by|as))|\bpassword|with\s+(?:encrypted\s+)?password|requirepass|masterauth|sasl_password)\s+(?:=\s*)?['\"]([^'\"\n]{3,256})['\"]"
+    r"(?i)(?:identified\s+(?:by|with\s+\w+\s+(?:by|as))|\bpassword|with\s+(?:encrypted\s+)?password|requirepass|"
+    r"masterauth|sasl_password)\s+(?:=\s*)?['\"]([^'\"\n]{3,256})['\"]"
 )
 _PGPASS_PORT = re.compile(r":(?:\d{3,5}|\*):[\w.*-]+:")
 _PGPASS = re.compile(

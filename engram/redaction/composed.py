@@ -16,10 +16,11 @@ _TOKEN = re.compile(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
 _EDGE = " \t\n\r\"'`<>(){}[],;|="
 #: Look-alikes: references, scopes, versions, shares, money, addresses, paths, operators, escapes of URLs.
 _HARMLESS = re.compile(
-    r".*(?:://|//|\\|\.\.|&&|\$\{|%[0-9A-Fa-f]{2}|&#?\w+;?|\*\*|::|->|!=|[+*%^&]=).*|@.*|#.*|\$\w+|%\w+|.*@[\w-]*\.[\w.-]+|"
-    r"[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|"
-    r"[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|"
-    r"[A-Za-z_][\w.]*\$\d{1,3}|.*M-\^?[A-Z].*"
+    r".*(?:://|//|\\|\.\.|&&|\$\{|%[0-9A-Fa-f]{2}|&#?\w+;?|\*\*|::|->|!=|[+*%^&]=).*|@.*|#.*|\$\w+|%\w+|"
+    r".*@[\w-]*\.[\w.-]+|[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|"
+    r"\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|"
+    r"[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|[A-Za-z_][\w.]*\$\d{1,3}|"
+    r".*M-\^?[A-Z].*"
 )
 _GROUPS = re.compile(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
 _SHORT = re.compile(
@@ -42,7 +43,9 @@ def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans inside single words: passwords of four classes of characters, licence keys, short drawn tokens."""
+    """Yield the spans inside single words: passwords of four classes of characters, licence keys, short drawn
+    tokens.
+    """
     at = start
     for symbol in _SYMBOL.finditer(text, start, end):
         if symbol.start() < at:
@@ -72,7 +75,9 @@ def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def is_drawn(value: str) -> bool:
-    """Return whether a short token has capitals, small letters and digits (two of each) mixed in a way that only chance produces."""
+    """Return whether a short token has capitals, small letters and digits (two of each) mixed in a way that only chance
+    produces.
+    """
     counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
     return min(counts) >= 2 and total_bits(value) < -9.0
 

@@ -7,7 +7,8 @@ import re
 import unicodedata
 
 _ANSI = re.compile(
-    r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]?|\x1b[ -/]{0,8}[0-~]?"
+    r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]?|\x1b[ "
+    r"-/]{0,8}[0-~]?"
 )
 _LINE_BREAKS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _URL = re.compile(
@@ -27,9 +28,11 @@ ELLIPSIS = "…"
 
 
 def visible(text: str, *, keep_lines: bool = False) -> str:
-    """Return the text as it may be shown on a terminal or to a model: the result cannot steer, hide or reorder anything.
+    """Return the text as it may be shown on a terminal or to a model: the result cannot steer, hide or reorder
+    anything.
 
-    ANSI sequences, control, invisible and bidirectional characters and lone surrogates are removed; everything else stays.
+    ANSI sequences, control, invisible and bidirectional characters and lone surrogates are removed; everything else
+    stays.
     A second call changes nothing.
 
     Args:
@@ -48,7 +51,9 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
 
 
 def escape_hidden(json_text: str) -> str:
-    """Return JSON in which every character that `visible` would drop is written as `\\uXXXX`; the values stay the same."""
+    """Return JSON in which every character that `visible` would drop is written as `\\uXXXX`; the values stay the
+    same.
+    """
     if json_text.isascii() and "\x7f" not in json_text:
         return json_text
     return "".join(json.dumps(c)[1:-1] if c != "\n" and _is_hidden(c) else c for c in json_text)
@@ -57,7 +62,8 @@ def escape_hidden(json_text: str) -> str:
 def fence_safe(text: str, *, keep_lines: bool = False) -> str:
     """Return the text in a form that cannot close its fence, hide anything or steer a terminal.
 
-    Control characters, ANSI sequences, invisible and bidirectional characters and lone surrogates are removed; `<` and `>`
+    Control characters, ANSI sequences, invisible and bidirectional characters and lone surrogates are removed; `<` and
+    `>`
     become `‹` and `›`; runs of two or more backticks become as many `'`. A second call changes nothing.
 
     Args:
@@ -77,7 +83,8 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
 def one_line(text: str, limit: int) -> str:
     """Return the text as one safe line of at most `limit` characters, every link replaced by its host.
 
-    It is cut at the end of a word if there is one in the last fifth, with `…` for the rest. If the number of backticks is
+    It is cut at the end of a word if there is one in the last fifth, with `…` for the rest. If the number of backticks
+    is
     odd, the last is dropped, so that nothing after the line is taken for code.
     """
     text = fence_safe(text)
@@ -95,7 +102,9 @@ def one_line(text: str, limit: int) -> str:
 
 
 def hidden_characters(text: str) -> int:
-    """Return how many characters of the text are invisible, bidirectional or control characters (line breaks and tabs not)."""
+    """Return how many characters of the text are invisible, bidirectional or control characters (line breaks and tabs
+    not).
+    """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return 0
     return sum(1 for c in text if c not in "\n\t\r" and _is_hidden(c))

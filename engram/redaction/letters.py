@@ -26,18 +26,18 @@ _SALUTATION = re.compile(rf"(?i)\s*(?:{_GREETING})\s+(?P<name>[^\s,:;!.?]+(?: [^
 _SALUTATION_BEFORE_TEXT = re.compile(r"\s*(?:Hi|Hello|Hey|Dear|Hallo|Hola|Bonjour|Ciao) (?P<name>[A-Z]\w+), \S")
 #: People addressed without a greeting.
 _ADDRESS = re.compile(
-    r"(?i)\s*(?:(?:team|all|everyone|everybody|folks|colleagues|guys|prezados|kollegen|equipo|chers tous)\s*[,:—–-]+\s*$)"
-    r"|.{0,12}(?:您好|你好|各位\w{0,4}|尊敬的.{0,12})[：:，,！!]?\s*$|\s*\w{1,8}(?:さん|様|殿|先生)[、,]?\s*$|안녕하세요.{0,6}$"
-    r"|\s*(?:お疲れ様です|いつもお世話)"
+    r"(?i)\s*(?:(?:team|all|everyone|everybody|folks|colleagues|guys|prezados|kollegen|equipo|chers "
+    r"tous)\s*[,:—–-]+\s*$)|.{0,12}(?:您好|你好|各位\w{0,4}|尊敬的.{0,12})[：:，,！!]?\s*$|\s*\w{1,8}(?:さん|様|殿|先生)[、,]?\s*$|"
+    r"안녕하세요.{0,6}$|\s*(?:お疲れ様です|いつもお世話)"
 )
 _CLAUDE = re.compile(
     r"(?i)(?:there|again|claude|agent|assistant|ai|bot|buddy|friend|opus|sonnet|haiku|mate|god|lord)\b"
 )
 _END = (
-    r"best|(?:all the|my) best|(?:with )?(?:best|kind|warm|many)?\s*(?:regards|wishes)|many thanks|thanks|thank you|thx|ty|"
-    r"cheers|(?:yours )?(?:sincerely|faithfully|truly)|yours|take care|respectfully|br|"
-    r"(?:viele|beste|liebe|herzliche|freundliche|schöne)n? grü(?:ß|ss)en?|mit (?:freundlich|best|lieb|viel)\w* grü(?:ß|ss)en|"
-    r"gru(?:ß|ss)|grüße|lg|vg|mfg|danke|"
+    r"best|(?:all the|my) best|(?:with )?(?:best|kind|warm|many)?\s*(?:regards|wishes)|many thanks|thanks|thank you|"
+    r"thx|ty|cheers|(?:yours )?(?:sincerely|faithfully|truly)|yours|take care|respectfully|br|"
+    r"(?:viele|beste|liebe|herzliche|freundliche|schöne)n? grü(?:ß|ss)en?|mit (?:freundlich|best|lieb|viel)\w* "
+    r"grü(?:ß|ss)en|gru(?:ß|ss)|grüße|lg|vg|mfg|danke|"
     r"(?:un )?(?:cordial )?saludos?(?: cordial(?:es)?)?|un abrazo|atentamente|gracias|"
     r"(?:bien )?cordialement|bien à (?:vous|toi)|amicalement|merci|à bientôt|"
     r"(?:cordiali |distinti )?saluti|a presto|grazie|"
@@ -58,11 +58,13 @@ _SPOKEN_AT = re.compile(
     rf"\s*[\[(]?(?:{_DAY},?\s+)?{_CLOCK}[\])]?\s*(?:[-–—]\s*)?<?@?[\w.'-]+(?: [\w.'-]+){{0,3}}>?:\s"
 )
 _SPEAKER_AT = re.compile(
-    rf"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){{0,3}},?\s+(?:[-–—|]\s*)?[\[(]?(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?\s*$"
+    rf"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){{0,3}},?\s+(?:[-–—|]\s*)?[\[(]?(?:(?:today|yesterday|heute|gestern) "
+    rf"(?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?\s*$"
 )
 #: A name with how long ago somebody spoke; a name in angle brackets after the time; the time below a name.
 _SPEAKER_AGO = re.compile(
-    r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}\s*[·•|,–—-]?\s*\d{1,3}\s?(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?) ago\s*$"
+    r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}\s*[·•|,–—-]?\s*\d{1,3}\s?(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|"
+    r"w|weeks?) ago\s*$"
 )
 _NICK_AT = re.compile(rf"\s*[\[(]?{_CLOCK}[\])]?\s*<[@+~&%]?[\w\[\]\\`^{{}}|-]+>\s")
 _TIME_ALONE = re.compile(rf"(?i)\s+(?:today at |yesterday at )?{_CLOCK}\s*$")
@@ -75,30 +77,32 @@ _SIGNATURE_MARK = re.compile(r"--\s*$")
 #: "Anna: …" is a conversation if a name occurs twice; words that head a part of a text are no names.
 _SPEAKER = re.compile(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{1,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
 _LABEL = re.compile(
-    r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|url|option|"
-    r"idea|problem|issue|expected|actual|test|error|always|never"
+    r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|"
+    r"url|option|idea|problem|issue|expected|actual|test|error|always|never"
 )
 _COMMENTED = re.compile(
-    r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|added a comment|requested changes|replied|reviewed|wrote|reported|created)\b"
-    r"[^.!?]{0,60}$"
+    r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|added a comment|"
+    r"requested changes|replied|reviewed|wrote|reported|created)\b[^.!?]{0,60}$"
 )
 _FIELD = re.compile(
-    r"(?i)\s*(?:status|assignee|assigned to|reporter|reported by|priority|severity|labels?|sprint|story points|type|component|"
-    r"affects version|fix version|due(?: date)?|epic|milestone|resolution|created|updated|environment|"
-    r"von|gesendet|an|betreff|de|envoyé|à|objet|da|inviato|oggetto|enviad[oa]|para|asunto|assunto|van|verzonden|aan|onderwerp)\s*:\s*\S"
+    r"(?i)\s*(?:status|assignee|assigned to|reporter|reported by|priority|severity|labels?|sprint|story points|type|"
+    r"component|affects version|fix version|due(?: date)?|epic|milestone|resolution|created|updated|environment|"
+    r"von|gesendet|an|betreff|de|envoyé|à|objet|da|inviato|oggetto|enviad[oa]|para|asunto|assunto|van|verzonden|aan|"
+    r"onderwerp)\s*:\s*\S"
 )
 _FORWARDED = re.compile(
     r"(?i)\s*[-_]{2,}\s*(?:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|"
     r"mensaje (?:original|reenviado)|message (?:original|transféré)|messaggio (?:originale|inoltrato))"
 )
 _WROTE = re.compile(
-    r"(?i)[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|napisał\w?|пишет|написал\w?)\b[^\n]{0,60}:\s*$"
+    r"(?i)[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|napisał\w?|пишет|"
+    r"написал\w?)\b[^\n]{0,60}:\s*$"
 )
 #: The user says that they got a message, which follows.
 _RECEIVED = re.compile(
-    r"(?i)(?=.*\b(?:e-?mail|mail|message|dm|nachricht|correo|mensaje|courriel|messaggio|mensagem|e-mailt?je|bericht|письмо|сообщение|slack|thread)\b)"
-    r"(?=.*\b(?:got|received|came in|sent|forwarded|bekommen|erhalten|kam|geschickt|recibí|recibido|llegó|reçu|ricevuto|recebi|"
-    r"ontvangen|dostałem|получил\w?|look at)\b)"
+    r"(?i)(?=.*\b(?:e-?mail|mail|message|dm|nachricht|correo|mensaje|courriel|messaggio|mensagem|e-mailt?je|bericht|"
+    r"письмо|сообщение|slack|thread)\b)(?=.*\b(?:got|received|came in|sent|forwarded|bekommen|erhalten|kam|geschickt|"
+    r"recibí|recibido|llegó|reçu|ricevuto|recebi|ontvangen|dostałem|получил\w?|look at)\b)"
 )
 _LOG = re.compile(
     r"\s*(?:[IWEF]\d{4} \d\d:\d\d|(?:[\w.]+=(?:\"[^\"]*\"|\S+)\s+){2}|\d{1,3}(?:\.\d{1,3}){3} |"

@@ -14,11 +14,12 @@ _USER_INFO = re.compile(r"([^\s/@:\"'<>?#\\]{0,128}):([^\s/\"'<>?#\\]{1,512})@|(
 _LOOSE_INFO = re.compile(r"([^\s/@:\"'<>]{1,64}):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128})@(?=[\w-]+(?:\.[\w.-]+|[:/]|$))")
 _REST = re.compile(r"[^\s\"'<>`)\]]{0,4096}")
 _PARAMETER = re.compile(
-    r"(?i)[?&#;](?:[\w.-]{0,24}(?:key|token|sig|signature|secret|auth|passw(?:or)?d|pass|pwd|credential|jwt|session|apikey|pat|code|"
-    r"otp|ticket|assertion|hmac|hash_?key))=([^&\s\"'<>#]{4,4096})"
+    r"(?i)[?&#;](?:[\w.-]{0,24}(?:key|token|sig|signature|secret|auth|passw(?:or)?d|pass|pwd|credential|jwt|session|"
+    r"apikey|pat|code|otp|ticket|assertion|hmac|hash_?key))=([^&\s\"'<>#]{4,4096})"
 )
 _HOOK = re.compile(
-    r"(?i)hook|ifttt\.com/trigger|hc-ping\.com|/bot\d|logic\.azure|/services/T|api/v\d/alerts|betteruptime|opsgenie|pagerduty"
+    r"(?i)hook|ifttt\.com/trigger|hc-ping\.com|/bot\d|logic\.azure|/services/T|api/v\d/alerts|betteruptime|opsgenie|"
+    r"pagerduty"
 )
 _SEGMENT = re.compile(r"[A-Za-z0-9_@.:~-]{6,}")
 

@@ -17,8 +17,8 @@ _PIECE = re.compile(r"[A-Za-z0-9]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: Ids that stay readable: of messages, tool calls, requests, sessions and of this project's memories.
 _READABLE_ID = re.compile(
-    r"(?:toolu|msg|req|srvtoolu|call|run|thread|asst|chatcmpl|resp|evt|ep|in|cus|pi|ch|sess|session|agent|task|file|batch|"
-    r"msgbatch|container|item|step)(?:_|-)[A-Za-z0-9_-]{4,64}"
+    r"(?:toolu|msg|req|srvtoolu|call|run|thread|asst|chatcmpl|resp|evt|ep|in|cus|pi|ch|sess|session|agent|task|file|"
+    r"batch|msgbatch|container|item|step)(?:_|-)[A-Za-z0-9_-]{4,64}"
 )
 _HEX_RUN = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _HEX_INSIDE = re.compile(r"(?<![0-9a-f])(?=[0-9]*[a-f])[0-9a-f]{20}|(?<![0-9A-F])(?=[0-9]*[A-F])[0-9A-F]{20}")
@@ -46,11 +46,13 @@ _HARMLESS = re.compile(
     r"(?i)(?:commit|\bsha\d*|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
     r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
     r"image|pulled|\bblob|object|\bindex\b|bundle|asset|uuid|guid|base64,|thinking|@sha|\bgit\b|checkpoint|"
-    r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b)[^\n]{0,40}$|(?i:etag|none-match)[\s\S]{0,40}$"
+    r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b)[^\n]{0,40}$|"
+    r"(?i:etag|none-match)[\s\S]{0,40}$"
 )
 _TEMPORARY = re.compile(r"/(?:var/folders|nix/store|tmp|site-packages)/[^\s\"']{0,40}$")
 _HARMFUL = re.compile(
-    r"(?i)(?:secret|token|passw|passphrase|\bpwd|api[ _-]?key|private|credential|auth|bearer|\bkey\b|_key|cookie)[^\n]{0,30}$"
+    r"(?i)(?:secret|token|passw|passphrase|\bpwd|api[ _-]?key|private|credential|auth|bearer|\bkey\b|_key|"
+    r"cookie)[^\n]{0,30}$"
 )
 _FILE_END = re.compile(
     r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log)\b"
@@ -153,7 +155,9 @@ def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterat
 
 
 def is_public(text: str, first: int, last: int) -> bool:
-    """Return whether the token is a public key or part of a certificate, by its format, its name or the block around it."""
+    """Return whether the token is a public key or part of a certificate, by its format, its name or the block around
+    it.
+    """
     if _PUBLIC_TOKEN.match(text, first, last) or _PUBLIC_NAME.search(text[max(0, first - 40) : min(first + 6, last)]):
         return True
     begin = text.rfind("-----BEGIN ", max(0, first - _BLOCK_CHARACTERS), first)

@@ -12,7 +12,8 @@ _WALLET = re.compile(
     r"mnemonic|seed phrase|seed words|(?:recovery|backup|secret|wallet)(?: recovery)? (?:phrase|words|seed)|bip-?39"
 )
 _WORDS = re.compile(
-    r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):])*?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
+    r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):])*?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|"
+    r"]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
 )
 #: Words that are numbered from 1, in one line or one a line.
 _NUMBERED = re.compile(
@@ -27,21 +28,24 @@ _PLAIN_WORDS = re.compile(r"[a-z]+(?:[ \n][a-z]+)*+")
 _PLAIN_END = re.compile(r"[\n\"'`<](?<=[a-z \n]{47}[\n\"'`<])")
 _PLAIN_TAIL = re.compile(r"[a-z \n]{47}")
 _SENTENCE = re.compile(
-    r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|uses)\b"
+    r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|"
+    r"uses)\b"
 )
 _CODE_OF = re.compile(
-    r"(?:verification|one[- ]time|security|2fa|mfa|two[- ]factor|sms|login|auth(?:entication|enticator)?|confirmation|access|"
-    r"door|gate|alarm|lock|pairing|unlock|sign[- ]?in|activation|invite|backup|recovery|otp|totp|pin|reset|scratch)[- ]$"
+    r"(?:verification|one[- ]time|security|2fa|mfa|two[- ]factor|sms|login|auth(?:entication|enticator)?|"
+    r"confirmation|access|door|gate|alarm|lock|pairing|unlock|sign[- ]?in|activation|invite|backup|recovery|otp|totp|"
+    r"pin|reset|scratch)[- ]$"
 )
 _CODE = re.compile(
-    r"(codes?|t?otp|2fa|pin|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? (?:now )?| was |\s)"
-    r"[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
+    r"(codes?|t?otp|2fa|pin|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? "
+    r"(?:now )?| was |\s)[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
 )
 #: The beginnings of all pairs.
 _PAIR_STEMS = ("log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root")
 _PAIR = re.compile(
-    r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|root)(?: (?:is|are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}"
-    r"[\"'`]?[\w.@+-]{2,40}[\"'`]? {0,2}(?:/|:|,| and | with | - |\|) {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
+    r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|root)(?: (?:is|"
+    r"are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}[\"'`]?[\w.@+-]{2,40}[\"'`]? {0,2}(?:/|:|,| and | with | - |\|"
+    r") {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
 )
 
 
@@ -70,7 +74,9 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _is_numbered_wallet(listed: str) -> bool:
-    """Return whether a list holds as many different words as a wallet phrase, each with its number, in columns or rows."""
+    """Return whether a list holds as many different words as a wallet phrase, each with its number, in columns or
+    rows.
+    """
     words = _NUMBERED_WORD.findall(listed)
     numbers = sorted(int(number) for number, _ in words)
     is_whole = len(words) in _WALLET_SIZES and numbers == list(range(1, len(words) + 1))

@@ -44,9 +44,11 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     (r"shp(?:at|ca|pa|ss|ua)_", "shopify-token", 20),
     (r"(?:ATATT3|ATCTT3|ATBB)", "atlassian-token", 20),
     (
-        r"tvly-|pplx-|gsk_|xai-|r8_|fal_|nvapi-|jina_|voyage-|pa-|sk-|pk-|rk-|re_|sbp_|sb_secret_|secret_|ntn_|glsa_|glc_|dapi|dp\.(?:pt|st|ct|sa)\.|"
-        r"pul-|pscale_(?:tkn|pw|oauth)_|figd_|phc_|phx_|rnd_|nfp_|vcp_|ops_|tskey-[a-z]+-|key-|live_|test_|api_|token_|apify_api_|patr?_?[A-Za-z0-9]{0,14}\.|"
-        r"eyJhbGciOi|lsv2_[ps]t_|sgp_|ctp_|dt0c01\.|ccipat_|bkua_|CFPAT-|LTAI|AKCp|cmVmdGtuO|rubygems_|oy2|cio[A-Za-z0-9]|dop_|akab-|xkeysib-|mlsn\.|waka_|wandb_v1_|ATTA",
+        r"tvly-|pplx-|gsk_|xai-|r8_|fal_|nvapi-|jina_|voyage-|pa-|sk-|pk-|rk-|re_|sbp_|sb_secret_|secret_|ntn_|glsa_|"
+        r"glc_|dapi|dp\.(?:pt|st|ct|sa)\.|pul-|pscale_(?:tkn|pw|oauth)_|figd_|phc_|phx_|rnd_|nfp_|vcp_|ops_|"
+        r"tskey-[a-z]+-|key-|live_|test_|api_|token_|apify_api_|patr?_?[A-Za-z0-9]{0,14}\.|eyJhbGciOi|lsv2_[ps]t_|"
+        r"sgp_|ctp_|dt0c01\.|ccipat_|bkua_|CFPAT-|LTAI|AKCp|cmVmdGtuO|rubygems_|oy2|cio[A-Za-z0-9]|dop_|akab-|"
+        r"xkeysib-|mlsn\.|waka_|wandb_v1_|ATTA",
         "api-key",
         20,
     ),
@@ -54,7 +56,8 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
 _BY_PREFIX = re.compile("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~]*[A-Za-z0-9_\-+/=~]")
 _KEY_UUID = re.compile(
-    r"(?<![A-Za-z0-9])(?:sdk|mob|key|api|sk|pk|tok|token|secret|live|test|prod|pat)[-_][0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"(?<![A-Za-z0-9])(?:sdk|mob|key|api|sk|pk|tok|token|secret|live|test|prod|"
+    r"pat)[-_][0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
 _JWT = re.compile(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_+/=-]*){0,3}")
 

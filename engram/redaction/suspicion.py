@@ -13,175 +13,15 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from engram.redaction.display import hidden_characters
+from engram.redaction.suspicion_rules import RULES
 
 #: Characters of a text that are judged at once; longer texts are judged in overlapping pieces.
 _PIECE = 20_000
 
 
-class _Rule(NamedTuple):
-    """A reason, its pattern, and the texts it applies to: "all", "assistant" and pasted, or "pasted" alone."""
-
-    reason: str
-    source: str
-    scope: str = "all"
-
-    def shows_in(self, text: str) -> bool:
-        """Return whether the rule applies to the text; the pattern is compiled at its first use."""
-        return bool(_compiled(self.source).search(text))
-
-
-@cache
-def _compiled(source: str) -> re.Pattern[str]:
-    return re.compile(source, re.IGNORECASE | re.MULTILINE)
-
-
-_RULES_WORDS = (
-    r"(?:instructions?|rules?|prompts?|guidelines?|directives?|constraints?|polic(?:y|ies)|restrictions?|safeguards?|guardrails?|"
-    r"training|orders?|commands?|system messages?|safety|programming|memor(?:y|ies))\b"
-)
-_SECRETS = (
-    r"(?:\bsecrets?\b|api[ _-]?keys?|access keys?|\btokens?\b|passwords?|credentials?|\.env\b|environment variables?|env vars?|\benv\b|ssh keys?|id_rsa|"
-    r"id_ed25519|private keys?|\.aws|\.ssh|\.netrc|\.npmrc|keychain|cookies?|conversation|transcripts?|chat history|source code|"
-    r"system prompt|memory contents|customer data|repo(?:sitory)? contents|whoami|/etc/passwd)"
-)
-_SEND = r"(?:send|post|upload|forward|e-?mail|exfiltrate|transmit|leak|copy|share|submit|report|push|publish|put|append|include|paste|write|embed|encode|curl|sync|mirror|attach|cat|print|reveal|output|dump|expose|disclose)"
-_RULES: tuple[_Rule, ...] = (
-    _Rule(
-        "orders to forget the rules",
-        r"\b(?:ignore|disregard|forget|override|overrule|bypass|circumvent|drop|discard|neglect|void|cancel|set aside|pay no attention to|do not (?:follow|obey)|don't (?:follow|obey)|stop following|nullif(?:y|ies))\b"
-        r"[^.\n]{0,40}\b(?:previous|prior|earlier|above|preceding|existing|former|original|all|any|every|your|system|other|initial|safety|these|those|the)\b[^.\n]{0,40}\b"
-        + _RULES_WORDS,
-    ),
-    _Rule(
-        "orders to forget the rules",
-        r"\b(?:supersed\w+|replac\w+|overrid\w+|takes? precedence over|outranks?)\b[^.\n]{0,24}\b(?:previous|prior|earlier|preceding|all|any|every|your|system)\b[^.\n]{0,30}\b"
-        + _RULES_WORDS,
-    ),
-    _Rule(
-        "orders to forget the rules",
-        r"ignorier\w* (?:alle|die|sämtliche)?\s*(?:vorherigen|bisherigen|obigen)|vergiss (?:alle|die) |ignora (?:todas )?(?:las|le|tutte le) (?:instrucciones|istruzioni)|"
-        r"(?:ignore[zr]?|oublie[zr]?) (?:toutes )?les (?:instructions|consignes)|ignore (?:todas )?as instruções|忽略.{0,8}(?:指令|指示|规则|提示)|無視.{0,6}|"
-        r"(?:игнорируй|забудь|игнорировать).{0,24}(?:инструкц|указани|правил)|(?:指示|命令).{0,6}無視|이전.{0,8}(?:지시|명령).{0,8}무시|zignoruj .{0,20}instrukcje|önceki talimatları",
-    ),
-    _Rule(
-        "a forged role or tag",
-        r"<\s*/?\s*(?:system|assistant|human|developer|instructions?|important|memor(?:y|ies)|system[-_ ]\w+|function_calls|function_results|invoke|tool_(?:result|use|call)\w*|"
-        r"admin|operator|anthropic\w*|claude\w*|antml\w*|command-\w+|local-command-\w+|user[-_](?:prompt|message|input|preference)\w*|policy|rules?|hidden|secret|override|context|engram\w*|recall\w*|additionalcontext|user|prompt)\b[^<>]{0,200}>",
-        "pasted",
-    ),
-    _Rule(
-        "a forged role or tag",
-        r"<\|?(?:im_start|im_end|endoftext|system|user|assistant|eot_id|start_header_id|end_header_id|channel|message)\|?>|<\|[a-z_]{2,24}\|>|\[/?INST\]|<</?SYS>>|\[/?(?:system|assistant|memory|SYSTEM MESSAGE|end of (?:memory|context|document|file|user input))\]|"
-        r"<\s*/?\s*(?:system|assistant|system[-_]reminder|memor(?:y|ies)|function_calls|tool_result|antml:\w+|engram\w*)\b[^<>]{0,100}>|"
-        r"^\W{0,8}(?:system|assistant|developer)\s*(?:message|prompt|note|reminder|override|notice|update|instructions?|alert)?\W{0,4}:|"
-        r"\b(?:begin|end|start|new|updated|real|actual|true|hidden|secret)\s+(?:of\s+)?(?:the\s+)?(?:system|developer|admin)\s+(?:prompt|message|instructions?|override|note)|\bsystem (?:override|notice|update|alert)\b|"
-        r"\bend of (?:the )?(?:memor(?:y|ies)|context|tool (?:result|output)|user (?:input|message|prompt)|untrusted|quoted|document)\b|"
-        r"\bmessage from (?:the )?(?:system|anthropic|developers?|admin\w*|security team)\b|\b(?:anthropic|openai) (?:policy|security|support|staff|safety|admin)\b.{0,60}(?:require|must|instruct|authori[sz]|approved|override)",
-    ),
-    _Rule(
-        "a forged role or tag",
-        r"^\W{0,8}(?:user|human|me|operator|admin(?:istrator)?|owner|maintainer|boss|root|tool|claude|ai|agent|model|bot)\s*(?:says?|said|message|prompt|note|request|instruction|directive|wrote|preference|rule)?\W{0,3}[:>]",
-        "pasted",
-    ),
-    _Rule(
-        "a new identity for the assistant",
-        r"\b(?:developer mode|jailbreak|jailbroken|do anything now|\bDAN\b mode|god ?mode|unrestricted (?:mode|ai|assistant)|no (?:restrictions|filters|limitations) (?:mode|apply)|sudo mode|maintenance mode (?:on|enabled|activated)|debug mode: (?:on|enabled))\b|"
-        r"\byou (?:are|have) (?:now |been )?(?:unrestricted|jailbroken|freed|no longer (?:bound|an assistant|claude|subject))|\bact as (?:an? )?(?:unrestricted|evil|uncensored|root|admin)",
-    ),
-    _Rule(
-        "a new identity for the assistant",
-        r"\byou are (?:now|actually|really|no longer)\b|\byou(?:'re| are) an? (?:ai|assistant|agent|model|helpful|autonomous|expert|bot|unrestricted|different)|\bact as\b|\bpretend (?:to be|you|that)|\brole-?play|\byou must now\b|\byour (?:new|real|true|actual|only) (?:task|goal|role|instructions?|purpose|job|objective|mission|name)|"
-        r"\bnew (?:instructions?|rules?|role|task|directives?|objective|persona)\b|\bfrom (?:now on|this point|here on)\b|\bgoing forward\b|\bhenceforth\b|\bfor (?:all|every) (?:future|subsequent|following|later)\b|\bin (?:all|every) (?:future|subsequent) ",
-        "pasted",
-    ),
-    _Rule(
-        "secrecy towards the user",
-        r"\b(?:do not|don't|never|without|avoid|refrain from|must not|should not|no need to)\b[^.\n]{0,24}\b(?:tell|telling|mention|mentioning|reveal|revealing|inform|informing|notify|notifying|show|showing|disclos\w+|alert\w*|warn\w*|let)\b[^.\n]{0,24}\b(?:the )?(?:user|human|developer|owner|anyone|them|him)\b|"
-        r"\b(?:hide|conceal|keep) (?:this|it|that|these)?\s?(?:secret|hidden|quiet|silent)?\s?from (?:the )?(?:user|human|developer|owner|them)|\bkeep (?:this|it) (?:secret|hidden|quiet|confidential|between us)|\bthe user (?:must|should|need|does|will|can)(?:n't| not) (?:know|see|notice|be told|learn|find)|\bunbeknownst\b",
-    ),
-    _Rule(
-        "secrecy towards the user",
-        r"\b(?:silently|secretly|quietly|covertly|stealthily|in the background)\b|\bwithout (?:asking|confirm\w+|permission|approval|telling|prompting|notif\w+|a prompt|any (?:confirmation|prompt))",
-        "pasted",
-    ),
-    _Rule(
-        "a command that fetches and runs",
-        r"\b(?:curl|wget|fetch|iwr|irm|invoke-(?:webrequest|restmethod)|aria2c|lwp-download|nc|ncat)\b[^\n]{0,300}\|\s*(?:sudo\s+)?(?:env\s+)?(?:/(?:usr/)?bin/)?(?:ba|z|da|k|fi)?sh\b|"
-        r"\b(?:curl|wget|iwr|irm|base64)\b[^\n]{0,300}\|\s*(?:sudo\s+)?(?:python\d?|perl|ruby|node|php|iex|powershell|pwsh|invoke-expression|source|xargs)|(?:ba|z|da|k)?sh\s+(?:-c\s+)?[\"']?(?:<|\$)\(\s*(?:curl|wget)|"
-        r"\b(?:eval|source|exec|\.)\s+[\"']?[<$`]?\(?\s?(?:curl|wget|base64)|\biex\s*[\(\"'$]|\bpowershell\b[^\n]{0,80}\s-e(?:nc|ncodedcommand|c)?\s|base64\s+(?:-d|-D|--decode)[^\n]{0,80}\|\s*(?:ba|z)?sh|"
-        r"\b(?:curl|wget)\b[^\n]{0,300}(?:&&|;)\s*(?:sudo )?(?:(?:ba|z)?sh|chmod \+x|python|\./|/tmp/)|exec\(\s*(?:urllib|requests|__import__|base64|bytes|open|compile)|/dev/tcp/|\bnc\b[^\n]{0,40}\s-e\s|mkfifo[^\n]{0,60}\bnc\b|\bnpx\s+(?:-y\s+)?https?://|certutil[^\n]{0,40}-urlcache|mshta\s+http|regsvr32[^\n]{0,40}http",
-    ),
-    _Rule(
-        "a command that fetches and runs",
-        r"\b(?:download|fetch|get|grab|pull|curl|wget|clone)\b[^.\n]{0,120}\b(?:and|then|,)\s*(?:\w+\s)?(?:run|execute|install|eval\w*|source|start|launch|follow|apply|obey)\b|\b(?:pip3?|npm|pnpm|yarn|gem|cargo|go|brew|npx|uvx?)\s+(?:\w+\s+)?(?:-\S+\s+)*(?:git\+)?https?://|\b(?:run|execute|eval\w*|source)\b[^.\n]{0,60}https?://",
-        "pasted",
-    ),
-    _Rule(
-        "sending secrets away",
-        r"\b"
-        + _SEND
-        + r"\w*\b[^\n]{0,120}"
-        + _SECRETS
-        + r"[^\n]{0,120}(?:https?://|\bto\b[^\n]{0,30}(?:@[\w-]+\.|url|webhook|server|endpoint|pastebin|gist|channel|attacker|\.(?:com|io|net|xyz|ru|example)\b)|requestbin|ngrok)|"
-        r"(?:https?://|\bcurl\b|\bwget\b|\bnc\b)[^\n]{0,160}(?:\$\(|`|\$\{?|@|<\s?)[^\n]{0,40}(?:"
-        + _SECRETS
-        + r"|cat\s|env\b|printenv|base64|token|key|secret)|!\[[^\]]{0,80}\]\(\s*https?://[^)]{0,200}(?:[?&=]|\{)",
-    ),
-    _Rule(
-        "sending secrets away",
-        r"\b"
-        + _SEND
-        + r"\w*\b[^.\n]{0,80}"
-        + _SECRETS
-        + r"|!\[[^\]]{0,80}\]\(\s*https?://|"
-        + _SECRETS
-        + r"[^.\n]{0,60}\b(?:to|into|via) (?:https?|the (?:url|server|webhook|endpoint))",
-        "pasted",
-    ),
-    _Rule(
-        "weakening protection",
-        r"dangerously-?skip-?permissions|\bbypassPermissions\b|\bauto-?approv\w+|\b(?:skip|disable|bypass|turn off|switch off|remove|deactivate|weaken|ignore)\b[^.\n]{0,50}\b(?:permissions?|sandbox\w*|security|safety|approval|authenti\w+|authori[sz]ation|firewall|antivirus|signature|tls|ssl|certificate|verification|verify|hooks?|guard\w*|confirmations?|csrf|audit\w*|logging|review)\b",
-        "pasted",
-    ),
-    _Rule(
-        "a destructive command",
-        r"\brm\s+-[a-z]*[rf][a-z]*\b|\bchmod\s+(?:-R\s+)?[0-7]?777\b|\bmkfs\b|\bdd\s+if=|:\(\)\s*\{|git\s+push\s+[^\n]{0,40}(?:--force|-f\b)|git\s+reset\s+--hard|\bdrop\s+(?:table|database)\b|authorized_keys|/etc/(?:sudoers|passwd|shadow|hosts|cron)|crontab\s|--no-verify|\bgit config\b[^\n]{0,60}(?:credential|hooksPath|url)|\bLD_PRELOAD\b|\.(?:bashrc|zshrc|profile|bash_profile)\b|\bxp_cmdshell\b|os\.system\(|subprocess\.|child_process",
-        "pasted",
-    ),
-    _Rule(
-        "a claim in the user's name",
-        r"\b(?:the |this |your )?(?:user|owner|developer|maintainer|team lead|admin\w*|boss|customer|human|operator|engineer)\s+(?:has\s+|have\s+|had\s+|already\s+|hereby\s+|explicitly\s+)*(?:prefers?|wants?|likes?|expects?|requires?|requests?|requested|asked|asks|authori[sz]\w+|approv\w+|agreed|agrees|consent\w*|confirm\w*|grant\w*|allow\w*|permit\w*|instruct\w*|decided|said|says|trusts?|demands?|mandate\w*|always|never)\b|"
-        r"\bon behalf of the user\b|\bas the user\b|\buser(?:'s)? (?:preference|wish|rule|directive|instruction|decision|request)s?\b|\bpre-?(?:approved|authori[sz]ed)\b|\bi,? the user\b|\bthis is (?:me|the user|your user|the owner)\b|\bi am the (?:user|owner|admin\w*|developer)|\bmy (?:rule|preference|instruction) (?:is|for you)",
-        "pasted",
-    ),
-    _Rule(
-        "an order about memory",
-        r"\b(?:remember|memori[sz]e|save|store|record|persist|keep|add|write|note|log|put|insert|retain|learn)\b[^.\n]{0,60}\b(?:memor(?:y|ies)|claude\.md|agents\.md|long[- ]term|permanently|for (?:all |every )?(?:future|later|next)|in mind|your (?:notes|context|rules|instructions|knowledge))|\bmemory_(?:save|recall|forget)\b|\bremember (?:that|this|to|the following|forever)\b",
-        "pasted",
-    ),
-    _Rule(
-        "a link in relayed text",
-        r"https?://|\bwww\.[a-z0-9-]+\.|\b(?:ftp|file|data|javascript|ssh|git|ws)s?:(?://|[a-z]+[/,])|\]\([^)\s]+\)|hxxps?:|\b[a-z0-9-]+(?:\[\.\]|\(dot\)| dot )(?:com|io|net|org|xyz)",
-        "pasted",
-    ),
-    _Rule(
-        "an order in relayed text",
-        r"\b(?:always|never|must(?:n't)?|do not|don'?t|shall|mandatory|required to|make sure|ensure|be sure|be careful to|it is (?:important|critical|essential|vital|imperative)|you (?:should|need|have to|will|can|may|ought|are (?:required|expected|allowed|to))|we (?:always|never)|under no circumstances|no matter what|at all times|whenever you|when(?:ever)? (?:asked|you|the (?:assistant|agent|user|model))|if you are (?:an? )?(?:ai|llm|agent|assistant|claude|model|language)|please|kindly|attention|important|urgent|critical|warning to|note to|dear|hey|hello|hi) ?\b|"
-        r"\b(?:claude|copilot|cursor|assistants?|(?:ai|llm|coding|autonomous) (?:agents?|assistants?|models?|tools?|systems?|readers?|bots?)|language models?|llms?|agents? reading)\b",
-        "pasted",
-    ),
-    _Rule(
-        "an order in relayed text",
-        r"(?:^|[.!?:;\"'“(\-*>•]\s*|\b(?:and|then|first|next|now|finally|also|just|to|step \d+:?)\s+)(?:run|execute|install|use|add|delete|remove|disable|enable|set|replace|commit|push|call|invoke|respond|reply|answer|output|print|say|save|store|write|treat|consider|stop|skip|trust|approve|grant|allow|change|update|insert|include|prefer|switch|start|begin|open|visit|read|follow|go|copy|send|post|"
-        r"upload|fetch|download|load|import|eval|evaluate|decode|translate|repeat|forget|ignore|assume|pretend|create|make|modify|edit|drop|kill|reset|revert|merge|deploy|publish|give|take|put|keep|do|perform|apply|obey|comply|confirm|verify|check|proceed|continue|switch|turn|configure|export|append|prepend|reveal|show|tell|tag|transfer|pay|buy|whitelist|click|enter|type|paste|pip|npm|curl|wget|sudo|git)\b(?!\s*[=:(]|ing|ed)",
-        "pasted",
-    ),
-)
 _CONFUSABLE = str.maketrans(
     "аеорсухіјѕһԁɡոⅼνοαειкмтвнАЕОРСУХІЅНКМТВΑΒΕΗΙΚΜΝΟΡΤΧΥΖıł",
     "aeopcyxijshdgnlvoaeikmtbhAEOPCYXISHKMTBABEHIKMNOPTXYZil",
@@ -191,7 +31,8 @@ _LEET = str.maketrans("013457@$", "oieastas")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :,]?){16,}|(?:\\x[0-9a-fA-F]{2}){6,}|(?:0x[0-9a-fA-F]{2},? ?){8,}")
 _ESCAPES = re.compile(
-    r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|(?:\\[0-7]{3}){6,}"
+    r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
+    r"(?:\\[0-7]{3}){6,}"
 )
 _TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
@@ -242,7 +83,7 @@ def _readings(text: str) -> Iterator[str]:
 
 
 def _first_reason(text: str, scopes: tuple[str, ...]) -> str | None:
-    return next((r.reason for r in _RULES if r.scope in scopes and r.shows_in(text)), None)
+    return next((r.reason for r in RULES if r.scope in scopes and r.shows_in(text)), None)
 
 
 def _encoded(text: str, scopes: tuple[str, ...], *, is_plain: bool) -> str | None:
@@ -251,7 +92,7 @@ def _encoded(text: str, scopes: tuple[str, ...], *, is_plain: bool) -> str | Non
         if _TALKATIVE.search(decoded) and (not is_plain or _first_reason(decoded, ("all", "pasted"))):
             return "encoded text"
     turned = codecs.decode(text, "rot13")
-    if any(r.shows_in(turned) for r in _RULES[:1]) or any(r.shows_in(text[::-1]) for r in _RULES[:1]):
+    if any(r.shows_in(turned) for r in RULES[:1]) or any(r.shows_in(text[::-1]) for r in RULES[:1]):
         return "encoded text"
     if not is_plain and ("pasted" in scopes) and re.search(r"[A-Za-z0-9+/]{60,}={0,2}|\b[0-9a-f]{65,}\b", text):
         return "encoded text"

@@ -9,8 +9,8 @@ from engram.redaction.randomness import evidence_bits
 _PLACEHOLDER = re.compile(
     r"(?i)(?:"
     r"<.*>?|\$[\w({].*|\{.*|%\w*%?|\*+|x{3,}|\.{2,}.*|…+|-+|_+|#+|\?+|"
-    r"your\b.*|your[-_].*|my[-_]?(?:api|token|secret|password|key).*|change[-_ ]?(?:me|this|it).*|replace.*|insert[-_ ].*|"
-    r"example.*|placeholder.*|todo.*|tbd|dummy.*|sample.*|redacted.*|masked.*|"
+    r"your\b.*|your[-_].*|my[-_]?(?:api|token|secret|password|key).*|change[-_ ]?(?:me|this|it).*|replace.*|"
+    r"insert[-_ ].*|example.*|placeholder.*|todo.*|tbd|dummy.*|sample.*|redacted.*|masked.*|"
     r"none|null|nil|undefined|true|false|yes|no|on|off|str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|object|bytes|"
     r"text|hidden|required|optional|empty|invalid|missing|unset|unknown|default|value|values|user|username|admin|"
     r"here|below|above|from|this|that|it|not|the|is|are|was|secrets?|tokens?|keys?|pass(?:word|wd)?s?|pwd|api[-_]?key|"
@@ -19,7 +19,8 @@ _PLACEHOLDER = re.compile(
     r")[\"'`.,;:!?)]*"
 )
 _PLACEHOLDER_INSIDE = re.compile(
-    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]+>|changeme|redacted|not[-_ ]?set|\[secret:|\[opaque:"
+    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]+>|changeme|redacted|not[-_ ]?set|"
+    r"\[secret:|\[opaque:"
 )
 _DUMMY = re.compile(
     r"(?i)[\w/+-]*EXAMPLE(?:KEY|TOKEN)?\d?|(?:0123456789(?:abcdef)?|1234567890(?:abcdef)?|deadbeef){1,8}"
@@ -32,8 +33,9 @@ _FUNCTION_WORDS = re.compile(
     r"(?:await|new|function|lambda|async|return|getattr|os|process|self|this|if|for|in|and|or|not|const|let|var)\b"
 )
 _UNSECRET_SHAPE = re.compile(
-    r"(?:\d{1,2}[:/.-]\d.*|v?\d+(?:\.\d+)+\S*|\d+(?:ms|s|m|h|d|kb|mb|gb|%|px|k)?|(?:\.{0,2}|~)/\S*|[\w.+-]+@[\w-]+\.[\w.]+|"
-    r"[\w-]+\.(?:output|jsonl|py|js|ts|tsx|go|rs|md|json|ya?ml|toml|txt|sh|html|css|log|pem|key|crt|env|cfg|ini|sql|db|c|h|rb|java))",
+    r"(?:\d{1,2}[:/.-]\d.*|v?\d+(?:\.\d+)+\S*|\d+(?:ms|s|m|h|d|kb|mb|gb|%|px|k)?|(?:\.{0,2}|~)/\S*|"
+    r"[\w.+-]+@[\w-]+\.[\w.]+|[\w-]+\.(?:output|jsonl|py|js|ts|tsx|go|rs|md|json|ya?ml|toml|txt|sh|html|css|log|pem|"
+    r"key|crt|env|cfg|ini|sql|db|c|h|rb|java))",
     re.IGNORECASE,
 )
 _PIECES = re.compile(r"[A-Za-z0-9]+")
@@ -41,7 +43,9 @@ _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether the value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`, an example."""
+    """Return whether the value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`,
+    an example.
+    """
     return bool(_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value))
 
 

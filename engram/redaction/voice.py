@@ -21,60 +21,66 @@ _INDENTED_LINES = 3
 _FENCE = re.compile(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
 _TAG = re.compile(r"\s{0,40}<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
 _ROLE = re.compile(
-    r"(?i)[ \t]{0,40}(?:[#>*_\[\-=]{1,6}[ \t]{0,4})?(?:system|assistant|user|human|developer|claude|ai|tool|bot|model|operator|admin(?:istrator)?|me|you|"
-    r"from|subject|to|date|author|commit|re|fwd|sent|reply-to)\b(?:\s*(?:message|prompt|note|reminder|override|notice|result|output|instructions?))?\s*[\]*_]{0,3}\s*:"
+    r"(?i)[ \t]{0,40}(?:[#>*_\[\-=]{1,6}[ \t]{0,4})?(?:system|assistant|user|human|developer|claude|ai|tool|bot|"
+    r"model|operator|admin(?:istrator)?|me|you|from|subject|to|date|author|commit|re|fwd|sent|"
+    r"reply-to)\b(?:\s*(?:message|prompt|note|reminder|override|notice|result|output|instructions?))?\s*[\]*_]{0,3}\s*:"
 )
 _DIFF_HEAD = re.compile(r"(?:diff --git |@@ -|--- [\w/.\"]|\+\+\+ [\w/.\"]|index [0-9a-f]{5,}\.\.|Index: |={20,})")
 _DIFF_BODY = re.compile(r"(?:[+\- \\@]|$)")
 _LOG = re.compile(
-    r"(?i)\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?\d{1,2}:\d\d:\d\d|\[\s*(?:info|warn(?:ing)?|error|debug|fatal|trace|notice|\d+[.:/\]])|"
-    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* {1,2}\d{1,2} \d\d:|"
-    r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|\w*(?:error|exception|warning)\b\s*:|"
-    r"npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] /]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|"
-    r"\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺│┌└├╭╰|])"
+    r"(?i)\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?\d{1,2}:\d\d:\d\d|\[\s*(?:info|warn(?:ing)?|error|debug|fatal|trace|"
+    r"notice|\d+[.:/\]])|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* {1,2}\d{1,2} \d\d:|"
+    r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|\w*(?:error|"
+    r"exception|warning)\b\s*:|npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] "
+    r"/]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|"
+    r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺│┌└├╭╰|])"
 )
 _SHELL = re.compile(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
 _CODE = re.compile(
-    r"\s*(?:import |from \S+ import |def |class |function |const |let |var |return\b|package |func |fn |pub |use \w+::|#include|"
-    r"public |private |protected |static |async |export (?:default|const|function)|interface |type \w+ =|enum |struct |impl |@\w+|"
-    r"if ?\(|for ?\(|while ?\(|else\b|elif |try:|except|}|{|\[|\"[\w-]+\"\s*:|'[\w-]+'\s*:|[\w-]+:\s*$|- name:|//|/\*|\*/|<!--|\w+\s?=\s?\S|[\w.]+\(.*\)[;,]?\s*$)|"
-    r".*(?:[;{]|=>|\);|\},|\],)\s*$"
+    r"\s*(?:import |from \S+ import |def |class |function |const |let |var |return\b|package |func |fn |pub |use "
+    r"\w+::|#include|public |private |protected |static |async |export (?:default|const|function)|interface |type "
+    r"\w+ =|enum |struct |impl |@\w+|if ?\(|for ?\(|while ?\(|else\b|elif |try:|except|}|{|\[|\"[\w-]+\"\s*:|"
+    r"'[\w-]+'\s*:|[\w-]+:\s*$|- name:|//|/\*|\*/|<!--|\w+\s?=\s?\S|[\w.]+\(.*\)[;,]?\s*$)|.*(?:[;{]|=>|\);|\},|"
+    r"\],)\s*$"
 )
 _QUOTE = re.compile(r"\s{0,8}(?:>|\|)")
 _HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
 #: A request about something that follows in several lines.
 _PURPOSE = re.compile(
-    r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|update|consider)"
-    r"(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
+    r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|"
+    r"update|consider)(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
 )
 _REQUEST = re.compile(
-    r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|analy[sz]e|check|read|"
-    r"look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b"
-    r"[^\n]{0,40}$"
+    r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|"
+    r"analy[sz]e|check|read|look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|"
+    r"found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b[^\n]{0,40}$"
 )
 #: This many lines of text after such a request are a paste.
 _REQUESTED_LINES = 3
 _LEAD_IN = re.compile(
-    r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|wishes))|below(?: is| are)?|"
-    r"attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|prints?|returns?|contains?|reads?|outputs?|"
-    r"i (?:get|got|see|found)|what i (?:get|got|see)|context|contents?)\b[^\n]{0,120}|"
-    r"\b(?:files?|outputs?|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|docs?|documentation|page|response|reply|"
-    r"transcript|trace|stack ?trace|text|snippet|code|review|feedback|spec|plan|diff|patch|article|post|thread|slack|config|"
-    r"description|report|results?|notes? (?:from|of|in|by)|instructions? (?:from|of|in|by)|policy|guide|prompt|rules? (?:from|of|in|by)|"
-    r"claude\.md|agents\.md)\b[^\n]{0,60}|"
-    r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|wants)\b[^\n]{0,40}):\s*$"
+    r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|"
+    r"wishes))|below(?: is| are)?|attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|"
+    r"prints?|returns?|contains?|reads?|outputs?|i (?:get|got|see|found)|what i (?:get|got|see)|context|"
+    r"contents?)\b[^\n]{0,120}|\b(?:files?|outputs?|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|"
+    r"docs?|documentation|page|response|reply|transcript|trace|stack ?trace|text|snippet|code|review|feedback|spec|"
+    r"plan|diff|patch|article|post|thread|slack|config|description|report|results?|notes? (?:from|of|in|by)|"
+    r"instructions? (?:from|of|in|by)|policy|guide|prompt|rules? (?:from|of|in|by)|claude\.md|agents\.md)\b[^\n]{0,60}|"
+    r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
+    r"wants)\b[^\n]{0,40}):\s*$"
 )
 _RELAYED = re.compile(
     r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|[\w.-]+\s+)"
-    r"(?:says|said|stated|states that|wrote(?=\s+(?:that|to)|[\s:,]+[\"'“])|tells|told(?= (?:me|us|him|her|them|you|everyone|people|\w+ to\b))|claims|claimed|recommends|recommended|suggests|suggested|"
-    r"instructs|instructed|demands|demanded|insists|insisted|advises|advised|mentions that|mentioned that|asks|asked|announced|goes|reads[\s:,]+[\"'“])\b|"
-    r"\b(?:they|people|docs?|guidelines?|rules|colleagues?|developers|maintainers|instructions|comments?|notes?)\s+"
-    r"(?:say|recommend|suggest|state|ask|require|tell|demand|insist)\b|"
-    r"\b(?:README|CONTRIBUTING|CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|"
-    r"\baccording to (?!(?:our|my|this|your|what i)\b)|\bquote:|\bas per (?!(?:our|my|your)\b)"
+    r"(?:says|said|stated|states that|wrote(?=\s+(?:that|to)|[\s:,]+[\"'“])|tells|told(?= (?:me|us|him|her|them|you|"
+    r"everyone|people|\w+ to\b))|claims|claimed|recommends|recommended|suggests|suggested|instructs|instructed|"
+    r"demands|demanded|insists|insisted|advises|advised|mentions that|mentioned that|asks|asked|announced|goes|"
+    r"reads[\s:,]+[\"'“])\b|\b(?:they|people|docs?|guidelines?|rules|colleagues?|developers|maintainers|instructions|"
+    r"comments?|notes?)\s+(?:say|recommend|suggest|state|ask|require|tell|demand|insist)\b|\b(?:README|CONTRIBUTING|"
+    r"CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|\baccording to (?!(?:our|my|this|"
+    r"your|what i)\b)|\bquote:|\bas per (?!(?:our|my|your)\b)"
 )
 _SELF = re.compile(
-    r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|state)\b"
+    r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|"
+    r"state)\b"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
 _QUOTATION = re.compile(r"\"[^\"\n]*(?:\"|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|(?<!\w)'[^'\n]{24,2000}'(?!\w)")

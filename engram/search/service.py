@@ -10,16 +10,15 @@ import numpy as np
 from engram.embedding.embedder import Embedder
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import episodes_by_row, evidence_of
+from engram.models.evidence_places import places_of
 from engram.models.fulltext import Term, search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
-from engram.models.turns import places_of
 from engram.models.vectors import vectors_of
 from engram.search.episodes.abstain import select_relevant
-from engram.search.episodes.candidates import Column, EpisodeCandidates, build_candidates
-from engram.search.episodes.classic_formula import MAX_CANDIDATES as MAX_CLASSIC_CANDIDATES
-from engram.search.episodes.classic_formula import rank_classic
-from engram.search.episodes.ranking import Ranking, rank
+from engram.search.episodes.candidates import EpisodeCandidates, build_candidates
+from engram.search.episodes.classic_formula import MAX_CLASSIC_CANDIDATES, rank_classic
+from engram.search.episodes.ranking import Ranking, best_places, rank
 from engram.search.episodes.weights import EPISODE_WEIGHTS
 from engram.search.hits import Hit
 from engram.search.passages.note_search import find_notes
@@ -114,18 +113,18 @@ class Searcher:
         candidates = self._retrieve_episodes(query, parsed, wait_for_vector)
         ranking = rank(candidates, parsed, EPISODE_WEIGHTS)
         if query.thorough:
-            return self._episode_hits(candidates, ranking, _best(ranking.score, query.limit))
+            return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit))
         counts, total = self._term_counts["episode_fts"].count(self._store, parsed.terms)
         coverage = Coverage(parsed.terms, counts, total)
         is_relevant, is_doubtful = select_relevant(candidates, parsed, coverage, self._relevance_floor)
-        best = _best(np.where(is_relevant, ranking.score, -np.inf), query.limit)
+        best = best_places(np.where(is_relevant, ranking.score, -np.inf), query.limit)
         return [replace(hit, is_doubtful=is_doubtful) for hit in self._episode_hits(candidates, ranking, best)]
 
     def _recall_classic(self, query: Query) -> list[Hit]:
         parsed = self._parse(query)
         candidates = self._newest_episodes(query, parsed, self._query_embedder.embed(query.text))
         ranking = rank_classic(candidates, parsed.now_ms)
-        return self._episode_hits(candidates, ranking, _best(ranking.score, query.limit))
+        return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit))
 
     def _retrieve_episodes(
         self, query: Query, parsed: ParsedQuery, wait_for_vector: Callable[[], Floats | None]
@@ -244,11 +243,6 @@ def _is_visible(query: Query, row: EpisodeRow) -> bool:
     if query.project_id is None:
         return True
     return query.with_global if row.is_global else row.project_id == query.project_id
-
-
-def _best(score: Column, limit: int) -> Sequence[int]:
-    """Return the places of the best scores, best first; minus infinity is left out."""
-    return [int(index) for index in np.argsort(-score, kind="stable")[:limit] if not np.isneginf(score[index])]
 
 
 def _cosine(candidates: EpisodeCandidates, index: int) -> float | None:

@@ -1,1 +1,1 @@
-"""What the worker does: one thin module a task, the queue, the consumer and the recall server."""
+"""What the worker runs: one thin module for each task, the queue and the consumer."""

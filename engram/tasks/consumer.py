@@ -28,7 +28,8 @@ WORKERS = 4
 SCHEDULER_SECONDS = 5
 #: Seconds between two looks of the main thread at signals.
 SIGNAL_SECONDS = 0.25
-#: Each stops the worker after its running tasks. launchd and systemd send SIGTERM, Ctrl-C SIGINT, a closed terminal SIGHUP.
+#: Each stops the worker after its running tasks. launchd and systemd send SIGTERM, Ctrl-C SIGINT, a closed terminal
+#: SIGHUP.
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 

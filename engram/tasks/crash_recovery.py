@@ -1,4 +1,6 @@
-"""What a killed worker leaves behind: leases are given back, and work that kills its process is set aside in the end."""
+"""What a killed worker leaves behind: leases are given back, and work that kills its process is set aside in the
+end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tasks ``recollect(session_id)`` and ``refresh(session_id)``: choose bites for a prompt that the socket didn't answer."""
+"""Tasks ``recollect(session_id)`` and ``refresh(session_id)``: choose bites for a prompt that the socket didn't
+answer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ TOOL_CALLS = 3
 
 @huey.task(name="recollect", priority=50)
 def recollect(session_id: str) -> None:
-    """Store bites for the session's latest prompt, or for the files and commands of its latest tool calls, if any fit."""
+    """Store bites for the session's latest prompt, or for the files and commands of its latest tool calls, if any
+    fit.
+    """
     from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
 

@@ -198,7 +198,9 @@ def _make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None,
 
 
 def make_model_steps(model: LanguageModel | None) -> tuple[Rewording | None, Reconciling | None]:
-    """Return what rewords local memories and what finds those that end or repeat others; (None, None) without a model."""
+    """Return what rewords local memories and what finds those that end or repeat others; (None, None) without a
+    model.
+    """
     if model is None:
         return None, None
     from engram.extraction.reconcile import Reconciler

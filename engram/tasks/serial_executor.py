@@ -1,4 +1,6 @@
-"""Runs heavy actions one at a time without a thread that waits: the thread at work also runs what is queued meanwhile."""
+"""Runs heavy actions one at a time without a thread that waits: the thread at work also runs what is queued
+meanwhile.
+"""
 
 from __future__ import annotations
 

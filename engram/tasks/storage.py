@@ -96,7 +96,9 @@ class QueueStorage(QueueFile):
     # -- waking the worker
 
     def listen(self) -> None:
-        """Bind ``wake.sock``, replacing any stale socket: ``dequeue`` waits from now on. With the worker's lock held."""
+        """Bind ``wake.sock``, replacing any stale socket: ``dequeue`` waits from now on. With the worker's lock
+        held.
+        """
         home = self.resolve_home()
         if self._listener is None:
             self._listener = WakeListener(home.wake_socket)

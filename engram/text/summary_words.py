@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 _WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
+_STOP_TEXT = """
+    a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use
+    uses used using should must will would can now so then than instead of no not never always do does don't prefer
+    all every any our my your decided decision preference longer more anymore switch move replace drop remove change
+    just only because since which when where how go went there here user said wants want rather new old one ones up
+    have has had keep get make made into after going forward each mind
+"""
 #: Words that say nothing about the matter of a memory.
-STOP_WORDS = frozenset(
-    "a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use uses "
-    "used using should must will would can now so then than instead of no not never always do does don't prefer all every "
-    "any our my your decided decision preference longer more anymore switch move replace drop remove change just only "
-    "because since which when where how go went there here user said wants want rather new old one ones up have has had "
-    "keep get make made into after going forward each mind".split()
-)
+STOP_WORDS = frozenset(_STOP_TEXT.split())
 
 
 def words_of(text: str) -> frozenset[str]:

@@ -55,7 +55,8 @@ def read_git_hints(root: Path) -> GitHints:
 
 
 def normal_address(address: str) -> str:
-    """Return one form for all ways to write a remote: ``host/path``, host in lower case, without credentials and ``.git``.
+    """Return one form for all ways to write a remote: ``host/path``, host in lower case, without credentials and
+    ``.git``.
 
     A local path stays a path. Returns "" for anything that is no address.
     """

@@ -50,7 +50,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a source was read. Only the agent that made it understands it; both texts are "" before the first read."""
+    """How far a source was read. Only the agent that made it understands it; both texts are "" before the first
+    read.
+    """
 
     #: The position: a byte offset, a row id, a digest, and what else the reader needs to go on. Holds no words.
     position: str = ""

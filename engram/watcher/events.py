@@ -100,7 +100,9 @@ class FolderEvents(FileSystemEventHandler):
         return self._start(identity)
 
     def _is_alive(self) -> bool:
-        """True while events may come. A folder that was made again may have the old inode, but its emitter has ended."""
+        """True while events may come. A folder that was made again may have the old inode, but its emitter has
+        ended.
+        """
         observer = self._observer
         return observer is not None and observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
 

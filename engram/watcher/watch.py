@@ -6,27 +6,21 @@ import contextlib
 import logging
 import os
 import select
-import signal
-import sys
 import time
 from pathlib import Path
 
-from engram.errors import AlreadyRunning, BrokenDatabase, EngramError, StoreError
+from engram.errors import BrokenDatabase, EngramError, StoreError
 from engram.failpoint import reach
 from engram.ingest.result import IngestResult
 from engram.ingest.service import in_order_of_change, ingest_path, ingest_source
-from engram.log import start_logging
 from engram.models.pauses import paused_scopes
-from engram.models.replacement import using_database
 from engram.models.stages import note_damage, note_failure, note_success
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.transcripts import Seen, all_seen, note_gone
-from engram.paths import Home
-from engram.process_lock import EXIT_RESTART, ProcessLock
+from engram.process_lock import EXIT_RESTART
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.enqueue import enqueue_consolidation_if_overdue, enqueue_due
-from engram.tasks.queue import huey
 from engram.tasks.recollect import recollect
 from engram.transcripts import registry
 from engram.transcripts.source import Place, Source
@@ -39,8 +33,6 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 #: Bytes of a source that are read at one time: keeps this process small.
 PORTION_BYTES = 256 * 1024
-#: Longest wait of an enqueue for another writer of the queue, in seconds.
-QUEUE_SECONDS = 1.0
 
 #: Reasons of the ingest for which reading again would change nothing.
 MUST_NOT_BE_READ = frozenset({"excluded", "paused"})
@@ -149,7 +141,7 @@ class Watcher:
                 note_gone(self.store, place.path, is_gone=True)
             self._gone.add(place)
 
-    def ring(self) -> None:
+    def enqueue_due(self) -> None:
         """Enqueue all work that is due by now, such as sessions that fell silent, and an overdue consolidation."""
         enqueue_due(self.store, self.settings)
         enqueue_consolidation_if_overdue(self.store, self.settings)
@@ -186,7 +178,7 @@ class Watcher:
             self.sweep()
             self._note_events()
             self.step()
-            self.ring()
+            self.enqueue_due()
         else:
             self.step()
 
@@ -211,7 +203,7 @@ class Watcher:
             os.write(self._pipe[1], b"!")
 
     def stop(self) -> None:
-        """End the loop after the transcript at hand; may be called from a signal handler."""
+        """End the loop after the current transcript; may be called from a signal handler."""
         self._is_stopping = True
         self._wake()
 
@@ -227,50 +219,4 @@ class Watcher:
 
     def _note_failure(self, stage: str, error: str) -> None:
         with contextlib.suppress(StoreError):
-            note_failure(self.store, stage, error)
-
-
-def run_watcher(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT; call it in a process of its own, from the main thread.
-
-    Returns:
-        0 after a clean stop, or at once where another watcher runs; 75 where it is to be started again.
-
-    Raises:
-        HomeError: the memory folder cannot be used.
-        StoreError: memory.db cannot be opened.
-    """
-    os.umask(0o077)
-    home = settings.places.prepare()
-    try:
-        lock = ProcessLock(home.watcher_lock)
-    except AlreadyRunning:
-        sys.stderr.write("a watcher is already running; this one ends\n")
-        return 0
-    start_logging(home.logs, "watcher", settings.log_level, redact)
-    with using_database(home.memory_db) as log_damage:
-        return _watch(settings, home, lock, log_damage)
-
-
-def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
-    """Open the memory and watch until something says stop."""
-    try:
-        store = open_store(home.memory_db, driver=settings.sqlite_driver)
-    except BrokenDatabase as error:
-        logger.error("action=open failed=%s", error)
-        return EXIT_RESTART
-    if log_damage:
-        note_failure(store, "memory", log_damage)
-    huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)
-    watcher = Watcher(settings, store)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: watcher.stop())
-    logger.info("action=start pid=%d folder=%s", os.getpid(), settings.projects_folder)
-    try:
-        return watcher.run()
-    finally:
-        watcher.close()
-        huey.storage.close()
-        store.close()
-        lock.release()
-        logger.info("action=end")
+            note_failure(self.store, stage, redact(error))

@@ -32,7 +32,7 @@ class DailyBackup:
     def look(self) -> bool:
         """Make a backup if the last one is a day old and there is something to keep; True where one was made.
 
-        A damaged memory.db is told to the runtime, so that the worker stops and the next start sets it aside.
+        A damaged memory.db is reported to the runtime, so that the worker stops and the next start sets the file aside.
         Raises StoreError where memory.db cannot be read.
         """
         store = self._runtime.store

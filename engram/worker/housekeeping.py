@@ -1,4 +1,6 @@
-"""What the worker looks after while it runs: memory, sockets, fresh vectors, work whose time has come."""
+"""Housekeeping of the worker: every few seconds it checks memory, sockets, damage, new vectors, due work and the
+backup.
+"""
 
 from __future__ import annotations
 
@@ -19,41 +21,41 @@ from engram.worker.server import RecallServer
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks.
+#: Seconds between two checks.
 EVERY_SECONDS = 5.0
-#: What the limit allows beyond the vectors in memory, in MB. A worker with three million vectors took 290 more.
+#: What the default limit allows beyond the vectors in memory, in MB. A worker with three million vectors took 290 more.
 ABOVE_INDEX_MB = 400.0
-#: Growth after which unused memory is given back although nothing heavy ran: questions leave some behind, too.
+#: Growth after which unused memory is returned although no heavy task ran: questions leave some, too.
 GROWN_MB = 8.0
 
 
 class Housekeeper:
-    """A thread that looks every few seconds; ``step`` is one look."""
+    """A thread that checks everything every few seconds; ``step`` is one check."""
 
     def __init__(self, runtime: Runtime, queue: EngramQueue, server: RecallServer, stop: Callable[[str], None]) -> None:
-        """``stop`` is told why the worker has to stop and be started again."""
+        """``stop`` is called with the reason why the worker must be restarted."""
         self._runtime = runtime
         self._queue = queue
         self._server = server
         self._stop = stop
         self._has_warned = False
         self._data_version = -1
-        self._quiet_looks = 0
+        self._quiet_checks = 0
         self._opened = runtime.store.file_identity()
         self._backup = DailyBackup(runtime)
         self._was_busy = False
-        #: What the process held when unused memory was last given back, in MB.
+        #: Resident memory when unused memory was last returned, in MB.
         self._given_back_mb = 0.0
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
     def start(self) -> Housekeeper:
-        """Look from now on."""
+        """Start the thread."""
         self._thread.start()
         return self
 
     def close(self) -> None:
-        """Look no more; waits for the look that is going on."""
+        """Stop the thread; waits for a check that is going on."""
         self._is_closing.set()
         self._thread.join(5)
 
@@ -66,8 +68,8 @@ class Housekeeper:
             self._is_closing.wait(EVERY_SECONDS)
 
     def step(self) -> None:
-        """One look at everything."""
-        self._look_at_memory()
+        """Check everything once."""
+        self._check_memory()
         if self._runtime.is_damaged.is_set():
             note_damage(self._runtime.store)
             self._stop("memory.db is damaged")
@@ -83,13 +85,13 @@ class Housekeeper:
                 self._queue.storage.listen()
         with contextlib.suppress(StoreError):
             try:
-                self._look_at_work()
+                self._check_work()
                 self._backup.look()
             except BrokenDatabase as error:
                 logger.error("action=look failed=%s", error)
                 self._runtime.is_damaged.set()
 
-    def _look_at_memory(self) -> None:
+    def _check_memory(self) -> None:
         is_busy, used_mb = self._runtime.is_busy, rss_mb()
         if is_busy or self._was_busy or used_mb > self._given_back_mb + GROWN_MB:
             give_back_memory()
@@ -97,7 +99,7 @@ class Housekeeper:
         self._was_busy = is_busy
         settings = self._runtime.settings
         limit_mb = float(settings.limit_rss_mb)
-        # A limit that the user set holds as it is.
+        # A limit that the user set is not raised.
         if used_mb > limit_mb and settings.limit_rss_mb == DEFAULT_LIMIT_RSS_MB:
             limit_mb = max(limit_mb, self._runtime.index_mb() + ABOVE_INDEX_MB)
         if used_mb > limit_mb:
@@ -109,16 +111,16 @@ class Housekeeper:
             self._has_warned = True
             logger.warning("action=memory rss_mb=%s warn_mb=%d", used_mb, settings.warn_rss_mb)
 
-    def _look_at_work(self) -> None:
-        """Ring for what is due; where the database changed, read new vectors; where it was quiet, tidy its log."""
+    def _check_work(self) -> None:
+        """Enqueue due work; load new vectors if the database changed; truncate its log if it was quiet."""
         store = self._runtime.store
         version = store.data_version()
         if version == self._data_version:
-            self._quiet_looks += 1
-            if self._quiet_looks == 6:
+            self._quiet_checks += 1
+            if self._quiet_checks == 6:
                 store.checkpoint("TRUNCATE")
         else:
-            self._data_version, self._quiet_looks = version, 0
+            self._data_version, self._quiet_checks = version, 0
             if is_damage_noted(store):
                 self._runtime.is_damaged.set()
             self._runtime.refresh_index()

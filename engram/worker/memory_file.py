@@ -1,4 +1,4 @@
-"""Opening memory.db in the worker: a damaged one is set aside, and what people did by hand is carried over."""
+"""Opens memory.db in the worker: a damaged file is set aside, and what the user kept by hand is carried over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.backup import Backup, list_backups
 from engram.models.fulltext import rebuild_indexes
-from engram.models.recovery import Recovered, clean_after_swap, rebuild_memory
+from engram.models.recovery import Recovered
+from engram.models.restore import rebuild_memory
+from engram.models.set_aside import clean_after_swap
 from engram.models.soundness import find_all_damage, quick_damage
 from engram.models.stages import is_damage_noted, list_stages, note_failure, note_success
 from engram.models.store import Store, open_store
@@ -22,16 +24,17 @@ from engram.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-#: Name that a damaged memory.db gets; a taken name gets a time behind it.
+#: Name of a damaged memory.db; if the name is taken, a time is appended.
 BROKEN_NAME = "memory.broken.db"
-#: A temporary file of this age has no writer any more, in seconds.
+#: Age at which a temporary file is deleted, in seconds: its writer has ended.
 LEFTOVER_SECONDS = 600
-#: A file of more bytes is checked once a day, not at every start.
+#: A larger file is checked once a day, not at every start.
 LARGE_BYTES = 100_000_000
 
 
 def open_or_set_aside(home: Home, settings: Settings) -> Store:
-    """Open memory.db; a damaged one is moved to ``memory.broken.db`` and a new one made. With the worker's lock held.
+    """Open memory.db; a damaged file is moved to ``memory.broken.db`` and a new one created. With the worker's lock
+    held.
 
     The transcripts are read again. What was saved, pinned, edited or forgotten by hand is carried over from the
     damaged file as far as it can be read, and from the backups.
@@ -53,15 +56,18 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
         damage = str(error)
     backups = list_backups(home.backups)
     aside, _ = rebuild_memory(
-        home.memory_db, BROKEN_NAME, [backup.path for backup in backups], partial(_note_rebuilt, backups),
+        home.memory_db,
+        BROKEN_NAME,
+        [backup.path for backup in backups],
+        partial(_note_rebuilt, backups),
         driver=settings.sqlite_driver,
-    )  # fmt: skip
+    )
     logger.error("action=set_aside path=%s reason=%s", aside, damage)
     return open_store(home.memory_db, driver=settings.sqlite_driver)
 
 
 def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Recovered) -> None:
-    """Leave in the new memory what happened to the old one, and what may be missing."""
+    """Record in the new memory what happened to the old one and what may be missing."""
     logger.info("action=recover memories=%d tombstones=%d lost=%d", carried.memories, carried.tombstones, carried.lost)
     missing = f"; {carried.lost} memories could not be read and are missing" if carried.lost else ""
     if not carried.is_complete:
@@ -70,14 +76,15 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
         )
     backup = f"the latest backup is of {iso_time(backups[0].made_at_ms)}" if backups else "there is no backup"
     note_failure(
-        store, "memory",
-        f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {carried.memories} memories kept "
-        f"by hand came back{missing}; {backup}; 'engram restore' brings a whole backup back",
-    )  # fmt: skip
+        store,
+        "memory",
+        f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {carried.memories} memories "
+        f"kept by hand came back{missing}; {backup}; 'engram restore' brings a whole backup back",
+    )
 
 
 def _is_emptied(home: Home) -> bool:
-    """True for a file of no bytes where there must have been a memory once."""
+    """True for an empty file if there are backups: there was a memory once."""
     with contextlib.suppress(OSError):
         return os.lstat(home.memory_db).st_size == 0 and bool(list_backups(home.backups))
     return False
@@ -90,9 +97,10 @@ def _is_large(path: Path) -> bool:
 
 
 def _damage_of(store: Store) -> str:
-    """What is wrong; a text index alone is built anew. Where the last run met no damage, a quick look does.
+    """Return what is wrong, "" if nothing is; a damaged text index is rebuilt. Without a known damage the check is
+    quick.
 
-    A large file is not even looked through quickly then: that takes 5 s a GB at every start. The daily backup does it.
+    A large file is then not checked at all: that takes 5 s for each GB. The daily backup checks it.
     """
     suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
     if not suspected and _is_large(store.path):
@@ -122,5 +130,5 @@ def _quick_damage(store: Store) -> str:
 
 
 def _is_of_index(damage: str) -> bool:
-    """True where only a text index is damaged."""
+    """True if only a text index is damaged."""
     return "fts5" in damage.lower() or "vtable" in damage.lower()

@@ -1,7 +1,7 @@
-"""Connections of engram.sock: one thread reads them all, so that no client can keep another one waiting.
+"""Reads the requests of engram.sock: one thread serves all connections, so that no client can delay another.
 
-A connection takes a thread only once its request is complete. Silent and slow clients cost a file descriptor until
-their time is up or a newer client needs the room.
+Only a complete request occupies a thread. A silent or slow client costs a file descriptor until it times out or a
+newer client needs the room.
 """
 
 from __future__ import annotations
@@ -9,94 +9,65 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
-import os
-import select
 import selectors
 import socket
-import struct
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from engram.worker.connection import Client, close_listener, is_same_user
 
 logger = logging.getLogger(__name__)
 
 #: Longest request, in bytes.
 MAX_REQUEST_BYTES = 1_000_000
-#: How long a client may stay silent, and how long its request may take from the first byte on, in seconds.
+#: Longest silence of a client, and longest time of its request from the first byte on, in seconds.
 IDLE_SECONDS = 10.0
 REQUEST_SECONDS = 5.0
-#: How long a client may take to read a long answer, in seconds.
+#: Longest time of a client to read a long answer, in seconds.
 SEND_SECONDS = 10.0
-#: Incomplete requests at most; beyond, the oldest goes.
+#: Incomplete requests at a time; beyond, the oldest is dropped.
 MAX_READING = 128
-#: Long answers that are being sent at most.
+#: Long answers that are sent at a time.
 MAX_SENDING = 16
-#: Bytes of incomplete requests in memory at most; beyond, the largest request goes.
+#: Bytes of incomplete requests in memory; beyond, the largest request is dropped.
 MAX_BUFFERED_BYTES = 16_000_000
-#: Connections accepted before other clients are looked after again.
+#: Connections accepted before other clients are served again.
 ACCEPT_BATCH = 64
 _BACKLOG = 1024
 _CHUNK_BYTES = 65_536
-#: Longest wait for an event, in seconds: deadlines are looked at after it.
-_LOOK_SECONDS = 1.0
+#: Longest wait for an event, in seconds; then deadlines are checked.
+_MAX_WAIT_SECONDS = 1.0
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-@dataclass(eq=False, slots=True)
-class Client:
-    """One connection."""
-
-    connection: socket.socket
-    #: Steady time until which its present step may take, in seconds.
-    until: float
-    received: bytearray = field(default_factory=bytearray)
-    #: What is left to be sent.
-    answer: memoryview = field(default_factory=lambda: memoryview(b""))
-    #: Steady time at which the request was complete, in seconds.
-    complete_at: float = 0.0
-
-    @property
-    def is_gone(self) -> bool:
-        """True where nobody is at the other end any more. Only Linux can tell that from a finished request."""
-        if sys.platform != "linux":
-            return False
-        poller = select.poll()
-        try:
-            poller.register(self.connection, 0)
-            return bool(poller.poll(0))
-        except (OSError, ValueError):
-            return True
-
-
 class Reception:
-    """Accepts clients, reads their requests and hands over those that are complete."""
+    """Accepts clients, reads their requests and passes on those that are complete."""
 
     def __init__(self, listener: socket.socket, on_request: Callable[[Client, bytes | None], None]) -> None:
-        """``on_request`` gets each complete request, None for one that is too long; it must not wait."""
+        """``on_request`` gets each complete request, or None for one that is too long; it must not wait."""
         self._on_request = on_request
         self._listener: socket.socket | None = listener
         self._selector = selectors.DefaultSelector()
         self._reading: dict[Client, None] = {}
         self._sending: dict[Client, None] = {}
         self._buffered = 0
-        self._todo: deque[Callable[[], None]] = deque()
-        self._awake, self._bell = socket.socketpair()
-        for end in (self._awake, self._bell):
+        self._calls: deque[Callable[[], None]] = deque()
+        self._waker, self._wake = socket.socketpair()
+        for end in (self._waker, self._wake):
             end.setblocking(False)
         self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="reception", daemon=True)
 
     def start(self) -> None:
         """Accept clients from now on."""
-        self._selector.register(self._awake, selectors.EVENT_READ)
+        self._selector.register(self._waker, selectors.EVENT_READ)
         self._listen(self._listener)
         self._thread.start()
 
     def replace_listener(self, listener: socket.socket) -> None:
-        """Accept at another socket from now on. Any thread may call this."""
+        """Accept clients at another socket from now on. Any thread may call this."""
         self._call(lambda: self._listen(listener))
 
     def send_rest(self, client: Client) -> None:
@@ -104,7 +75,7 @@ class Reception:
         self._call(lambda: self._begin_sending(client))
 
     def close(self, seconds: float) -> None:
-        """Drop every client that is not being answered, and end the thread."""
+        """Drop every client whose answer is not being made, and end the thread."""
         self._is_closing = True
         self._call(lambda: None)
         if self._thread.is_alive():
@@ -117,7 +88,7 @@ class Reception:
             try:
                 self._step()
             except Exception as error:
-                # One client must never end the service of all.
+                # One client must never end the service for all.
                 logger.warning("action=reception failed=%s", type(error).__name__, exc_info=error)
                 time.sleep(0.05)
         for client in (*self._reading, *self._sending):
@@ -125,14 +96,14 @@ class Reception:
         if self._listener is not None:
             close_listener(self._listener)
         self._selector.close()
-        for end in (self._awake, self._bell):
+        for end in (self._waker, self._wake):
             end.close()
 
     def _step(self) -> None:
-        for key, _ in self._selector.select(_LOOK_SECONDS):
-            if key.fileobj is self._awake:
+        for key, _ in self._selector.select(_MAX_WAIT_SECONDS):
+            if key.fileobj is self._waker:
                 with contextlib.suppress(BlockingIOError):
-                    while self._awake.recv(_CHUNK_BYTES):
+                    while self._waker.recv(_CHUNK_BYTES):
                         pass
             elif key.fileobj is self._listener:
                 self._accept()
@@ -140,16 +111,16 @@ class Reception:
                 self._read(key.data)
             elif isinstance(key.data, Client) and key.data in self._sending:
                 self._send(key.data)
-        while self._todo:
-            self._todo.popleft()()
+        while self._calls:
+            self._calls.popleft()()
         now = time.monotonic()
-        for client in [one for one in (*self._reading, *self._sending) if one.until < now]:
+        for client in [client for client in (*self._reading, *self._sending) if client.deadline < now]:
             self._drop(client)
 
     def _call(self, action: Callable[[], None]) -> None:
-        self._todo.append(action)
+        self._calls.append(action)
         with contextlib.suppress(OSError):
-            self._bell.send(b"!")
+            self._wake.send(b"!")
 
     def _listen(self, listener: socket.socket | None) -> None:
         old, self._listener = self._listener, listener
@@ -182,13 +153,13 @@ class Reception:
             client = Client(connection, time.monotonic() + IDLE_SECONDS)
             self._reading[client] = None
             self._selector.register(connection, selectors.EVENT_READ, client)
-            # A hook has mostly sent everything by now.
+            # Mostly a hook has sent everything by now.
             self._read(client)
             if len(self._reading) > MAX_READING:
                 self._drop_one()
 
     def _read(self, client: Client) -> None:
-        """Take what has come: at most one whole request, so that a large one keeps nobody waiting."""
+        """Read what has arrived: at most one whole request, so that a large one delays nobody."""
         while True:
             try:
                 chunk = client.connection.recv(_CHUNK_BYTES)
@@ -201,14 +172,14 @@ class Reception:
                 self._finish(client, bytes(client.received))
                 return
             if not client.received:
-                client.until = time.monotonic() + REQUEST_SECONDS
+                client.deadline = time.monotonic() + REQUEST_SECONDS
             client.received += chunk
             self._buffered += len(chunk)
             if len(client.received) > MAX_REQUEST_BYTES:
                 self._finish(client, None)
                 return
         while self._buffered > MAX_BUFFERED_BYTES:
-            self._drop(max(self._reading, key=lambda one: len(one.received)))
+            self._drop(max(self._reading, key=lambda client: len(client.received)))
 
     def _finish(self, client: Client, request: bytes | None) -> None:
         self._leave(client)
@@ -219,7 +190,7 @@ class Reception:
     def _begin_sending(self, client: Client) -> None:
         if len(self._sending) >= MAX_SENDING:
             self._drop(next(iter(self._sending)))
-        client.until = time.monotonic() + SEND_SECONDS
+        client.deadline = time.monotonic() + SEND_SECONDS
         self._sending[client] = None
         try:
             self._selector.register(client.connection, selectors.EVENT_WRITE, client)
@@ -238,9 +209,9 @@ class Reception:
             self._drop(client)
 
     def _drop_one(self) -> bool:
-        """Drop the client that has been at its request longest; False where there is none.
+        """Drop the client whose request takes longest; return False if there is none.
 
-        Not the one that has sent least: a hook that was accepted a moment ago has sent nothing yet.
+        Not the client that has sent least: a hook that was just accepted has sent nothing yet.
         """
         client = next(iter(self._reading), None)
         if client is None:
@@ -249,7 +220,7 @@ class Reception:
         return True
 
     def _leave(self, client: Client) -> None:
-        """Look after a client no more; its connection stays open."""
+        """Stop serving a client; its connection stays open."""
         with contextlib.suppress(KeyError, ValueError, OSError):
             self._selector.unregister(client.connection)
         if client in self._reading:
@@ -261,26 +232,3 @@ class Reception:
         self._leave(client)
         with contextlib.suppress(OSError):
             client.connection.close()
-
-
-def close_listener(listener: socket.socket) -> None:
-    """Close a listening socket; clients that wait to be accepted are let go."""
-    with contextlib.suppress(OSError):
-        listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-
-
-def is_same_user(connection: socket.socket) -> bool:
-    """False where the system says that somebody else is at the other end."""
-    try:
-        if hasattr(socket, "SO_PEERCRED"):
-            data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-            uid = struct.unpack("3i", data)[1]
-        elif hasattr(socket, "LOCAL_PEERCRED"):
-            data = connection.getsockopt(0, socket.LOCAL_PEERCRED, 76)
-            uid = struct.unpack_from("II", data)[1]
-        else:
-            return True
-    except (OSError, struct.error):
-        return True
-    return bool(uid == os.geteuid())

@@ -12,11 +12,11 @@ from engram import settings as settings_module
 from engram.errors import NotFound, StoreError
 from engram.ingest.folder import scope_of_folder
 from engram.log import start_logging
+from engram.models.copies import open_memory
 from engram.models.episodes import Episode, find_episode, is_episode_id
 from engram.models.projects import ProjectRow, find_project
-from engram.models.replacement import is_replaced, using_database
+from engram.models.replacement import is_replaced
 from engram.models.sessions import known_values
-from engram.models.stages import note_failure
 from engram.models.store import Store
 from engram.models.visibility import may_see
 from engram.recollection.searching import NO_PROJECT
@@ -87,15 +87,8 @@ class Access:
             raise StoreError(
                 f"there is no memory at {path} yet. Tell the user to run 'engram up', and go on without memory"
             )
-        with using_database(path) as damage:
-            store = Store(path, driver=self.settings.sqlite_driver)
-            try:
-                store.open()
-                if damage:
-                    note_failure(store, "memory", damage)
-                yield store
-            finally:
-                store.close()
+        with open_memory(path, driver=self.settings.sqlite_driver, is_made=False) as store:
+            yield store
 
     def redact(self, store: Store, text: str) -> str:
         """Mask secrets, also those that this session's ``.env`` lines contained."""

@@ -33,15 +33,22 @@ class Live:
     def engram(self, *arguments: str) -> Any:
         done = subprocess.run(
             [sys.executable, "-m", "engram.cli.main", *arguments],
-            env=self.environment, capture_output=True, text=True, check=True, timeout=60,
-        )  # fmt: skip
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
         return json.loads(done.stdout) if done.stdout.lstrip().startswith(("{", "[")) else done.stdout
 
     def start(self) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "engram.cli.main", "up"],
-            env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.wait(lambda: self.is_alive("worker") and self.is_alive("watcher"))
 
     def is_alive(self, name: str) -> bool:
@@ -70,8 +77,11 @@ class Live:
         done = subprocess.run(
             ["/bin/sh", "-c", self.hooks[event]],
             env=self.environment | {"CLAUDE_CODE_SESSION_ID": session_id},
-            input=json.dumps(payload), capture_output=True, text=True, timeout=20,
-        )  # fmt: skip
+            input=json.dumps(payload),
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
         assert done.returncode == 0
         assert not done.stderr
         return done.stdout
@@ -79,8 +89,12 @@ class Live:
     def episodes_of(self, session_id: str) -> list[dict[str, Any]]:
         done = subprocess.run(
             [sys.executable, "-m", "engram.cli.main", "export"],
-            env=self.environment, capture_output=True, text=True, check=True, timeout=60,
-        )  # fmt: skip
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         return [line for line in lines if line["session"] == session_id]
 
@@ -97,8 +111,10 @@ def live(tmp_path: Path, bundled_folder: Path) -> Iterator[Live]:
     home.mkdir(parents=True, mode=0o700)
     os.chmod(home, 0o700)
     environment = {
-        **os.environ, "ENGRAM_HOME": str(home), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
-    }  # fmt: skip
+        **os.environ,
+        "ENGRAM_HOME": str(home),
+        "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
+    }
     made = Live(tmp_path, environment)
     made.transcript("x").parent.mkdir(parents=True, exist_ok=True)
     block = made.engram("hooks", "--json")
@@ -111,12 +127,20 @@ def line(kind: str, text: str, session_id: str, cwd: str, number: int) -> str:
     content: Any = text if kind == "user" else [{"type": "text", "text": text}]
     message = {"role": kind, "content": content} | ({"id": f"msg_{number}"} if kind == "assistant" else {})
     at = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-    return json.dumps(
-        {
-            "type": kind, "uuid": f"00000000-0000-4000-8000-{abs(hash((session_id, number))) % 10**12:012d}",
-            "sessionId": session_id, "cwd": cwd, "timestamp": at, "version": "2.1.219", "message": message,
-        }
-    ) + "\n"  # fmt: skip
+    return (
+        json.dumps(
+            {
+                "type": kind,
+                "uuid": f"00000000-0000-4000-8000-{abs(hash((session_id, number))) % 10**12:012d}",
+                "sessionId": session_id,
+                "cwd": cwd,
+                "timestamp": at,
+                "version": "2.1.219",
+                "message": message,
+            }
+        )
+        + "\n"
+    )
 
 
 def bites_of(output: str) -> list[str]:
@@ -183,9 +207,17 @@ def test_a_short_session_is_extracted_at_its_end_and_not_by_stop_alone(live: Liv
     live.start()
     said = [
         ("user", "Why does the importer drop the last row of every CSV file?"),
-        ("assistant", "The importer dropped the last row because read_rows stops at the final newline; files without one lost it."),
-        ("assistant", "Fixed: read_rows in importer.py now yields the rest of the buffer after the loop, so files without a final newline keep their last row."),
-    ]  # fmt: skip
+        (
+            "assistant",
+            "The importer dropped the last row because read_rows stops at the final newline; files without one lost "
+            "it.",
+        ),
+        (
+            "assistant",
+            "Fixed: read_rows in importer.py now yields the rest of the buffer after the loop, so files without a "
+            "final newline keep their last row.",
+        ),
+    ]
     with live.transcript(session).open("a", encoding="utf-8") as file:
         file.writelines(line(kind, text, session, cwd, n) for n, (kind, text) in enumerate(said))
 

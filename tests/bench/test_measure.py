@@ -80,10 +80,15 @@ def test_longmemeval_takes_the_marked_turns_as_what_is_wanted(tmp_path: Path) ->
         {"role": "assistant", "content": "Nice"},
     ]
     one = {
-        "question_id": "q1", "question": "Where do I live?", "question_type": "single-session-user",
-        "question_date": "2023/05/30 (Tue) 23:40", "haystack_session_ids": ["s1"], "answer_session_ids": ["s1"],
-        "haystack_dates": ["2023/05/20 (Sat) 02:21"], "haystack_sessions": [turns],
-    }  # fmt: skip
+        "question_id": "q1",
+        "question": "Where do I live?",
+        "question_type": "single-session-user",
+        "question_date": "2023/05/30 (Tue) 23:40",
+        "haystack_session_ids": ["s1"],
+        "answer_session_ids": ["s1"],
+        "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+        "haystack_sessions": [turns],
+    }
     path = tmp_path / "long.json"
     path.write_text(json.dumps([one]))
 

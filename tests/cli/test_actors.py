@@ -25,14 +25,44 @@ Steps = set[tuple[str, str]]
 
 #: Commands that change memories, each with a test below.
 CHANGING = {
-    "up", "save", "edit", "correct", "pin", "bad", "forget", "contradictions", "consolidate", "purge", "import",
-    "restore", "projects", "ingest",
-}  # fmt: skip
+    "up",
+    "save",
+    "edit",
+    "correct",
+    "pin",
+    "bad",
+    "forget",
+    "contradictions",
+    "consolidate",
+    "purge",
+    "import",
+    "restore",
+    "projects",
+    "ingest",
+}
 #: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs.
 READING = {
-    "watch", "work", "recall", "search", "expand", "timeline", "status", "report", "doctor", "sessions", "tasks",
-    "logs", "cost", "pause", "export", "hooks", "service", "config", "completion", "bench",
-}  # fmt: skip
+    "watch",
+    "work",
+    "recall",
+    "search",
+    "expand",
+    "timeline",
+    "status",
+    "report",
+    "doctor",
+    "sessions",
+    "tasks",
+    "logs",
+    "cost",
+    "pause",
+    "export",
+    "hooks",
+    "service",
+    "config",
+    "completion",
+    "bench",
+}
 
 
 def last_step(store: Store) -> int:
@@ -81,8 +111,13 @@ def test_what_a_person_does_to_one_memory_is_the_users(filled: Store, run: Run, 
 
     user = str(Actor.USER)
     assert steps_of(filled, made) == [
-        ("save", user), ("edit", user), ("pin", user), ("unpin", user), ("bad", user), ("supersede", user),
-    ]  # fmt: skip
+        ("save", user),
+        ("edit", user),
+        ("pin", user),
+        ("unpin", user),
+        ("bad", user),
+        ("supersede", user),
+    ]
     assert steps_of(filled, corrected) == [("correct", user), ("supersede", user)]
     assert steps_of(filled, newer) == [("save", user)]
 
@@ -133,9 +168,12 @@ def test_what_comes_back_since_its_successor_was_deleted_is_the_users(
 
 def test_what_stays_of_a_forgotten_project_was_cut_by_the_user(filled: Store, run: Run) -> None:
     name = str(filled.value("SELECT name FROM project ORDER BY id LIMIT 1"))
-    chosen = str(filled.value(
-        "SELECT e.episode_id FROM episode e JOIN project p ON p.id = e.project_id WHERE p.name = ? ORDER BY e.id", (name,)
-    ))  # fmt: skip
+    chosen = str(
+        filled.value(
+            "SELECT e.episode_id FROM episode e JOIN project p ON p.id = e.project_id WHERE p.name = ? ORDER BY e.id",
+            (name,),
+        )
+    )
     run("edit", chosen, "--scope", "global")
 
     run("projects", "forget", name, "--yes")
@@ -174,7 +212,9 @@ def test_an_import_is_the_users(
 
     run("import", str(file))
 
-    assert [(one["action"], one["actor"]) for one in run_json("expand", episode_id)["history"]] == [("import", "user")]
+    assert [(change["action"], change["actor"]) for change in run_json("expand", episode_id)["history"]] == [
+        ("import", "user")
+    ]
 
 
 def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:
@@ -186,7 +226,9 @@ def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_j
 
     run("restore", str(backup), "--yes")
 
-    assert [(one["action"], one["actor"]) for one in run_json("expand", made)["history"]] == [("recover", "user")]
+    assert [(change["action"], change["actor"]) for change in run_json("expand", made)["history"]] == [
+        ("recover", "user")
+    ]
 
 
 def test_a_folder_that_becomes_known_moves_memories_by_tidying(filled: Store) -> None:
@@ -222,4 +264,4 @@ def test_expand_shows_who(filled: Store, run: Run, run_json: RunJson) -> None:
     assert [
         line.split()[1:3] for line in shown.splitlines() if "save" in line.split()[1:2] or "pin" in line.split()[1:2]
     ]
-    assert [one["actor"] for one in run_json("expand", made)["history"]] == ["user", "user"]
+    assert [change["actor"] for change in run_json("expand", made)["history"]] == ["user", "user"]

@@ -101,7 +101,7 @@ def test_each_run_goes_as_deep_as_there_are_answers_and_writes_the_next_requests
 
     code_set.answer(memory(SECOND, action="supersedes", target="m1"))
     code_set.run()
-    assert [(one["summary"], one["status"]) for one in code_set.memories()] == [
+    assert [(memory["summary"], memory["status"]) for memory in code_set.memories()] == [
         (FIRST, "superseded"),
         (SECOND, "provisional"),
     ]
@@ -139,7 +139,7 @@ def test_answers_are_also_read_from_one_file_a_project(code_set: Set) -> None:
 
     code_set.run()
 
-    assert [one["summary"] for one in code_set.memories()] == [FIRST]
+    assert [memory["summary"] for memory in code_set.memories()] == [FIRST]
 
 
 def test_a_file_of_answers_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ RunJson = Callable[..., Any]
 
 
 def find(store: Store, episode_id: str) -> Episode:
-    found = episodes.find_episode(store, episode_id)
-    assert found is not None
-    return found
+    episode = episodes.find_episode(store, episode_id)
+    assert episode is not None
+    return episode
 
 
 def test_a_memory_of_this_folder_is_recalled_here_and_not_elsewhere_a_global_one_everywhere(
@@ -76,7 +76,7 @@ def test_edit_pin_and_bad_change_one_memory_and_keep_its_history(filled: Store, 
     assert run_json("pin", made, "--off")["pinned"] is False
     assert run_json("bad", made)["lowered"] is True
 
-    actions = [one["action"] for one in run_json("expand", made)["history"]]
+    actions = [change["action"] for change in run_json("expand", made)["history"]]
     assert actions == ["save", "edit", "pin", "unpin", "bad"]
 
 
@@ -92,22 +92,22 @@ def test_edit_opens_an_editor_where_no_option_says_what(
 
 
 def test_forget_asks_and_does_nothing_on_no(filled: Store, run: Run) -> None:
-    one = episodes.all_episodes(filled)[0]
+    episode = episodes.all_episodes(filled)[0]
 
-    run("forget", one.episode_id, stdin="n\n", code=1)
+    run("forget", episode.episode_id, stdin="n\n", code=1)
 
-    assert episodes.find_episode(filled, one.episode_id) is not None
+    assert episodes.find_episode(filled, episode.episode_id) is not None
 
 
 def test_forget_shows_what_goes_and_nothing_brings_it_back(
     filled: Store, run: Run, run_json: RunJson, home: Home
 ) -> None:
-    one = next(e for e in episodes.all_episodes(filled) if "vat_cents" in e.summary)
+    episode = next(e for e in episodes.all_episodes(filled) if "vat_cents" in e.summary)
     turns = filled.value("SELECT count(*) FROM turn")
 
-    shown = run("forget", one.episode_id, stdin="source\n").stdout
+    shown = run("forget", episode.episode_id, stdin="source\n").stdout
 
-    assert one.episode_id in shown
+    assert episode.episode_id in shown
     assert filled.value("SELECT count(*) FROM turn") < turns
     assert run_json("ingest")["new_turns"] == 0
     run("up", "--once", "--json")
@@ -119,32 +119,32 @@ def test_forget_shows_what_goes_and_nothing_brings_it_back(
 def test_forget_takes_the_memory_and_its_words_and_no_turn(
     filled: Store, run_json: RunJson, flags: tuple[str, ...]
 ) -> None:
-    one = episodes.all_episodes(filled)[0]
+    episode = episodes.all_episodes(filled)[0]
     before = {episode.episode_id for episode in episodes.all_episodes(filled)}
     turns = filled.value("SELECT count(*) FROM turn")
 
-    report = run_json("forget", one.episode_id, *flags)
+    report = run_json("forget", episode.episode_id, *flags)
 
-    assert report["forgotten"] == [one.episode_id]
-    assert report["summary"] == one.summary
+    assert report["forgotten"] == [episode.episode_id]
+    assert report["summary"] == episode.summary
     assert report["turns"] == 0
-    assert {episode.episode_id for episode in episodes.all_episodes(filled)} == before - {one.episode_id}
+    assert {episode.episode_id for episode in episodes.all_episodes(filled)} == before - {episode.episode_id}
     assert filled.value("SELECT count(*) FROM turn") == turns
 
 
 def test_forget_asks_which_and_does_nothing_unless_told(filled: Store, run: Run) -> None:
-    one = episodes.all_episodes(filled)[0]
+    episode = episodes.all_episodes(filled)[0]
 
-    shown = run("forget", one.episode_id, stdin="\n", code=1).stdout
+    shown = run("forget", episode.episode_id, stdin="\n", code=1).stdout
 
     assert "whole turns" in shown
-    assert episodes.find_episode(filled, one.episode_id) == one
+    assert episodes.find_episode(filled, episode.episode_id) == episode
 
 
 def test_forget_for_a_script_needs_yes(filled: Store, run: Run) -> None:
-    one = episodes.all_episodes(filled)[0]
+    episode = episodes.all_episodes(filled)[0]
 
-    assert "--yes" in run("forget", one.episode_id, "--json", code=1).stderr
+    assert "--yes" in run("forget", episode.episode_id, "--json", code=1).stderr
 
 
 def test_export_and_import_lose_nothing(
@@ -162,17 +162,17 @@ def test_export_and_import_lose_nothing(
     before = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert first == {"added": len(before), "known": 0, "forgotten": 0, "bad": 0}
     assert second == {"added": 0, "known": len(before), "forgotten": 0, "bad": 0}
-    for one in [*before, *again]:
-        one.pop("updated_at_ms")
+    for line in [*before, *again]:
+        line.pop("updated_at_ms")
     assert again == before
     assert (file.stat().st_mode & 0o777) == 0o600
 
 
 def test_an_export_has_the_keys_that_scripts_rely_on(filled: Store, run: Run) -> None:
-    one = json.loads(run("export").stdout.splitlines()[0])
+    line = json.loads(run("export").stdout.splitlines()[0])
 
-    assert {"id", "kind", "project", "session", "summary", "content", "evidence", "importance", "status"} <= set(one)
-    assert one["evidence"]
+    assert {"id", "kind", "project", "session", "summary", "content", "evidence", "importance", "status"} <= set(line)
+    assert line["evidence"]
 
 
 def test_an_export_of_a_project_holds_no_other(filled: Store, run: Run) -> None:
@@ -197,11 +197,11 @@ def test_import_brings_nothing_that_rests_on_forgotten_words(
 ) -> None:
     """The same transcript, read on another machine, gave the same memory another id."""
     exported = [json.loads(line) for line in run("export").stdout.splitlines()]
-    (chosen,) = [one for one in exported if one["evidence"] and one["source"] == "auto"][:1]
+    (chosen,) = [line for line in exported if line["evidence"] and line["source"] == "auto"][:1]
     copies = [chosen | {"id": "ep_0123456789ab", "slot": None, "stable_id": ""}]
     copies.append(chosen | {"id": "ep_ba9876543210", "stable_id": "", "evidence": []})
     file = tmp_path / "memories.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in copies))
+    file.write_text("".join(json.dumps(line) + "\n" for line in copies))
     with filled.transaction() as tx:
         tx.run("INSERT INTO tombstone VALUES ('entry', ?, 1)", (pack_uuid(chosen["evidence"][0]),))
         tx.run("INSERT INTO tombstone VALUES ('slot', ?, 1)", (str(chosen["slot"]).encode(),))
@@ -255,16 +255,16 @@ def test_a_length_of_time_without_sense_is_a_usage_error(run: Run) -> None:
 def test_work_is_retried_cancelled_paused_and_resumed(filled: Store, run: Run, run_json: RunJson) -> None:
     with filled.transaction() as tx:
         work.make_due(tx, "extract", "broken", 0)
-    one = work.find_work(filled, "extract", "broken")
-    assert one is not None
-    work.fail(filled, one, "no answer", max_attempts=1)
+    task = work.find_work(filled, "extract", "broken")
+    assert task is not None
+    work.fail(filled, task, "no answer", max_attempts=1)
 
     run_json("tasks", "retry", "--dead")
     assert [w.key for w in work.due_work(filled)] == ["broken"]
     run_json("tasks", "pause", "--for", "1h")
     assert work.due_work(filled) == []
     assert run_json("tasks", "resume")["was_paused"] is True
-    run_json("tasks", "cancel", str(one.id))
+    run_json("tasks", "cancel", str(task.id))
     assert work.due_work(filled) == []
     assert "no work '999'" in run("tasks", "retry", "999", code=1).stderr
     run("tasks", "retry", code=2)
@@ -284,14 +284,14 @@ def test_consolidation_says_what_it_would_do_does_it_and_takes_it_back(
 
     planned = run_json("consolidate", "--dry-run")
     assert any(twins[1] in line or twins[0] in line for line in planned["lines"])
-    assert {find(filled, one).status for one in twins} == {"active"}
+    assert {find(filled, episode).status for episode in twins} == {"active"}
 
     done = run_json("consolidate")
-    assert sorted(find(filled, one).status for one in twins) == ["active", "archived"]
+    assert sorted(find(filled, episode).status for episode in twins) == ["active", "archived"]
     assert run_json("consolidate", "--list")["runs"][0]["run"] == done["run"]
 
     run_json("consolidate", "--undo", str(done["run"]))
-    assert {find(filled, one).status for one in twins} == {"active"}
+    assert {find(filled, episode).status for episode in twins} == {"active"}
     assert "undone already" in run("consolidate", "--undo", str(done["run"]), code=1).stderr
 
 

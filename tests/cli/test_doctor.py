@@ -31,7 +31,7 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
 def checks(run: Run, code: int = 1) -> dict[str, dict[str, str]]:
     found: dict[str, Any] = json.loads(run("doctor", "--json", code=code).stdout)
     assert found["ok"] is (code == 0)
-    return {one["name"]: one for one in found["checks"]}
+    return {check["name"]: check for check in found["checks"]}
 
 
 def install(run: Run, claude: Path) -> dict[str, Any]:
@@ -42,22 +42,22 @@ def install(run: Run, claude: Path) -> dict[str, Any]:
 
 
 def test_a_fresh_machine_is_told_to_start_and_to_connect(run: Run, claude: Path) -> None:
-    found = checks(run)
+    findings = checks(run)
 
-    assert found["watcher"]["state"] == found["worker"]["state"] == "bad"
-    assert "engram up" in found["worker"]["advice"]
-    assert "engram hooks" in found["hooks"]["advice"]
-    assert found["memory.db"]["state"] == found["memory folder"]["state"] == "ok"
-    assert "SQLite" in found["driver"]["detail"]
+    assert findings["watcher"]["state"] == findings["worker"]["state"] == "bad"
+    assert "engram up" in findings["worker"]["advice"]
+    assert "engram hooks" in findings["hooks"]["advice"]
+    assert findings["memory.db"]["state"] == findings["memory folder"]["state"] == "ok"
+    assert "SQLite" in findings["driver"]["detail"]
 
 
 def test_installed_hooks_and_server_are_found(run: Run, claude: Path) -> None:
     install(run, claude)
 
-    found = checks(run)
+    findings = checks(run)
 
-    assert found["hooks"]["state"] == "ok"
-    assert "hooks' interpreter" not in found
+    assert findings["hooks"]["state"] == "ok"
+    assert "hooks' interpreter" not in findings
 
 
 def test_hooks_that_are_gone_switched_off_or_incomplete_are_named(run: Run, claude: Path) -> None:
@@ -82,8 +82,8 @@ def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
     old = {"matcher": "", "hooks": [block["hooks"]["Stop"][0]["hooks"][0] | {"async": True}]}
     settings = {"hooks": block["hooks"] | {"Stop": [old], "PreCompact": block["hooks"]["SessionEnd"]}}
     (claude / "settings.json").write_text(json.dumps(settings))
-    found = checks(run)["obsolete hooks"]
-    assert (found["state"], "PreCompact, Stop (async)" in found["detail"]) == ("warn", True)
+    findings = checks(run)["obsolete hooks"]
+    assert (findings["state"], "PreCompact, Stop (async)" in findings["detail"]) == ("warn", True)
 
     settings = {"hooks": block["hooks"] | {"SessionStart": block["hooks"]["SessionStart"][:1]}}
     (claude / "settings.json").write_text(json.dumps(settings))
@@ -102,9 +102,9 @@ def test_the_permission_for_the_tools_is_looked_for_in_user_and_project_settings
 
     def state(path: Path, permissions: object) -> tuple[str, str]:
         path.write_text(json.dumps({"permissions": permissions}))
-        found = checks(run)["permission"]
+        findings = checks(run)["permission"]
         path.unlink()
-        return found["state"], found["detail"] + found["advice"]
+        return findings["state"], findings["detail"] + findings["advice"]
 
     missing = checks(run)["permission"]
     assert missing["state"] == "warn"
@@ -149,20 +149,20 @@ def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, fille
     with filled.transaction() as tx:
         transcripts.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
         work.make_due(tx, "extract", "broken", 0)
-    one = work.find_work(filled, "extract", "broken")
-    assert one is not None
-    work.fail(filled, one, "no answer", max_attempts=1)
+    task = work.find_work(filled, "extract", "broken")
+    assert task is not None
+    work.fail(filled, task, "no answer", max_attempts=1)
     stages.note_failure(filled, "extract", "no answer")
     run("pause", "--for", "1h")
     plant(filled, "UPDATE episode SET suspect = 'tells the reader what to do' WHERE id = 1")
 
-    found = checks(run)
+    findings = checks(run)
 
-    assert "tasks retry --dead" in found["given up"]["advice"]
-    assert found["stage extract"]["detail"] == "no answer"
-    assert "at byte 10" in found["unreadable"]["detail"]
-    assert "engram pause --off" in found["paused"]["advice"]
-    assert found["suspect"]["state"] == "warn"
+    assert "tasks retry --dead" in findings["given up"]["advice"]
+    assert findings["stage extract"]["detail"] == "no answer"
+    assert "at byte 10" in findings["unreadable"]["detail"]
+    assert "engram pause --off" in findings["paused"]["advice"]
+    assert findings["suspect"]["state"] == "warn"
     assert "→ remove the cause" in run("doctor", code=1).stdout
 
 
@@ -176,10 +176,10 @@ def test_a_damaged_memory_is_a_finding_not_a_failure(run: Run, claude: Path, hom
     home.prepare()
     home.memory_db.write_bytes(b"no database at all, but long enough to be taken for a damaged one" * 100)
 
-    found = checks(run)
+    findings = checks(run)
 
-    assert found["memory.db"]["state"] == "bad"
-    assert "engram up" in found["memory.db"]["advice"]
+    assert findings["memory.db"]["state"] == "bad"
+    assert "engram up" in findings["memory.db"]["advice"]
 
 
 def test_a_memory_folder_that_cannot_be_made_is_a_finding(run: Run, claude: Path, tmp_path: Path) -> None:

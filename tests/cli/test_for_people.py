@@ -97,19 +97,19 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
 def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     with filled.transaction() as tx:
         work.make_due(tx, "extract", "some-session", 0)
-    one = work.find_work(filled, "extract", "some-session")
-    assert one is not None
+    task = work.find_work(filled, "extract", "some-session")
+    assert task is not None
 
-    assert "extract" in run("tasks", "show", str(one.id)).stdout
-    assert "1 piece of work: due now." in run("tasks", "retry", str(one.id)).stdout
-    assert "1 piece of work: cancelled." in run("tasks", "cancel", str(one.id)).stdout
+    assert "extract" in run("tasks", "show", str(task.id)).stdout
+    assert "1 piece of work: due now." in run("tasks", "retry", str(task.id)).stdout
+    assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
 
 
 def test_expand_shows_related_memories_and_marks(filled: Store, run: Run, run_json: RunJson) -> None:
-    one = episodes.all_episodes(filled)[0]
-    run("pin", one.episode_id)
+    episode = episodes.all_episodes(filled)[0]
+    run("pin", episode.episode_id)
 
-    assert "active, pinned" in run("expand", one.episode_id).stdout
+    assert "active, pinned" in run("expand", episode.episode_id).stdout
 
 
 def test_a_memory_saved_in_a_root_folder_needs_a_project(
@@ -125,7 +125,7 @@ def test_a_project_may_be_named_by_a_folder_in_it(filled: Store, run: Run, run_j
     (folder / "deep").mkdir()
 
     shown = run_json("timeline", "--project", ".")["episodes"]
-    assert [one["summary"] for one in shown if one["scope"] == "project"] == ["Ropes are made of hemp."]
+    assert [hit["summary"] for hit in shown if hit["scope"] == "project"] == ["Ropes are made of hemp."]
     assert "known projects" in run("timeline", "--project", str(folder.parent), code=1).stderr
 
 
@@ -209,7 +209,7 @@ def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monke
     def running(_: object) -> int:
         raise AlreadyRunning
 
-    monkeypatch.setattr("engram.watcher.watch.run_watcher", running)
+    monkeypatch.setattr("engram.watcher.main.run_watcher", running)
     monkeypatch.setattr("engram.worker.main.run_worker", lambda _: 75)
 
     assert "already running" in run("watch").stderr

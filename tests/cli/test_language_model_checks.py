@@ -34,7 +34,8 @@ class Command:
         self.path.write_text(
             f"#!{sys.executable}\nimport json, os, subprocess, sys\n"
             f"with open({str(self.log)!r}, 'a') as log:\n"
-            "    log.write(json.dumps({'argv': sys.argv[1:], 'environ': dict(os.environ), 'cwd': os.getcwd()}) + '\\n')\n"
+            "    log.write(json.dumps({'argv': sys.argv[1:], 'environ': dict(os.environ), "
+            "'cwd': os.getcwd()}) + '\\n')\n"
             f"print({told!r})\n{then}\n"
         )
         self.path.chmod(0o755)
@@ -57,8 +58,8 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 def check(run: Run, *flags: str) -> dict[str, str]:
     """What doctor says of the language model; whether the rest is well is no matter here."""
     told = run(*flags, "doctor", "--json", code=1).stdout
-    (found,) = (one for one in json.loads(told)["checks"] if one["name"] == "language model")
-    return dict(found)
+    (check,) = (check for check in json.loads(told)["checks"] if check["name"] == "language model")
+    return dict(check)
 
 
 CHOSEN = ("--set", "extractor=claude")
@@ -95,16 +96,16 @@ def test_what_the_help_leaves_behind_holds_doctor_up_no_longer(run: Run, claude:
 
 def test_an_old_claude_and_none_are_told_with_what_to_do(run: Run, claude: Command) -> None:
     claude.write(told="--model --json-schema")
-    found = check(run, *CHOSEN)
-    assert found["state"] == "bad"
-    assert "--safe-mode" in found["detail"]
-    assert "--json-schema" not in found["detail"]
-    assert "claude update" in found["advice"]
+    language_model = check(run, *CHOSEN)
+    assert language_model["state"] == "bad"
+    assert "--safe-mode" in language_model["detail"]
+    assert "--json-schema" not in language_model["detail"]
+    assert "claude update" in language_model["advice"]
 
     claude.path.unlink()
-    found = check(run, *CHOSEN)
-    assert found["state"] == "bad"
-    assert "engram config set claude_command" in found["advice"]
+    language_model = check(run, *CHOSEN)
+    assert language_model["state"] == "bad"
+    assert "engram config set claude_command" in language_model["advice"]
 
 
 def test_a_claude_of_the_current_folder_is_not_run(
@@ -123,8 +124,8 @@ def test_why_the_model_serves_nobody_stands_in_status_and_doctor(run: Run, claud
     note_failure(filled, STAGE, reason)
 
     assert "log in with /login" in run(*CHOSEN, "status").stdout
-    told = json.loads(run(*CHOSEN, "doctor", "--json", code=1).stdout)["checks"]
-    assert any(one["state"] != "ok" and "log in with /login" in one["detail"] for one in told)
+    checks = json.loads(run(*CHOSEN, "doctor", "--json", code=1).stdout)["checks"]
+    assert any(check["state"] != "ok" and "log in with /login" in check["detail"] for check in checks)
 
 
 def test_status_offers_claude_exactly_once(run: Run, claude: Command) -> None:

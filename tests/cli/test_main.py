@@ -127,7 +127,8 @@ def test_every_file_that_a_command_makes_is_private(home: Home) -> None:
 def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], absent: set[str], tmp_path: Path) -> None:
     code = (
         "import sys\nfrom engram.cli.main import main\n"
-        f"try:\n    main({list(arguments)!r})\nfinally:\n    print(sorted({absent!r} & set(sys.modules)), file=sys.stderr)"
+        f"try:\n    main({list(arguments)!r})\nfinally:\n"
+        f"    print(sorted({absent!r} & set(sys.modules)), file=sys.stderr)"
     )
 
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

@@ -20,18 +20,20 @@ RunJson = Callable[..., Any]
 
 
 def test_projects_are_listed_with_folder_sessions_and_memories(filled: Store, run: Run, run_json: RunJson) -> None:
-    found = run_json("projects", "list")
+    listed = run_json("projects", "list")
 
-    assert {one["name"] for one in found["projects"]} == {"harbor", "lantern"}
-    assert all(one["sessions"] and one["memories"] and not one["folder_exists"] for one in found["projects"])
-    assert found["moves"] == []
+    assert {project["name"] for project in listed["projects"]} == {"harbor", "lantern"}
+    assert all(
+        project["sessions"] and project["memories"] and not project["folder_exists"] for project in listed["projects"]
+    )
+    assert listed["moves"] == []
     assert "lantern (gone)" in " ".join(run("projects").stdout.split())
     assert run_json("projects", "show", "harbor")["name"] == "harbor"
     assert "no project" in run("projects", "show", "castle", code=1).stderr
 
 
 def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, run_json: RunJson) -> None:
-    before = {one["name"]: one for one in run_json("projects", "list")["projects"]}
+    before = {project["name"]: project for project in run_json("projects", "list")["projects"]}
 
     asked = run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
     assert "There is no undo." in asked
@@ -39,9 +41,9 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
     assert len(list_projects(filled)) == 2
     run("projects", "merge", "lantern", "harbor", "--yes")
 
-    (one,) = run_json("projects", "list")["projects"]
-    assert one["memories"] == sum(found["memories"] for found in before.values())
-    assert one["joined_folders"] == [before["lantern"]["folder"]]
+    (project,) = run_json("projects", "list")["projects"]
+    assert project["memories"] == sum(found["memories"] for found in before.values())
+    assert project["joined_folders"] == [before["lantern"]["folder"]]
     assert run_json("recall", "pnpm", "--project", "harbor")["hits"]
     assert "itself" in run("projects", "merge", "harbor", "harbor", "--yes", code=1).stderr
 
@@ -81,7 +83,7 @@ def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: 
     plant(filled, "UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
     plant(filled, "UPDATE project SET root = ? WHERE id = ?", (str(folder), lantern.id))
 
-    advice = [one["advice"] for one in run_json("doctor", code=1)["checks"] if one["name"] == "moved project"]
+    advice = [check["advice"] for check in run_json("doctor", code=1)["checks"] if check["name"] == "moved project"]
 
     assert advice == ["if it is, run: engram projects merge lantern harbor"]
     assert "engram projects merge lantern harbor" in run("projects").stdout
@@ -91,8 +93,8 @@ def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: 
 def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stays_known(
     filled: Store, run: Run, run_json: RunJson, home: Home
 ) -> None:
-    before = {one["name"]: one for one in run_json("projects", "list")["projects"]}
-    harbor = next(one for one in list_projects(filled) if one.name == "harbor")
+    before = {project["name"]: project for project in run_json("projects", "list")["projects"]}
+    harbor = next(project for project in list_projects(filled) if project.name == "harbor")
     turns = filled.value("SELECT count(*) FROM turn WHERE project_id = ?", (harbor.id,))
     kept = filled.value("SELECT count(*) FROM episode WHERE project_id = ? AND scope = 'global'", (harbor.id,))
     lantern = "SELECT t.key, s.text FROM turn t JOIN said s ON s.turn_id = t.id WHERE t.project_id <> ? ORDER BY s.id"
@@ -112,16 +114,16 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     assert asked.count("stays, global: ep_") == kept
     assert run_json("projects", "show", "harbor")["memories"] == before["harbor"]["memories"]
     assert "add --yes" in run("projects", "forget", "harbor", "--json", code=1).stderr
-    found = run_json("projects", "forget", "harbor", "--yes")
+    project = run_json("projects", "forget", "harbor", "--yes")
     again = run("projects", "forget", "harbor", "--yes").stdout
     run("ingest", "--json")
     run("up", "--once", "--json")
 
-    assert (found["turns"], found["memories"]) == (turns, before["harbor"]["memories"] - kept)
-    assert len(found["kept_global"]) == kept
+    assert (project["turns"], project["memories"]) == (turns, before["harbor"]["memories"] - kept)
+    assert len(project["kept_global"]) == kept
     assert "New sessions" in again
     assert "0 turns and 0 memories" in again
-    now = {one["name"]: one for one in run_json("projects", "list")["projects"]}
+    now = {project["name"]: project for project in run_json("projects", "list")["projects"]}
     assert (now["harbor"]["folder"], now["harbor"]["memories"]) == (before["harbor"]["folder"], 0)
     assert now["lantern"] == before["lantern"]
     assert filled.rows(lantern, (harbor.id,)) == others

@@ -19,17 +19,17 @@ RunJson = Callable[..., Any]
 @pytest.fixture
 def archived(filled: Store) -> list[str]:
     """Ids of two archived memories."""
-    some = [one for one in episodes.all_episodes(filled) if one.importance == "normal"][:2]
+    normal = [episode for episode in episodes.all_episodes(filled) if episode.importance == "normal"][:2]
     with filled.transaction() as tx:
-        for one in some:
+        for episode in normal:
             episode_changes.change_episode(
-                tx, one, "age", "not used for 180 days", status=Status.ARCHIVED, actor=Actor.TIDYING
+                tx, episode, "age", "not used for 180 days", status=Status.ARCHIVED, actor=Actor.TIDYING
             )
-    return [one.episode_id for one in some]
+    return [episode.episode_id for episode in normal]
 
 
 def left(store: Store) -> set[str]:
-    return {one.episode_id for one in episodes.all_episodes(store)}
+    return {episode.episode_id for episode in episodes.all_episodes(store)}
 
 
 def test_without_yes_it_shows_what_would_go_and_deletes_nothing(
@@ -40,12 +40,12 @@ def test_without_yes_it_shows_what_would_go_and_deletes_nothing(
     shown = run("purge", "--archived", "0").stdout
     facts = run_json("purge", "--archived", "0")
 
-    assert all(one in shown for one in archived)
+    assert all(episode in shown for episode in archived)
     assert "Nothing was deleted" in shown
     assert "can't be undone" in shown
     assert (facts["purged"], facts["count"], facts["run"]) == (False, 2, None)
     assert facts["bytes"] > 0
-    assert {one["id"] for one in facts["memories"]} == set(archived)
+    assert {memory["id"] for memory in facts["memories"]} == set(archived)
     assert left(filled) == before
     assert "nothing to purge" in run("purge").stdout
 
@@ -67,7 +67,7 @@ def test_with_yes_they_are_gone_and_their_turns_stay(
 def test_a_named_memory_must_be_archived_and_options_do_not_mix_with_names(
     filled: Store, run: Run, archived: list[str]
 ) -> None:
-    (active,) = [one.episode_id for one in episodes.all_episodes(filled) if one.status == "active"][:1]
+    (active,) = [episode.episode_id for episode in episodes.all_episodes(filled) if episode.status == "active"][:1]
 
     assert "is active" in run("purge", active, "--yes", code=1).stderr
     assert "not both" in run("purge", archived[0], "--archived", "5", code=1).stderr

@@ -12,7 +12,7 @@ from click.testing import Result
 from planting import plant
 
 from engram.cli.up_command import SAMPLES
-from engram.models import counts, episodes, injections, transcripts, work
+from engram.models import counts, episodes, injections, reading_progress, transcripts, work
 from engram.models.injections import Injection
 from engram.models.store import Store
 from engram.paths import Home
@@ -33,7 +33,7 @@ def test_ingest_reads_every_sample_session_and_nothing_twice(run_json: RunJson) 
     second = run_json("ingest")
 
     assert first["files"] == 5
-    assert first["new_turns"] == first["turns"] == sum(one["turns"] for one in first["projects"].values())
+    assert first["new_turns"] == first["turns"] == sum(project["turns"] for project in first["projects"].values())
     assert set(first["projects"]) == {"harbor", "lantern"}
     assert set(first["projects"]["harbor"]) >= {"sessions", "turns"}
     assert second["new_turns"] == 0
@@ -179,16 +179,16 @@ def test_an_empty_question_is_refused(run: Run) -> None:
 
 
 def test_expand_shows_why_and_counts_as_a_use(filled: Store, run: Run, run_json: RunJson) -> None:
-    (one, *_) = episodes.all_episodes(filled)
+    (episode, *_) = episodes.all_episodes(filled)
 
-    facts = run_json("expand", one.episode_id)
-    shown = run("expand", one.episode_id, "--why").stdout
+    facts = run_json("expand", episode.episode_id)
+    shown = run("expand", episode.episode_id, "--why").stdout
 
-    assert facts["id"] == one.episode_id
+    assert facts["id"] == episode.episode_id
     assert facts["evidence"][0]["uuid"]
     assert facts["history"][0]["action"] == "extract"
     assert facts["evidence"][0]["uuid"] in shown
-    again = episodes.find_episode(filled, one.episode_id)
+    again = episodes.find_episode(filled, episode.episode_id)
     assert again is not None
     assert again.access_count == 2
 
@@ -201,9 +201,9 @@ def test_timeline_is_newest_first_and_ends_at_a_time(filled: Store, run_json: Ru
     every = run_json("timeline", "--limit", "100")["episodes"]
     early = run_json("timeline", "2026-10-20")["episodes"]
 
-    assert [one["created_at"] for one in every] == sorted((one["created_at"] for one in every), reverse=True)
+    assert [row["created_at"] for row in every] == sorted((row["created_at"] for row in every), reverse=True)
     assert early
-    assert all(one["created_at"] < "2026-10-21" for one in early)
+    assert all(row["created_at"] < "2026-10-21" for row in early)
     assert len(run_json("timeline", every[3]["id"], "--limit", "100")["episodes"]) == len(every) - 3
 
 
@@ -212,24 +212,24 @@ def test_timeline_refuses_what_is_neither_id_nor_time(run: Run) -> None:
 
 
 def test_status_has_the_keys_that_scripts_rely_on(filled: Store, run: Run, run_json: RunJson) -> None:
-    found = run_json("status")
+    status = run_json("status")
 
-    assert {"alive", "pid", "rss_mb"} <= set(found["worker"])
-    assert {"alive", "pid", "rss_mb"} <= set(found["watcher"])
-    assert found["worker"]["alive"] is False
-    assert found["turns"] == counts.count_totals(filled).turns
-    assert found["stages"]["ingest"]["done"] == 5
-    assert set(found["stages"]["extract"]) == {"seen", "done", "lag_seconds", "last_success", "last_error"}
-    assert found["unread"] == {"files": 0, "bytes": 0}
+    assert {"alive", "pid", "rss_mb"} <= set(status["worker"])
+    assert {"alive", "pid", "rss_mb"} <= set(status["watcher"])
+    assert status["worker"]["alive"] is False
+    assert status["turns"] == counts.count_totals(filled).turns
+    assert status["stages"]["ingest"]["done"] == 5
+    assert set(status["stages"]["extract"]) == {"seen", "done", "lag_seconds", "last_success", "last_error"}
+    assert status["unread"] == {"files": 0, "bytes": 0}
     assert "not running" in run("status").stdout
 
 
 def test_status_tells_how_far_reading_is_behind(run_json: RunJson) -> None:
-    found = run_json("status")
+    status = run_json("status")
 
-    assert found["unread"]["files"] == 5
-    assert found["stages"]["ingest"]["lag_seconds"] > 0
-    assert found["stages"]["ingest"]["seen"] == 5
+    assert status["unread"]["files"] == 5
+    assert status["stages"]["ingest"]["lag_seconds"] > 0
+    assert status["stages"]["ingest"]["seen"] == 5
 
 
 def test_a_worker_that_holds_its_lock_is_alive(home: Home, run_json: RunJson) -> None:
@@ -238,17 +238,17 @@ def test_a_worker_that_holds_its_lock_is_alive(home: Home, run_json: RunJson) ->
     home.prepare()
     lock = ProcessLock(home.worker_lock)
 
-    found = run_json("status")["worker"]
+    status = run_json("status")["worker"]
 
     lock.release()
-    assert found["alive"] is True
-    assert found["pid"] > 0
-    assert found["rss_mb"] > 1
+    assert status["alive"] is True
+    assert status["pid"] > 0
+    assert status["rss_mb"] > 1
 
 
 def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run, run_json: RunJson) -> None:
     every = run_json("sessions")["sessions"]
-    chosen = next(one for one in every if one["id"].startswith("5d4da058"))
+    chosen = next(row for row in every if row["id"].startswith("5d4da058"))
     bite = episodes.episodes_of_session(filled, chosen["id"])[0]
     with filled.transaction() as tx:
         injections.add_injections(tx, [Injection(chosen["id"], "p", "prompt", bite.episode_id, 0.7, 31, "shown")])
@@ -265,7 +265,7 @@ def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run,
 
 
 def test_sessions_of_a_project_only(filled: Store, run_json: RunJson) -> None:
-    assert {one["project"] for one in run_json("sessions", "--project", "harbor")["sessions"]} == {"harbor"}
+    assert {session["project"] for session in run_json("sessions", "--project", "harbor")["sessions"]} == {"harbor"}
 
 
 def test_an_unknown_session_fails_in_one_line(run: Run) -> None:
@@ -302,18 +302,18 @@ def test_tasks_shows_due_failed_and_given_up_work(run: Run, run_json: RunJson, f
         for key in ("broken", "shaky", "later"):
             work.make_due(tx, "extract", key, filled.now_ms() + (10**9 if key == "later" else 0))
     for key, most in (("broken", 1), ("shaky", 0)):
-        one = work.find_work(filled, "extract", key)
-        assert one is not None
-        work.fail(filled, one, "no answer", max_attempts=most)
+        task = work.find_work(filled, "extract", key)
+        assert task is not None
+        work.fail(filled, task, "no answer", max_attempts=most)
 
-    found = {tuple(one["args"]): one for one in run_json("tasks", "list")["tasks"] if one["state"] != "queued"}
+    task = {tuple(task["args"]): task for task in run_json("tasks", "list")["tasks"] if task["state"] != "queued"}
 
-    assert set(found[("broken",)]) >= {"id", "name", "args", "state", "attempts", "error"}
-    assert found[("broken",)]["state"] == "dead"
-    assert found[("shaky",)]["state"] == "failed"
-    assert found[("later",)]["state"] == "scheduled"
-    assert [one["args"] for one in run_json("tasks", "dead")["tasks"]] == [["broken"]]
-    shown = run_json("tasks", "show", found[("shaky",)]["id"])
+    assert set(task[("broken",)]) >= {"id", "name", "args", "state", "attempts", "error"}
+    assert task[("broken",)]["state"] == "dead"
+    assert task[("shaky",)]["state"] == "failed"
+    assert task[("later",)]["state"] == "scheduled"
+    assert [task["args"] for task in run_json("tasks", "dead")["tasks"]] == [["broken"]]
+    shown = run_json("tasks", "show", task[("shaky",)]["id"])
     assert [task["error"] for task in shown["tasks"]] == ["no answer"]
     assert (shown["runs"], shown["failure"]) == ([], None)
     assert "no answer" in run("tasks").stdout
@@ -342,11 +342,11 @@ def test_logs_are_merged_in_the_order_of_time(run: Run, run_json: RunJson, home:
         "2026-11-05 09:00:01,000 WARNING 1 a first\n2026-11-05 09:00:03,000 INFO 1 a \x1b[31mthird\n"
     )
 
-    found = run_json("logs")["records"]
+    record = run_json("logs")["records"]
 
-    assert [one["process"] for one in found] == ["watcher", "worker", "watcher"]
-    assert found[1]["text"].endswith("traceback")
-    assert [one["process"] for one in run_json("logs", "--errors")["records"]] == ["watcher"]
+    assert [one["process"] for one in record] == ["watcher", "worker", "watcher"]
+    assert record[1]["text"].endswith("traceback")
+    assert [record["process"] for record in run_json("logs", "--errors")["records"]] == ["watcher"]
     assert "\x1b" not in run("logs").stdout
 
 
@@ -363,10 +363,10 @@ def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store)
         (filled.now_ms(),),
     )
 
-    found = run_json("cost")
+    cost = run_json("cost")
 
-    assert found["dollars"] == 0.25
-    assert found["rows"][0]["calls"] == 1
+    assert cost["dollars"] == 0.25
+    assert cost["rows"][0]["calls"] == 1
     assert "small" in run("cost").stdout
 
 
@@ -381,7 +381,7 @@ def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store
         transcripts.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
 
     assert run_json("status")["bad_lines"] == 1
-    assert counts.read_faults(filled)[0].reason == "not JSON"
+    assert reading_progress.read_faults(filled)[0].reason == "not JSON"
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store
 def test_a_session_is_active_then_idle_then_over(
     filled: Store, run: Run, run_json: RunJson, silent_seconds: int, state: str
 ) -> None:
-    (session_id, *_) = [one["id"] for one in run_json("sessions")["sessions"]]
+    (session_id, *_) = [session["id"] for session in run_json("sessions")["sessions"]]
     with filled.transaction() as tx:
         last_at_ms = filled.now_ms() - 1_000 * silent_seconds
         tx.run("UPDATE session SET last_at_ms = ? WHERE session_id = ?", (last_at_ms, session_id))

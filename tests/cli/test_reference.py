@@ -25,8 +25,8 @@ def test_a_reference_page_is_current(name: str) -> None:
 def test_every_setting_says_what_it_means() -> None:
     text = (REFERENCE / "settings.md").read_text(encoding="utf-8")
 
-    for one in dataclasses.fields(Settings):
-        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{one.name}` |")]
+    for setting in dataclasses.fields(Settings):
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{setting.name}` |")]
         assert len(row.rstrip(" |").rsplit("|", 1)[1]) > 10
 
 
@@ -35,10 +35,10 @@ def test_every_command_has_an_example_and_every_option_a_help_with_its_default(n
     command = dict(subcommands(engram))[name]
 
     assert f"Example: engram {name.split()[0]}" in inspect.cleandoc(command.help or "")
-    for one in command.params:
-        if isinstance(one, click.Option) and not one.hidden and one.name != "help":
-            text = one.help or ""
-            assert one.show_default or one.required or "default" in text, f"{name} --{one.name}: say the default"
+    for param in command.params:
+        if isinstance(param, click.Option) and not param.hidden and param.name != "help":
+            text = param.help or ""
+            assert param.show_default or param.required or "default" in text, f"{name} --{param.name}: say the default"
 
 
 @pytest.mark.parametrize("name", [name for name, command in subcommands(engram)])
@@ -46,7 +46,7 @@ def test_every_command_but_those_that_only_act_prints_json(name: str) -> None:
     command = dict(subcommands(engram))[name]
     only_act = {"watch", "work", "completion", "export"}
 
-    assert name in only_act or isinstance(command, click.Group) or "as_json" in {one.name for one in command.params}
+    assert name in only_act or isinstance(command, click.Group) or "as_json" in {param.name for param in command.params}
 
 
 def test_every_registered_command_is_there() -> None:

@@ -41,8 +41,8 @@ def test_the_backups_are_listed(home: Home) -> None:
     code, output = run("--list", "--json")
 
     assert code == 0
-    (one,) = json.loads(output)["backups"]
-    assert Path(one["path"]).parent == home.backups
+    (backup,) = json.loads(output)["backups"]
+    assert Path(backup["path"]).parent == home.backups
 
 
 def test_without_backups_it_says_so(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_newest_is_put_back(home: Home) -> None:
     assert code == 0
     assert json.loads(output)["episodes"] == 1
     with open_store(home.memory_db) as store:
-        assert [one.summary for one in episodes.all_episodes(store)] == ["The mast is brown"]
+        assert [episode.summary for episode in episodes.all_episodes(store)] == ["The mast is brown"]
     assert (home.root / "memory.replaced.db").exists()
 
 

@@ -110,8 +110,8 @@ def test_the_command_prints_both_files_for_a_script(run_json: Callable[..., Any]
     found = run_json("service", "--print", "--system", system)
 
     assert found["system"] == system
-    assert [Path(one["path"]).is_absolute() for one in found["files"]] == [True, True]
-    assert all("engram.cli.main" in one["text"] for one in found["files"])
+    assert [Path(file["path"]).is_absolute() for file in found["files"]] == [True, True]
+    assert all("engram.cli.main" in file["text"] for file in found["files"])
 
 
 def test_the_command_prints_for_a_person(run: Callable[..., Any]) -> None:

@@ -134,7 +134,7 @@ def test_a_running_task_is_shown_as_running_and_after_a_kill_as_interrupted(
     worker.wait(60)
 
     assert [task["state"] for task in run_json("tasks", "list")["tasks"]] == ["pending"]
-    assert [one["state"] for one in run_json("tasks", "runs")["runs"]] == ["interrupted"]
+    assert [task["state"] for task in run_json("tasks", "runs")["runs"]] == ["interrupted"]
 
 
 def test_runs_have_start_duration_and_outcome(run: Run, run_json: Run, store: Store, start_task: StartTask) -> None:
@@ -158,7 +158,7 @@ def test_days_of_scans_that_find_nothing_are_one_line(run: Run, run_json: Run, s
 
     runs = run_json("tasks", "runs", "scan")["runs"]
 
-    assert [(one["outcome"], one["times"]) for one in runs] == [
+    assert [(run["outcome"], run["times"]) for run in runs] == [
         ("1 tasks enqueued", 1),
         (NOTHING, 2_000),
         ("2 tasks enqueued", 1),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 
-from engram.cli.supervisor import MOST_FAILURES, Child, Supervisor
+from engram.cli.supervisor import MAX_FAILURES, Child, Supervisor
 from engram.cli.up_command import SAMPLES
 from engram.paths import Home
 from engram.reports.processes import is_held, process_state
@@ -74,10 +74,10 @@ def test_a_child_that_was_killed_is_started_again_after_a_while(monkeypatch: pyt
     assert child.again_seconds is not None
     monkeypatch.setattr("engram.cli.supervisor.THROTTLE_SECONDS", 0)
     child.again_seconds = 0
-    for _ in range(MOST_FAILURES):
+    for _ in range(MAX_FAILURES):
         run_out(child)
     assert child.has_failed
-    assert child.starts == MOST_FAILURES
+    assert child.starts == MAX_FAILURES
 
 
 def test_stopping_waits_for_a_clean_end_and_kills_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,9 +98,18 @@ def test_a_short_yes_agrees(answer: str) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["yes, but not in the worker", "no", "hm", "What about the cache?", "ok, wait, don't", "yesterday it failed",
-     "right, however the test fails", "use redis", ""],
-)  # fmt: skip
+    [
+        "yes, but not in the worker",
+        "no",
+        "hm",
+        "What about the cache?",
+        "ok, wait, don't",
+        "yesterday it failed",
+        "right, however the test fails",
+        "use redis",
+        "",
+    ],
+)
 def test_a_question_an_objection_or_a_yes_but_does_not(answer: str) -> None:
     assert not agrees(answer)
 
@@ -148,16 +157,27 @@ def test_only_the_last_words_before_the_answer_are_agreed_to(
     ],
 )
 def test_a_fix_is_confirmed_when_a_test_passes_after_the_edit(
-    store: Store, settings: Settings, transcript: Transcript, keep: Keep,
-    command: str, fails: bool, kind: str, expected: str,
-) -> None:  # fmt: skip
+    store: Store,
+    settings: Settings,
+    transcript: Transcript,
+    keep: Keep,
+    command: str,
+    fails: bool,
+    kind: str,
+    expected: str,
+) -> None:
     transcript.ask("Fix the cache")
     entry = transcript.say("The lock was missing.")
     transcript.edit("/work/demo/cache.py")
     transcript.run(command, fails=fails)
     transcript.say("Done.")
-    made = keep("The lock was missing", kind=kind, status=Status.PROVISIONAL, session_id=SESSION,
-                evidence=transcript.evidence(entry))  # fmt: skip
+    made = keep(
+        "The lock was missing",
+        kind=kind,
+        status=Status.PROVISIONAL,
+        session_id=SESSION,
+        evidence=transcript.evidence(entry),
+    )
 
     consolidate(store, settings, is_forced=True)
 
@@ -232,7 +252,9 @@ def test_turns_and_memories_outlive_the_transcript(
         consolidate(store, settings, is_forced=True)
 
     assert [said.text for t in turns_of_session(store, 1) for said in t.turn.said] == [
-        "Where should the cache live?", "In SQLite."]  # fmt: skip
+        "Where should the cache live?",
+        "In SQLite.",
+    ]
     found = episodes.find_episode(store, made.episode_id)
     assert found is not None
     assert (found.status, found.content) == ("active", made.content)

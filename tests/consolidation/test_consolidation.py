@@ -143,13 +143,18 @@ def test_a_graduated_line_says_when_and_for_which_project(store: Store, settings
 
     day = day_of(clock.now_ms())
     assert settings.places.memory_note.read_text().splitlines() == [
-        "# Memory", "", "## 2025-12",
+        "# Memory",
+        "",
+        "## 2025-12",
         f"- {day}, in harbor only: tag every release <!-- {old.episode_id} -->",
-        "- my own line", "", f"## {day[:7]}, harbor",
+        "- my own line",
+        "",
+        f"## {day[:7]}, harbor",
         f"- {day}, in harbor only: deploy on fridays only <!-- {ours.episode_id} -->",
-        "", f"## {day[:7]}",
+        "",
+        f"## {day[:7]}",
         f"- {day}, every project: never force-push <!-- {mine.episode_id} -->",
-    ]  # fmt: skip
+    ]
 
 
 def test_content_that_grew_too_long_keeps_the_newer() -> None:

@@ -100,8 +100,11 @@ def test_a_merge_of_two_sessions_confirms_what_both_say(store: Store, settings: 
 def test_of_three_statements_each_replaces_the_one_before_it(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    texts = ["the cache lives in Redis", "the cache lives in SQLite instead of Redis",
-             "the cache lives in memory instead of SQLite"]  # fmt: skip
+    texts = [
+        "the cache lives in Redis",
+        "the cache lives in SQLite instead of Redis",
+        "the cache lives in memory instead of SQLite",
+    ]
     made = []
     for text in texts:
         made.append(keep(text))

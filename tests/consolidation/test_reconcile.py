@@ -60,15 +60,27 @@ class Home:
     def keep(self, summary: str, *, day: int, session: str = "", **fields: Any) -> Episode:
         at_ms = NOW_MS + day * 86_400_000
         made = Episode(
-            new_episode_id(), "decision", summary, summary, session_id=session, project_id=self.project.id,
-            created_at_ms=at_ms, valid_from_ms=at_ms, **({"status": Status.PROVISIONAL} | fields),
-        )  # fmt: skip
+            new_episode_id(),
+            "decision",
+            summary,
+            summary,
+            session_id=session,
+            project_id=self.project.id,
+            created_at_ms=at_ms,
+            valid_from_ms=at_ms,
+            **({"status": Status.PROVISIONAL} | fields),
+        )
         with self.store.transaction() as tx:
             if session:
                 ensure_session(
-                    tx, session, agent="claude-code", project_id=self.project.id, is_global=False,
-                    cwd="/work/demo", at_ms=at_ms,
-                )  # fmt: skip
+                    tx,
+                    session,
+                    agent="claude-code",
+                    project_id=self.project.id,
+                    is_global=False,
+                    cwd="/work/demo",
+                    at_ms=at_ms,
+                )
             return add_episode(
                 tx, made, [Evidence(f"{len(all_episodes(self.store)):032x}", session)], actor=Actor.MODEL
             )

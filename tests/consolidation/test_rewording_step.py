@@ -175,7 +175,7 @@ def test_a_dry_run_asks_nobody_and_a_limit_of_none_neither(
 ) -> None:
     episode = local("waits for better words")
 
-    assert tidy(is_dry=True).lines == (f"ask test-model for better words for {episode.episode_id}",)
+    assert tidy(is_dry=True).lines == (f"ask test-model for a better wording of {episode.episode_id}",)
     none = dataclasses.replace(settings, llm_rewrite_limit=0)
     consolidate(store, none, rewording=model, is_forced=True)
 

@@ -40,10 +40,15 @@ class Repository:
 
     def git(self, *arguments: str, at_seconds: int = SAID_MS // 1000) -> str:
         environment = {
-            **os.environ, "GIT_AUTHOR_DATE": f"@{at_seconds} +0000", "GIT_COMMITTER_DATE": f"@{at_seconds} +0000",
-            "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a",
+            **os.environ,
+            "GIT_AUTHOR_DATE": f"@{at_seconds} +0000",
+            "GIT_COMMITTER_DATE": f"@{at_seconds} +0000",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_AUTHOR_NAME": "a",
+            "GIT_AUTHOR_EMAIL": "a@b",
+            "GIT_COMMITTER_NAME": "a",
             "GIT_COMMITTER_EMAIL": "a@b",
-        }  # fmt: skip
+        }
         done = subprocess.run(["git", *arguments], cwd=self.root, env=environment, capture_output=True, check=True)
         return done.stdout.decode()
 
@@ -76,15 +81,34 @@ def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) 
 
     path = settings.projects_folder / "-demo" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
-    common = {"sessionId": SESSION, "cwd": str(repository.root), "timestamp": "2026-01-01T00:00:00.000Z",
-              "isSidechain": False}  # fmt: skip
-    call = {"type": "tool_use", "id": "t1", "name": "Edit",
-            "input": {"file_path": str(repository.root / "src" / "cache.py"), "old_string": "a", "new_string": "b"}}  # fmt: skip
+    common = {
+        "sessionId": SESSION,
+        "cwd": str(repository.root),
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "isSidechain": False,
+    }
+    call = {
+        "type": "tool_use",
+        "id": "t1",
+        "name": "Edit",
+        "input": {"file_path": str(repository.root / "src" / "cache.py"), "old_string": "a", "new_string": "b"},
+    }
     entries = [
-        {"type": "user", "uuid": "00000000-0000-4000-8000-000000000001", "message": {"role": "user", "content": "Fix it"}},
-        {"type": "assistant", "uuid": "00000000-0000-4000-8000-000000000002",
-         "message": {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "The lock was missing."}, call]}},
-    ]  # fmt: skip
+        {
+            "type": "user",
+            "uuid": "00000000-0000-4000-8000-000000000001",
+            "message": {"role": "user", "content": "Fix it"},
+        },
+        {
+            "type": "assistant",
+            "uuid": "00000000-0000-4000-8000-000000000002",
+            "message": {
+                "role": "assistant",
+                "id": "m",
+                "content": [{"type": "text", "text": "The lock was missing."}, call],
+            },
+        },
+    ]
     path.write_text("".join(json.dumps(common | one) + "\n" for one in entries))
     ingest_path(store, path, settings=settings, redact=redact)
     session = find_session(store, SESSION)
@@ -93,9 +117,14 @@ def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) 
 
     def make(summary: str = "cache.py holds the lock", **changes: object) -> Episode:
         fields: dict[str, object] = {
-            "kind": "fact", "scope": "project", "project_id": session.project_id, "session_id": SESSION,
-            "entities": ("cache.py",), "created_at_ms": SAID_MS, "valid_from_ms": SAID_MS,
-        }  # fmt: skip
+            "kind": "fact",
+            "scope": "project",
+            "project_id": session.project_id,
+            "session_id": SESSION,
+            "entities": ("cache.py",),
+            "created_at_ms": SAID_MS,
+            "valid_from_ms": SAID_MS,
+        }
         return keep(summary, evidence=[Evidence("", SESSION, turn.id)], **(fields | changes))
 
     return make
@@ -200,9 +229,9 @@ def test_where_git_is_missing_slow_or_unwilling_nothing_is_marked(
     since = SAID_MS - 20 * 86_400_000
     assert changes_since(str(tmp_path), since) == {}
     assert changes_since(str(repository.root), since) != {}
-    monkeypatch.setattr(stale, "GIT_SECONDS", 0.0)
+    monkeypatch.setattr(stale, "MAX_GIT_SECONDS", 0.0)
     assert changes_since(str(repository.root), since) == {}
-    monkeypatch.setattr(stale, "GIT_SECONDS", 10.0)
+    monkeypatch.setattr(stale, "MAX_GIT_SECONDS", 10.0)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert changes_since(str(repository.root), since) == {}
 

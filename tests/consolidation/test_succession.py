@@ -192,9 +192,13 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
 
     lines = reconcile_new(
-        store, settings, "s1", [new.id, twin.id],
-        lambda row_ids, least: [pair for pair in pairs if pair[2] >= least], duplicate_cosine=0.92,
-    )  # fmt: skip
+        store,
+        settings,
+        "s1",
+        [new.id, twin.id],
+        lambda row_ids, least: [pair for pair in pairs if pair[2] >= least],
+        duplicate_cosine=0.92,
+    )
 
     assert len(lines) == 2
     (run,) = runs.list_runs(store)
@@ -202,9 +206,13 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     undo_run(store, settings, run.id, actor=Actor.USER)
     assert runs.content_digest(store) == before
     again = reconcile_new(
-        store, settings, "s1", [new.id, twin.id],
-        lambda row_ids, least: [pair for pair in pairs if pair[2] >= least], duplicate_cosine=0.92,
-    )  # fmt: skip
+        store,
+        settings,
+        "s1",
+        [new.id, twin.id],
+        lambda row_ids, least: [pair for pair in pairs if pair[2] >= least],
+        duplicate_cosine=0.92,
+    )
     assert again == []
 
 

@@ -118,7 +118,8 @@ def test_a_fetched_model_is_ready_and_needs_no_network_any_more(hub: Hub, tmp_pa
     hub.requests.clear()
     program = (
         "import json, numpy\nfrom pathlib import Path\nfrom engram.embedding.load import load_embedder\n"
-        f"print(load_embedder({NAME!r}, Path('none'), compile_if_missing=False).embed(['the worker reads'])[0].tolist())"
+        f"print(load_embedder({NAME!r}, Path('none'), compile_if_missing=False)"
+        ".embed(['the worker reads'])[0].tolist())"
         "\nraise SystemExit"
     )
     row = json.loads(engram(hub, tmp_path, program=program).stdout)

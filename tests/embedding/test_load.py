@@ -22,7 +22,8 @@ from engram.errors import EmbeddingError
 def test_importing_the_loader_imports_no_heavy_library() -> None:
     program = (
         "import sys, engram.embedding.load, engram.embedding.compile, engram.embedding.embedder; "
-        "heavy = {'torch', 'onnxruntime', 'tokenizers', 'sentence_transformers', 'huggingface_hub', 'numpy'} & set(sys.modules); "
+        "heavy = {'torch', 'onnxruntime', 'tokenizers', 'sentence_transformers', 'huggingface_hub', 'numpy'} "
+        "& set(sys.modules); "
         "assert not heavy, heavy"
     )
 

@@ -14,9 +14,17 @@ import sys
 import time
 
 KNOWN_FLAGS = {
-    "-p", "--model", "--safe-mode", "--tools", "--strict-mcp-config", "--no-session-persistence", "--system-prompt",
-    "--output-format", "--json-schema", "--max-budget-usd",
-}  # fmt: skip
+    "-p",
+    "--model",
+    "--safe-mode",
+    "--tools",
+    "--strict-mcp-config",
+    "--no-session-persistence",
+    "--system-prompt",
+    "--output-format",
+    "--json-schema",
+    "--max-budget-usd",
+}
 ANSWER = {
     "memories": [
         {
@@ -44,14 +52,17 @@ def result(**changes: object) -> str:
             "usage": {"input_tokens": 1000, "output_tokens": 50},
             "modelUsage": {
                 "claude-haiku-4-5-20251001": {
-                    "inputTokens": 1000, "outputTokens": 650, "cacheReadInputTokens": 20, "cacheCreationInputTokens": 3,
+                    "inputTokens": 1000,
+                    "outputTokens": 650,
+                    "cacheReadInputTokens": 20,
+                    "cacheCreationInputTokens": 3,
                 }
             },
             "structured_output": ANSWER,
             "terminal_reason": "completed",
             **changes,
         }
-    )  # fmt: skip
+    )
 
 
 FREE = {"total_cost_usd": 0, "modelUsage": {}, "structured_output": None}

@@ -1,4 +1,6 @@
-"""What a language model says of kept memories: applied through the whole path, checked, logged, and undone on request."""
+"""What a language model says of kept memories: applied through the whole path, checked, logged, and undone on
+request.
+"""
 
 from __future__ import annotations
 
@@ -247,8 +249,12 @@ def test_an_assent_of_the_user_still_ends_what_they_said(desk: Desk) -> None:
 def test_an_older_session_that_is_read_later_ends_nothing(desk: Desk) -> None:
     old = desk.keep("Where does the cache live?", OLD)
     earlier = desk.session("Move the cache out of Redis", NEW, day=0)
-    plant(desk.store, "UPDATE said SET at_ms = 1 WHERE turn_id IN (SELECT t.id FROM turn t JOIN session s "
-                   "ON s.id = t.session_ref WHERE s.session_id = ?)", (earlier,))  # fmt: skip
+    plant(
+        desk.store,
+        "UPDATE said SET at_ms = 1 WHERE turn_id IN (SELECT t.id FROM turn t JOIN session s "
+        "ON s.id = t.session_ref WHERE s.session_id = ?)",
+        (earlier,),
+    )
 
     desk.extract(earlier, memory(NEW, action="supersedes", target="m1"))
 

@@ -29,7 +29,10 @@ def run(
     return run_bounded(command, text, folder=folder, environment=ENVIRONMENT, seconds=seconds, cancelled=cancelled)
 
 
-CHILD = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); open({!r}, 'w').write(str(p.pid))"
+CHILD = (
+    "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); "
+    "open({!r}, 'w').write(str(p.pid))"
+)
 
 
 def test_a_command_gets_its_input_and_its_output_and_exit_code_come_back(tmp_path: Path) -> None:
@@ -64,7 +67,10 @@ def test_a_command_that_cannot_be_started_is_told(tmp_path: Path) -> None:
 def test_after_the_time_limit_the_command_and_its_children_are_gone(tmp_path: Path, ignore: str) -> None:
     child = tmp_path / "child.pid"
     own = tmp_path / "own.pid"
-    program = f"import os, signal, time; {ignore}open({str(own)!r}, 'w').write(str(os.getpid())); {CHILD.format(str(child))}; time.sleep(600)"
+    program = (
+        f"import os, signal, time; {ignore}open({str(own)!r}, 'w').write(str(os.getpid())); "
+        f"{CHILD.format(str(child))}; time.sleep(600)"
+    )
 
     finished = run(program, tmp_path, seconds=2)
 

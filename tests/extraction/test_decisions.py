@@ -75,9 +75,13 @@ def write(settings: Settings, *, cwd: str = "/work/demo") -> Path:
     call("AskUserQuestion", {"questions": QUESTIONS}, "The user answered: …", toolUseResult=report)
     refused = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
     call(
-        "ExitPlanMode", {"plan": PLAN}, f"{refused}never drop the old rows", is_error=True,
-        toolDenialKind="user-rejected", toolUseResult="User rejected tool use",
-    )  # fmt: skip
+        "ExitPlanMode",
+        {"plan": PLAN},
+        f"{refused}never drop the old rows",
+        is_error=True,
+        toolDenialKind="user-rejected",
+        toolUseResult="User rejected tool use",
+    )
     report = {"plan": PLAN, "isAgent": False}
     call("ExitPlanMode", {"plan": PLAN}, "User has approved your plan.", toolUseResult=report)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -153,9 +157,13 @@ def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
 
     def propose(*evidence: str) -> tuple[Voice, Scope]:
         memory = ProposedMemory(
-            kind="decision", summary="The ledger shall live in a SQLite file", entities=[],
-            importance="high", scope="global", evidence=list(evidence),
-        )  # fmt: skip
+            kind="decision",
+            summary="The ledger shall live in a SQLite file",
+            entities=[],
+            importance="high",
+            scope="global",
+            evidence=list(evidence),
+        )
         answer = ModelOutput(memories=[memory], rolling_summary="")
         (candidate,) = candidates_of(answer, ids, ExtractionContext(project="demo"))
         return candidate.voice, candidate.scope

@@ -46,13 +46,19 @@ class Lines:
         self.contexts.append(context)
         return [
             Candidate(
-                Kind.FACT, line, f"{line} of {turn.message_count}", tuple(s.uuid for s in turn.said if line in s.text),
-                (turn.key,), status=Status.PROVISIONAL, importance=Importance.NORMAL, entities=("demo.py",),
+                Kind.FACT,
+                line,
+                f"{line} of {turn.message_count}",
+                tuple(s.uuid for s in turn.said if line in s.text),
+                (turn.key,),
+                status=Status.PROVISIONAL,
+                importance=Importance.NORMAL,
+                entities=("demo.py",),
             )
             for turn in turns
             for line in turn.reply.splitlines()
             if line.startswith("keep")
-        ]  # fmt: skip
+        ]
 
 
 class Session:
@@ -70,9 +76,12 @@ class Session:
 
     def extract(self, **changes: Any) -> ExtractReport:
         return extract_session(
-            self.store, SESSION, extractor=self.extractor, embedder=HashedEmbedder(),
+            self.store,
+            SESSION,
+            extractor=self.extractor,
+            embedder=HashedEmbedder(),
             settings=dataclasses.replace(self.settings, **changes),
-        )  # fmt: skip
+        )
 
     def live(self) -> list[str]:
         return [e.summary for e in all_episodes(self.store) if e.status in ("active", "provisional")]

@@ -92,15 +92,27 @@ def made_up_sessions() -> dict[str, bytes]:
         said = [
             ("user", "Why does the importer drop the last row of every CSV file?"),
             ("assistant", "The importer drops the last row because read_rows stops at the final newline."),
-            ("assistant", f"Fixed: read_rows in importer.py now yields the rest of the buffer; {number + 3} tests added."),
+            (
+                "assistant",
+                f"Fixed: read_rows in importer.py now yields the rest of the buffer; {number + 3} tests added.",
+            ),
             ("user", "Good. From now on always write files with a final newline in this project."),
             ("assistant", "We decided to end every file with a newline because read_rows depends on it."),
             ("user", "And the exporter? It writes the header twice under gzip."),
-            ("assistant", "The exporter called write_header in exporter.py twice; ExportStream opens the stream lazily now."),
-            ("assistant", f"The journal keeps format {number + 7}: journal_writer.rs must not reorder the crc32c column."),
+            (
+                "assistant",
+                "The exporter called write_header in exporter.py twice; ExportStream opens the stream lazily now.",
+            ),
+            (
+                "assistant",
+                f"The journal keeps format {number + 7}: journal_writer.rs must not reorder the crc32c column.",
+            ),
             ("user", "No, that is wrong, the exporter must open the stream at once."),
-            ("assistant", "Decided: ExportStream opens its stream in __init__ again, since callers close it themselves."),
-        ]  # fmt: skip
+            (
+                "assistant",
+                "Decided: ExportStream opens its stream in __init__ again, since callers close it themselves.",
+            ),
+        ]
         lines = [
             line(
                 role,

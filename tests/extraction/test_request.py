@@ -1,4 +1,6 @@
-"""What the language model is told: dated lines with ids, how commands ended, what is kept already, nothing cut needlessly."""
+"""What the language model is told: dated lines with ids, how commands ended, what is kept already, nothing cut
+needlessly.
+"""
 
 from __future__ import annotations
 

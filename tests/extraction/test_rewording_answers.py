@@ -22,7 +22,10 @@ from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 
-CONTENT = "The worker lost tasks on SIGTERM, since huey deletes a task before it runs: 3 of 40 were lost. I fixed it in drain.py."
+CONTENT = (
+    "The worker lost tasks on SIGTERM, since huey deletes a task before it runs: 3 of 40 were lost. I fixed it "
+    "in drain.py."
+)
 
 
 def kept(number: int = 1, **changes: Any) -> Episode:

@@ -1,4 +1,6 @@
-"""What leaves the machine, word for word, as the ``claude`` command gets it: no secret, and nothing that was forgotten."""
+"""What leaves the machine, word for word, as the ``claude`` command gets it: no secret, and nothing that was
+forgotten.
+"""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ def test_engrams_own_text_is_recognised() -> None:
     "text",
     [
         "2026-01-02T10:00:00 start\n2026-01-02T10:00:01 stop\n2026-01-02T10:00:02 start",
-        "Traceback (most recent call last):\n  File \"a.py\", line 3\n  File \"b.py\", line 4\nValueError: x",
+        'Traceback (most recent call last):\n  File "a.py", line 3\n  File "b.py", line 4\nValueError: x',
         "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a",
     ],
-)  # fmt: skip
+)
 def test_logs_stacks_and_diffs_are_recognised(text: str) -> None:
     assert is_log(text)
 

@@ -45,8 +45,9 @@ from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.drain import drain
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.watcher import watch as watch_module
-from engram.watcher.watch import Watcher, run_watcher
+from engram.watcher import main as watch_module
+from engram.watcher.main import run_watcher
+from engram.watcher.watch import Watcher
 from engram.worker import lifecycle as worker_module
 from engram.worker.main import run_worker
 
@@ -68,13 +69,18 @@ class TurnExtractor:
     def propose(self, turns: Any, context: Any) -> list[Candidate]:
         return [
             Candidate(
-                kind=Kind.TURN, summary=summary_of(turn.prompt, turn.reply.count("Step")), content=turn.reply or "-",
-                evidence=tuple(s.uuid for s in turn.said if s.uuid), turn_keys=(turn.key,), status=Status.ACTIVE,
-                confidence=0.9, quality=0.9,
+                kind=Kind.TURN,
+                summary=summary_of(turn.prompt, turn.reply.count("Step")),
+                content=turn.reply or "-",
+                evidence=tuple(s.uuid for s in turn.said if s.uuid),
+                turn_keys=(turn.key,),
+                status=Status.ACTIVE,
+                confidence=0.9,
+                quality=0.9,
             )
             for turn in turns
             if turn.prompt
-        ]  # fmt: skip
+        ]
 
 
 def summary_of(prompt: str, steps: int) -> str:
@@ -109,9 +115,14 @@ class Script:
         entry = str(uuid.UUID(int=self.chance.getrandbits(128), version=4))
         self.entries.append(entry)
         base = {
-            "uuid": entry, "sessionId": file.stem, "cwd": f"/work/{file.parent.name[6:]}", "isSidechain": False,
-            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()), "version": "2.1.0", "gitBranch": "main",
-        }  # fmt: skip
+            "uuid": entry,
+            "sessionId": file.stem,
+            "cwd": f"/work/{file.parent.name[6:]}",
+            "isSidechain": False,
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+            "version": "2.1.0",
+            "gitBranch": "main",
+        }
         if file not in self.open or self.chance.random() < 0.4:
             self.number += 1
             thing = THINGS[self.number % len(THINGS)]
@@ -171,10 +182,19 @@ class Chaos:
         self.windows = Windows()
         self.instances = instances
         self.settings = Settings(
-            home=folder / "home", claude_folder=folder / "claude", embedding_model="hashed", extract_first_messages=1,
-            extract_every_messages=1, sweep_seconds=1, session_memories=100_000, hourly_memories=100_000,
-            consolidate_seconds=10**10, consolidate_budget_seconds=30, drain_seconds=1, sqlite_driver=driver,
-        )  # fmt: skip
+            home=folder / "home",
+            claude_folder=folder / "claude",
+            embedding_model="hashed",
+            extract_first_messages=1,
+            extract_every_messages=1,
+            sweep_seconds=1,
+            session_memories=100_000,
+            hourly_memories=100_000,
+            consolidate_seconds=10**10,
+            consolidate_budget_seconds=30,
+            drain_seconds=1,
+            sqlite_driver=driver,
+        )
         self.script = Script(folder / "claude", self.chance)
         self.kills: Counter[str] = Counter()
         self.failed: list[str] = []
@@ -429,14 +449,16 @@ def verdict(chaos: Chaos, store: Store) -> dict[str, Any]:
         "episodes_lost": sorted((wanted - live).elements()),
         "episodes_doubled": sorted((live - wanted).elements()) + [slot for slot, n in every.items() if n > 1],
         "messages": [
-            sum(row[0] for row in store.rows("SELECT message_count FROM session")), len(script.entries),
+            sum(row[0] for row in store.rows("SELECT message_count FROM session")),
+            len(script.entries),
         ],
         "without_vector": store.value(
-            "SELECT count(*) FROM episode e WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.owner = 'e' AND v.owner_id = e.id)"
+            "SELECT count(*) FROM episode e WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.owner = 'e' AND "
+            "v.owner_id = e.id)"
         ),
         "damage": store.find_damage(),
         "due": store.value("SELECT count(*) FROM turn WHERE extracted_revision < revision"),
-    }  # fmt: skip
+    }
 
 
 def main(folder: str, seed: str, kills: str, driver: str = "auto", instances: str = "1") -> None:

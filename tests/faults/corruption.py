@@ -44,9 +44,14 @@ TURNS = 40
 SAVED = 30
 PAGE = 4096
 COMMANDS = (
-    ("status",), ("recall", "the retry budget of the importer"), ("doctor",), ("export",), ("timeline",),
-    ("sessions",), ("tasks",),
-)  # fmt: skip
+    ("status",),
+    ("recall", "the retry budget of the importer"),
+    ("doctor",),
+    ("export",),
+    ("timeline",),
+    ("sessions",),
+    ("tasks",),
+)
 Damage = Callable[[Path, random.Random], None]
 
 
@@ -127,9 +132,16 @@ def insert_bytes(path: Path, chance: random.Random) -> None:
 
 
 KINDS: dict[str, Damage] = {
-    "bits": flip_bits, "pages": overwrite_pages, "header": change_header, "schema": change_schema, "cut": cut,
-    "swapped": swap_pages, "log": damage_log, "shifted": insert_bytes, "cut log": cut_log,
-}  # fmt: skip
+    "bits": flip_bits,
+    "pages": overwrite_pages,
+    "header": change_header,
+    "schema": change_schema,
+    "cut": cut,
+    "swapped": swap_pages,
+    "log": damage_log,
+    "shifted": insert_bytes,
+    "cut log": cut_log,
+}
 
 
 class Trials:
@@ -146,9 +158,15 @@ class Trials:
 
     def settings(self, folder: Path) -> Settings:
         return Settings(
-            home=folder / "home", claude_folder=folder / "claude", embedding_model="hashed", sqlite_driver=self.driver,
-            extract_first_messages=1, extract_every_messages=1, hourly_memories=10_000, session_memories=10_000,
-        )  # fmt: skip
+            home=folder / "home",
+            claude_folder=folder / "claude",
+            embedding_model="hashed",
+            sqlite_driver=self.driver,
+            extract_first_messages=1,
+            extract_every_messages=1,
+            hourly_memories=10_000,
+            session_memories=10_000,
+        )
 
     def fill(self, settings: Settings) -> None:
         """A memory of some size; its log is kept as it was, so that it can be damaged too."""
@@ -221,9 +239,16 @@ class Trials:
 
     def run_command(self, settings: Settings, command: tuple[str, ...]) -> tuple[int, str]:
         arguments = [
-            "--home", str(settings.home), "--claude-folder", str(settings.claude_folder),
-            "--set", "embedding_model=hashed", "--set", f"sqlite_driver={self.driver}", *command,
-        ]  # fmt: skip
+            "--home",
+            str(settings.home),
+            "--claude-folder",
+            str(settings.claude_folder),
+            "--set",
+            "embedding_model=hashed",
+            "--set",
+            f"sqlite_driver={self.driver}",
+            *command,
+        ]
         output = self.folder / "output"
         child = os.fork()
         if not child:

@@ -2,7 +2,8 @@
 
 Usage: python crowd.py FOLDER WHAT PROCESSES ROUNDS DRIVER. WHAT is migrate (all make or open memory.db at the same
 instant), kill-migrate (as migrate, and most of them are killed at a random step), foreign (all find a database of
-another program) or start (all start a watcher or a worker). Prints one JSON object. Processes are forked from this one, which has everything imported and no thread.
+another program) or start (all start a watcher or a worker). Prints one JSON object. Processes are forked from this one,
+which has everything imported and no thread.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime
-from engram.watcher.watch import run_watcher
+from engram.watcher.main import run_watcher
 from engram.worker.main import run_worker
 
 PATIENCE_SECONDS = 30
@@ -122,9 +123,12 @@ def start_rounds(folder: Path, processes: int, rounds: int, driver: str) -> dict
     found: dict[str, Any] = {"stayed": [], "ended": Counter(), "last": Counter()}
     for number in range(rounds):
         settings = Settings(
-            home=folder / f"round{number}", claude_folder=folder / "claude", embedding_model="hashed",
-            sqlite_driver=driver, drain_seconds=1,
-        )  # fmt: skip
+            home=folder / f"round{number}",
+            claude_folder=folder / "claude",
+            embedding_model="hashed",
+            sqlite_driver=driver,
+            drain_seconds=1,
+        )
         start = time.monotonic() + 0.05
         watchers = [fork(lambda s=settings: run_watcher(s), start) for _ in range(processes)]
         workers = [fork(lambda s=settings: run_worker(s, make=make_runtime), start) for _ in range(processes)]

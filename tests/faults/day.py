@@ -1,4 +1,5 @@
-"""A day of work in some minutes: 20 sessions grow, every hour the watcher and the worker are killed; run by test_day.py.
+"""A day of work in some minutes: 20 sessions grow, every hour the watcher and the worker are killed; run by
+test_day.py.
 
 Usage: python day.py FOLDER LINES DRIVER. Prints one JSON object: the largest sizes that were seen, and what memory.db
 holds at the end. Needs /proc.
@@ -64,13 +65,29 @@ class Day:
             if name not in self.running or self.running[name].poll() is not None:
                 self.running[name] = subprocess.Popen(
                     [
-                        sys.executable, "-P", "-m", "engram.cli.main", "--home", str(self.settings.home),
-                        "--claude-folder", str(self.settings.claude_folder), "--set", "embedding_model=hashed",
-                        "--set", f"sqlite_driver={self.settings.sqlite_driver}", "--set", "sweep_seconds=5",
-                        "--set", "session_memories=400", "--set", "hourly_memories=100000", name,
+                        sys.executable,
+                        "-P",
+                        "-m",
+                        "engram.cli.main",
+                        "--home",
+                        str(self.settings.home),
+                        "--claude-folder",
+                        str(self.settings.claude_folder),
+                        "--set",
+                        "embedding_model=hashed",
+                        "--set",
+                        f"sqlite_driver={self.settings.sqlite_driver}",
+                        "--set",
+                        "sweep_seconds=5",
+                        "--set",
+                        "session_memories=400",
+                        "--set",
+                        "hourly_memories=100000",
+                        name,
                     ],
-                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                )  # fmt: skip
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
 
     def kill(self) -> None:
         """SIGKILL both."""
@@ -107,10 +124,14 @@ class Day:
         self.entries += 1
         entry = str(uuid.UUID(int=self.chance.getrandbits(128), version=4))
         return {
-            "type": role, "uuid": entry, "sessionId": file.stem, "cwd": f"/work/{file.parent.name[6:]}",
-            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()), "version": "2.1.0",
+            "type": role,
+            "uuid": entry,
+            "sessionId": file.stem,
+            "cwd": f"/work/{file.parent.name[6:]}",
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+            "version": "2.1.0",
             "message": {"role": role, "content": content, "id": f"msg_{entry}"},
-        }  # fmt: skip
+        }
 
     def look(self) -> None:
         """Note how large everything is now."""
@@ -174,14 +195,22 @@ class Day:
         codes = [process.wait(60) for process in self.running.values()]
         entries = count(store, "SELECT count(*) FROM entry")
         return {
-            "lines": self.lines, "sessions": SESSIONS, "kills": self.kills, "largest": self.largest,
-            "rss_by_hour": self.rss_by_hour, "all_read_seconds": scheduled, "all_done_seconds": round(time.monotonic() - started, 1),
-            "turns": [count(store, "SELECT count(*) FROM turn"), self.turns], "entries": [entries, self.entries],
+            "lines": self.lines,
+            "sessions": SESSIONS,
+            "kills": self.kills,
+            "largest": self.largest,
+            "rss_by_hour": self.rss_by_hour,
+            "all_read_seconds": scheduled,
+            "all_done_seconds": round(time.monotonic() - started, 1),
+            "turns": [count(store, "SELECT count(*) FROM turn"), self.turns],
+            "entries": [entries, self.entries],
             "left": count(store, "SELECT count(*) FROM turn WHERE extracted_revision < revision"),
             "dead": count(store, "SELECT count(*) FROM work WHERE state = 'dead'"),
-            "episodes": count(store, "SELECT count(*) FROM episode"), "damage": store.find_damage(), "exit_codes": codes,
+            "episodes": count(store, "SELECT count(*) FROM episode"),
+            "damage": store.find_damage(),
+            "exit_codes": codes,
             "database_mb": round(store.path.stat().st_size / 1e6, 1),
-        }  # fmt: skip
+        }
 
 
 def count(store: Store, sql: str) -> int:

@@ -149,11 +149,17 @@ class TurnExtractor:
     def propose(self, turns: Any, context: Any) -> list[Candidate]:
         return [
             Candidate(
-                Kind.TURN, turn.prompt, turn.reply or "-", tuple(s.uuid for s in turn.said), (turn.key,),
-                status=Status.ACTIVE, confidence=0.9, quality=0.9,
+                Kind.TURN,
+                turn.prompt,
+                turn.reply or "-",
+                tuple(s.uuid for s in turn.said),
+                (turn.key,),
+                status=Status.ACTIVE,
+                confidence=0.9,
+                quality=0.9,
             )
             for turn in turns
-        ]  # fmt: skip
+        ]
 
 
 class Life:
@@ -179,10 +185,13 @@ class Life:
             ):
                 content: Any = text if role == "user" else [{"type": "text", "text": text}]
                 line = {
-                    "type": role, "uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{role}{number}")), "sessionId": SESSION,
-                    "cwd": "/work/demo", "timestamp": f"2026-05-01T10:0{number}:00.000Z",
+                    "type": role,
+                    "uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{role}{number}")),
+                    "sessionId": SESSION,
+                    "cwd": "/work/demo",
+                    "timestamp": f"2026-05-01T10:0{number}:00.000Z",
                     "message": {"role": role, "content": content, "id": f"m{number}"},
-                }  # fmt: skip
+                }
                 file.write(json.dumps(line) + "\n")
 
     def steps(self, store: Store) -> list[Any]:
@@ -257,9 +266,13 @@ class Trial:
             else:
                 self.fail_at(number, wanted)
         return {
-            "operations": operations, "tried": len(tried), "killed": self.killed, "failed_steps": self.failed,
-            "hits": dict(self.disk.hits), "problems": self.problems,
-        }  # fmt: skip
+            "operations": operations,
+            "tried": len(tried),
+            "killed": self.killed,
+            "failed_steps": self.failed,
+            "hits": dict(self.disk.hits),
+            "problems": self.problems,
+        }
 
     def fresh(self) -> tuple[Life, FailingStore]:
         shutil.rmtree(self.folder / "life", ignore_errors=True)

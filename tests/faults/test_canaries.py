@@ -55,9 +55,13 @@ SECRETS = {
 @pytest.fixture(params=["cysqlite", "sqlite3"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
     made = Settings(
-        home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed", sqlite_driver=request.param,
-        extract_first_messages=1, log_level="debug",
-    )  # fmt: skip
+        home=tmp_path / "home",
+        claude_folder=tmp_path / "claude",
+        embedding_model="hashed",
+        sqlite_driver=request.param,
+        extract_first_messages=1,
+        log_level="debug",
+    )
     made.places.prepare()
     start_logging(made.places.logs, "worker", "debug", redact)
     yield made
@@ -131,10 +135,14 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
     hooked.append(service.answer_hook(payload | prompt | {"hook_event_name": "UserPromptSubmit"}))
     server = build_server(Access(settings, "/work/demo"))
     calls = [
-        ("memory_recall", {"query": "deploy the harbour"}), ("memory_search", {"query": "deploy harbour vault"}),
-        ("memory_expand", {"id": kept.episode_id}), ("memory_timeline", {}), ("memory_context", {}), ("memory_status", {}),
+        ("memory_recall", {"query": "deploy the harbour"}),
+        ("memory_search", {"query": "deploy harbour vault"}),
+        ("memory_expand", {"id": kept.episode_id}),
+        ("memory_timeline", {}),
+        ("memory_context", {}),
+        ("memory_status", {}),
         ("memory_get", {"source": "MEMORY.md"}),
-    ]  # fmt: skip
+    ]
 
     answers = [server.answer(*call)[0] for call in calls]
     assert b"harbour" in b"".join(hooked)
@@ -180,9 +188,10 @@ def test_a_planted_secret_is_found_nowhere(
     logging.getLogger("engram.test").error("failed: %s", told)
     make_backup(store, settings.places.backups)
     engram.main(
-        ["export", "--output", str(settings.home / "export.jsonl")], standalone_mode=False,
+        ["export", "--output", str(settings.home / "export.jsonl")],
+        standalone_mode=False,
         obj=Workspace({"home": str(settings.home), "claude_folder": str(settings.claude_folder)}),
-    )  # fmt: skip
+    )
 
     assert int(store.value("SELECT count(*) FROM turn")) == 1
     assert model.sent
@@ -237,9 +246,12 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     assert store.find_damage() == ""
     transcript.rename(transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"))
     ingest_path(
-        store, transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"), settings=settings, redact=redact,
+        store,
+        transcript.with_name("22222222-2222-3333-4444-555555555555.jsonl"),
+        settings=settings,
+        redact=redact,
         close=True,
-    )  # fmt: skip
+    )
     store.checkpoint("TRUNCATE")
     assert found_in(settings.home, canaries) == []
 

@@ -25,8 +25,11 @@ def on_small_disk(folder: Path, options: str, script: str) -> subprocess.Complet
     """Run a script in a name space where ``folder`` is a small disk of its own."""
     return subprocess.run(
         ["unshare", "-m", "sh", "-c", f"mount -t tmpfs -o {options} none {folder} && {{ {script}\n}}"],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 @needs_mounts
@@ -70,8 +73,9 @@ def test_a_binary_file_is_no_export(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "program"
     file.write_bytes(content)
 
-    done = subprocess.run(engram(tmp_path / "home", "import", str(file)), shell=True, capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        engram(tmp_path / "home", "import", str(file)), shell=True, capture_output=True, text=True, check=False
+    )
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1, done.stderr

@@ -30,9 +30,12 @@ def test_every_damage_is_recovered_or_reported(driver: str, seed: int, count: in
     paths = os.pathsep.join([str(CORRUPTION.parent), str(CORRUPTION.parent.parent)])
     done = subprocess.run(
         [sys.executable, str(CORRUPTION), str(tmp_path), str(seed), str(count), driver],
-        capture_output=True, text=True, timeout=1700, check=False,
+        capture_output=True,
+        text=True,
+        timeout=1700,
+        check=False,
         env=environment | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HOME": str(tmp_path)},
-    )  # fmt: skip
+    )
 
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

@@ -22,8 +22,12 @@ def crowd(folder: Path, what: str, processes: int, rounds: int, driver: str) -> 
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
     done = subprocess.run(
         [sys.executable, str(CROWD), str(folder), what, str(processes), str(rounds), driver],
-        capture_output=True, text=True, timeout=600, check=False, env=environment | {"HOME": str(folder)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env=environment | {"HOME": str(folder)},
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     print(json.dumps(found))

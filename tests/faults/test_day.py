@@ -29,8 +29,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
     done = subprocess.run(
         [sys.executable, str(DAY), str(folder), "200000", "auto"],
-        capture_output=True, text=True, timeout=2900, check=False, env=environment | {"HOME": str(folder)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=2900,
+        check=False,
+        env=environment | {"HOME": str(folder)},
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     print(json.dumps(result))

@@ -28,9 +28,12 @@ def test_a_life_goes_on_after_a_fault_at_any_operation(fault: str, every: int, t
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
     done = subprocess.run(
         [sys.executable, str(DISK), str(tmp_path), fault, str(every)],
-        capture_output=True, text=True, timeout=1700, check=False,
+        capture_output=True,
+        text=True,
+        timeout=1700,
+        check=False,
         env=environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": str(tmp_path)},
-    )  # fmt: skip
+    )
 
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -29,9 +29,13 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python code under the widest umask, as another user where one is named."""
     return subprocess.run(
-        [sys.executable, "-c", f"import os; os.umask(0)\n{code}"], capture_output=True, text=True, check=False,
-        timeout=60, env=os.environ | environment,
-    )  # fmt: skip
+        [sys.executable, "-c", f"import os; os.umask(0)\n{code}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | environment,
+    )
 
 
 def open_to_others(folder: Path) -> list[str]:

@@ -102,14 +102,18 @@ def test_a_line_of_50_megabytes_is_read_and_one_above_the_limit_is_named(tmp_pat
         "    print(store.rows('SELECT reason FROM bad_line'))\n"
         # On Linux ru_maxrss also counts the process that started this one; VmHWM does not.
         "status = Path('/proc/self/status')\n"
-        "hwm = [l.split()[1] for l in status.read_text().splitlines() if l.startswith('VmHWM')] if status.exists() else []\n"
-        "print(*hwm or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss])\n"
+        "hwm = [l.split()[1] for l in status.read_text().splitlines() if l.startswith('VmHWM')] if status.exists() "
+        "else []\nprint(*hwm or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss])\n"
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
         env=os.environ | {"ENGRAM_HOME": str(settings.home), "CLAUDE_CONFIG_DIR": str(settings.claude_folder)},
-    )  # fmt: skip
+    )
 
     said, bad, peak = done.stdout.splitlines()
     assert said == "['Before', 'Behind']"

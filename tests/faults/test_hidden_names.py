@@ -30,11 +30,24 @@ NASTY = st.lists(
     st.one_of(
         st.text(alphabet=st.characters(categories=["Cc", "Cf", "Co", "Zl", "Zp"]), max_size=4),
         st.text(alphabet="abc ä漢😀", max_size=4),
-        st.sampled_from(["\x1b[31m", "\x1b]0;title\x07", "\x9b1m", "\x9d0;x\x9c", "\u202eevil", "\u2066", "\x7f", "\x85", "\r", "\b"]),
+        st.sampled_from(
+            [
+                "\x1b[31m",
+                "\x1b]0;title\x07",
+                "\x9b1m",
+                "\x9d0;x\x9c",
+                "\u202eevil",
+                "\u2066",
+                "\x7f",
+                "\x85",
+                "\r",
+                "\b",
+            ]
+        ),
     ),
     min_size=1,
     max_size=6,
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 @pytest.fixture
@@ -102,12 +115,18 @@ def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp
     memory = episodes.all_episodes(filled)[0].episode_id
     server = build_server(Access(load({}).settings, str(tmp_path)))
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("memory_recall", {"query": "cache", "project": project}), ("memory_recall", {"query": "x", "project": f"{project}?"}),
-        ("memory_search", {"query": "zebra", "project": project}), ("memory_expand", {"id": memory}),
-        ("memory_expand", {"id": name}), ("memory_get", {"source": "MEMORY.md"}), ("memory_get", {"source": name}),
-        ("memory_status", {}), ("memory_timeline", {"project": project}), ("memory_timeline", {"around": name}),
+        ("memory_recall", {"query": "cache", "project": project}),
+        ("memory_recall", {"query": "x", "project": f"{project}?"}),
+        ("memory_search", {"query": "zebra", "project": project}),
+        ("memory_expand", {"id": memory}),
+        ("memory_expand", {"id": name}),
+        ("memory_get", {"source": "MEMORY.md"}),
+        ("memory_get", {"source": name}),
+        ("memory_status", {}),
+        ("memory_timeline", {"project": project}),
+        ("memory_timeline", {"around": name}),
         ("memory_context", {"project": project}),
-    ]  # fmt: skip
+    ]
 
     for tool, arguments in calls:
         answer, _ = server.answer(tool, arguments)

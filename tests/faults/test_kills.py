@@ -36,9 +36,12 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
     done = subprocess.run(
         [sys.executable, str(CHAOS), str(folder), "7", str(kills), driver, str(instances)],
-        capture_output=True, text=True, timeout=seconds, check=False,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
         env=environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": str(folder)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert result["driver"] == driver

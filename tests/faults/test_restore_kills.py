@@ -19,8 +19,8 @@ from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
 from engram.models import episodes
 from engram.models.backup import list_backups, make_backup
-from engram.models.recovery import restore_backup
 from engram.models.replacement import FOLDER_NAME, using_database
+from engram.models.restore import restore_backup
 from engram.models.store import open_store
 from engram.settings import Settings
 from engram.worker.memory_file import open_or_set_aside
@@ -50,8 +50,14 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 def restore(settings: Settings, file: Path, *, crash: str = "") -> int:
     """Run ``engram restore`` in a process of its own; returns its exit code."""
     arguments = [
-        "--home", str(settings.home), "--set", f"sqlite_driver={settings.sqlite_driver}", "restore", "--yes", str(file),
-    ]  # fmt: skip
+        "--home",
+        str(settings.home),
+        "--set",
+        f"sqlite_driver={settings.sqlite_driver}",
+        "restore",
+        "--yes",
+        str(file),
+    ]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ENGRAM_")} | {"ENGRAM_CRASH": crash}
     code = f"from engram.cli.main import main; main({arguments!r})"
     return subprocess.run([sys.executable, "-c", code], env=environment, check=False, timeout=120).returncode
@@ -161,7 +167,7 @@ def test_a_kill_while_a_damaged_memory_is_set_aside_loses_nothing(settings: Sett
     )
     killed = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"ENGRAM_CRASH": point}, check=False, timeout=60
-    )  # fmt: skip
+    )
     assert killed.returncode == -signal.SIGKILL
 
     open_or_set_aside(settings.places, settings).close()

@@ -35,9 +35,12 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     paths = os.pathsep.join([str(UPKEEP.parent), str(UPKEEP.parent.parent)])
     done = subprocess.run(
         [sys.executable, str(UPKEEP), str(folder), str(seed), str(kills), driver],
-        capture_output=True, text=True, timeout=seconds, check=False,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
         env=environment | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HOME": str(folder)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     print(json.dumps(result))

@@ -1,6 +1,7 @@
 """Kills everything that writes beside reading and extracting: run by test_upkeep.py in an interpreter of its own.
 
-Usage: python upkeep.py FOLDER SEED KILLS DRIVER. Saving, notes, forgetting, purging, importing, restoring (a backup, and
+Usage: python upkeep.py FOLDER SEED KILLS DRIVER. Saving, notes, forgetting, purging, importing, restoring (a backup,
+and
 an older file from outside), migrating, consolidating, setting a damaged memory aside, and reading with extraction run
 in processes that are killed at a random instant, or at a named point of a restore or migration. What was killed is
 looked at by the next start, and asked for again until it is done, as a person would. Prints one JSON object.
@@ -53,9 +54,9 @@ POINTS = {
     "migrate": ["migrate.begin", "migrate.step"],
 }
 WORDS = (
-    "harbor lantern walnut copper meadow granite juniper falcon orchid ledger tundra velvet anchor beacon cobalt dynamo "
-    "ember fjord glacier hazel indigo jasper kettle lagoon marble nectar onyx pepper quartz raven saddle timber umber "
-    "violet willow xylem yonder zephyr"
+    "harbor lantern walnut copper meadow granite juniper falcon orchid ledger tundra velvet anchor beacon cobalt "
+    "dynamo ember fjord glacier hazel indigo jasper kettle lagoon marble nectar onyx pepper quartz raven saddle "
+    "timber umber violet willow xylem yonder zephyr"
 ).split()
 #: A process that was not killed by then hangs, in seconds.
 HANG_SECONDS = 60.0
@@ -68,10 +69,17 @@ class Upkeep:
         self.folder = folder
         self.chance = random.Random(seed)
         self.settings = Settings(
-            home=folder / "home", claude_folder=folder / "claude", embedding_model="hashed", extract_first_messages=1,
-            extract_every_messages=1, session_memories=100_000, hourly_memories=100_000, consolidate_seconds=10**10,
-            consolidate_budget_seconds=30, sqlite_driver=driver,
-        )  # fmt: skip
+            home=folder / "home",
+            claude_folder=folder / "claude",
+            embedding_model="hashed",
+            extract_first_messages=1,
+            extract_every_messages=1,
+            session_memories=100_000,
+            hourly_memories=100_000,
+            consolidate_seconds=10**10,
+            consolidate_budget_seconds=30,
+            sqlite_driver=driver,
+        )
         self.home = self.settings.places.prepare()
         self.number = 0
         self.script = Script(folder / "claude", self.chance)
@@ -185,10 +193,11 @@ class Upkeep:
         with self.store() as store:
             memories = episodes.all_episodes(store)
             return {
-                "texts": [memory.content for memory in memories], "ids": [memory.episode_id for memory in memories],
+                "texts": [memory.content for memory in memories],
+                "ids": [memory.episode_id for memory in memories],
                 "notes": "\n".join(path.read_text() for path in sorted(self.home.notes.rglob("*.md"))),
                 "damage": store.find_damage(),
-            }  # fmt: skip
+            }
 
     # -- what is done
 
@@ -257,8 +266,14 @@ class Upkeep:
         texts = [self.text("imported") for _ in range(4)]
         with self.exported.open("a") as file:
             for text in texts:
-                line = {"id": new_episode_id(), "kind": "fact", "summary": text, "content": text, "scope": "global",
-                        "source": "manual"}  # fmt: skip
+                line = {
+                    "id": new_episode_id(),
+                    "kind": "fact",
+                    "summary": text,
+                    "content": text,
+                    "scope": "global",
+                    "source": "manual",
+                }
                 file.write(json.dumps(line) + "\n")
         self.attempt("import", self.engram("import", str(self.exported)))
         self.adopt(texts)
@@ -362,9 +377,18 @@ class Upkeep:
 
     def run(self, kills: int) -> None:
         operations = (
-            self.save, self.save, self.note, self.forget, self.purge, self.import_lines, self.restore, self.rebuild,
-            self.consolidate, self.read_transcripts, self.migrate,
-        )  # fmt: skip
+            self.save,
+            self.save,
+            self.note,
+            self.forget,
+            self.purge,
+            self.import_lines,
+            self.restore,
+            self.rebuild,
+            self.consolidate,
+            self.read_transcripts,
+            self.migrate,
+        )
         for _ in range(8):
             text = self.text("saved")
             self.in_child(self.engram("save", "--global", text))
@@ -385,10 +409,13 @@ class Upkeep:
         found: dict[str, Any] = self.in_child(self.compare)
         self.kills = kills
         left = [
-            f"{path.name}: {text}" for path in self.home.root.rglob("*") if path.is_file()
-            for data in [path.read_bytes()] for text in self.forgotten
+            f"{path.name}: {text}"
+            for path in self.home.root.rglob("*")
+            if path.is_file()
+            for data in [path.read_bytes()]
+            for text in self.forgotten
             if text.split()[-1][:-1].encode() in data or text.encode() in data
-        ]  # fmt: skip
+        ]
         for check in FINAL_CHECKS:
             self.problems += check(self.settings)
         return found | {"forgotten_left": left, "notes_lost": sorted(self.notes_lost)}

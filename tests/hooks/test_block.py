@@ -27,9 +27,9 @@ def entries(block: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_every_event_has_one_command_with_a_limit_in_seconds() -> None:
-    found = entries(settings_block())
+    commands = entries(settings_block())
 
-    assert set(found) == {
+    assert set(commands) == {
         "UserPromptSubmit",
         "SessionStart",
         "PreToolUse",
@@ -37,8 +37,8 @@ def test_every_event_has_one_command_with_a_limit_in_seconds() -> None:
         "SessionStart(compact)",
         "SessionEnd",
     }
-    assert all(hook["type"] == "command" and 1 <= hook["timeout"] <= 10 for hook in found.values())
-    assert not any("async" in hook for hook in found.values())
+    assert all(hook["type"] == "command" and 1 <= hook["timeout"] <= 10 for hook in commands.values())
+    assert not any("async" in hook for hook in commands.values())
 
 
 def test_every_command_names_an_existing_file_by_its_absolute_path() -> None:
@@ -81,7 +81,7 @@ def test_the_link_leads_to_the_real_interpreter_and_is_renewed(tmp_path: Path) -
     link_interpreter(home)
 
     assert os.readlink(home.python_link) == os.path.realpath(sys.executable)
-    assert [one.name for one in home.root.iterdir()] == ["python"]
+    assert [path.name for path in home.root.iterdir()] == ["python"]
 
 
 @pytest.mark.parametrize("word", ["permission" + "Decision", "updated" + "Input"])

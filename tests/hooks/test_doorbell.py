@@ -29,7 +29,7 @@ def waiting(hooks: Any) -> Iterator[Any]:
 
     def look() -> list[tuple[str, tuple[Any, ...]]]:
         messages = [JsonSerializer().deserialize(data) for data in queue.storage.waiting()]
-        return [(one.name, tuple(one.args)) for one in messages]
+        return [(message.name, tuple(message.args)) for message in messages]
 
     yield look
     queue.storage.close()

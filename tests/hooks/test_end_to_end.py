@@ -1,4 +1,6 @@
-"""Hooks against the worker's own server: bites in the same turn, or at the next tool call, never twice, never three more."""
+"""Hooks against the worker's own server: bites in the same turn, or at the next tool call, never twice, never three
+more.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_what_is_pending_is_handed_over_exactly_once_and_leaves_a_receipt(hooks:
     assert first.output == BITES
     assert first.context.startswith('A note about "flock"')
     assert second.is_silent
-    assert [one.session_id for one in files.receipts()] == [SESSION]
+    assert [receipt.session_id for receipt in files.receipts()] == [SESSION]
 
 
 @pytest.mark.parametrize("name", ["PreToolUse-Read-0", "PreToolUse-Bash-0", "PreToolUse-Agent-0"])

@@ -42,8 +42,8 @@ def read(store: Store, settings: Settings, path: Path) -> int:
 
 def prompts(store: Store) -> list[Any]:
     return store.rows(
-        "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE s.role = 'user' AND t.opening != 'continuation' "
-        "ORDER BY 1"
+        "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE s.role = 'user' AND t.opening != "
+        "'continuation' ORDER BY 1"
     )
 
 

@@ -1,4 +1,6 @@
-"""A project's folder that was renamed or moved: joined where both hints agree and the former folder is gone, else not."""
+"""A project's folder that was renamed or moved: joined where both hints agree and the former folder is gone, else
+not.
+"""
 
 from __future__ import annotations
 

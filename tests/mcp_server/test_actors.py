@@ -19,9 +19,14 @@ from engram_mcp.server import build_server
 CHANGING = {"memory_save", "memory_correct", "memory_pin", "memory_forget"}
 #: Tools that change none; ``memory_expand`` counts a use.
 READING = {
-    "memory_recall", "memory_expand", "memory_search", "memory_get", "memory_status", "memory_timeline",
+    "memory_recall",
+    "memory_expand",
+    "memory_search",
+    "memory_get",
+    "memory_status",
+    "memory_timeline",
     "memory_context",
-}  # fmt: skip
+}
 
 
 class Desk:

@@ -43,8 +43,8 @@ def settings(tmp_path: Path) -> Settings:
         entry = say(path, "user", f"In all my projects use make, here for the {CANARY} script.", cwd=root)
         say(path, "assistant", "Understood.", cwd=root)
         ingest_path(store, path, settings=made, redact=redact, close=True)
-        found = sessions.find_session(store, session)
-        assert found is not None
+        stored = sessions.find_session(store, session)
+        assert stored is not None
         with store.transaction() as tx:
             projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope, source, summary in (
@@ -57,7 +57,7 @@ def settings(tmp_path: Path) -> Settings:
                     kind="preference",
                     summary=summary,
                     content=summary,
-                    project_id=found.project_id,
+                    project_id=stored.project_id,
                     session_id=session,
                     scope=scope,
                     source=source,
@@ -94,17 +94,17 @@ def leaks(text: str) -> bool:
 def test_forgetting_a_global_memory_tells_nothing_of_the_project_that_it_came_from(
     settings: Settings, tmp_path: Path
 ) -> None:
-    told = call(settings, tmp_path / "beta", "memory_forget", id=SHARED)
+    answer = call(settings, tmp_path / "beta", "memory_forget", id=SHARED)
 
-    assert "Deleted for good" in told
-    assert not leaks(told)
-    assert OWN not in told
+    assert "Deleted for good" in answer
+    assert not leaks(answer)
+    assert OWN not in answer
 
 
 def test_no_project_deletes_the_turns_of_another_without_naming_it(settings: Settings, tmp_path: Path) -> None:
-    told = call(settings, tmp_path / "beta", "memory_forget", id=SHARED, also_source=True)
+    answer = call(settings, tmp_path / "beta", "memory_forget", id=SHARED, also_source=True)
 
-    assert not leaks(told)
+    assert not leaks(answer)
     with open_store(settings.places.memory_db) as store:
         assert find_episode(store, OWN) is not None
         assert store.value("SELECT count(*) FROM turn") == 1
@@ -113,10 +113,10 @@ def test_no_project_deletes_the_turns_of_another_without_naming_it(settings: Set
 
 
 def test_a_global_memory_that_was_saved_in_another_project_does_not_name_it(settings: Settings, tmp_path: Path) -> None:
-    told = call(settings, tmp_path / "beta", "memory_expand", id=SAVED)
+    answer = call(settings, tmp_path / "beta", "memory_expand", id=SAVED)
 
-    assert "Tabs are four wide" in told
-    assert not leaks(told)
+    assert "Tabs are four wide" in answer
+    assert not leaks(answer)
 
 
 def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings: Settings, tmp_path: Path) -> None:
@@ -164,11 +164,11 @@ def test_code_of_any_fence_in_a_note_does_not_hide_whose_the_next_note_is(
         save_note(settings.places, "and otter", redact, store.now_ms(), "beta")
         index_notes(store, settings, redact)
 
-    told = call(settings, tmp_path / "beta", "memory_get", source=path.relative_to(settings.places.notes).as_posix())
+    answer = call(settings, tmp_path / "beta", "memory_get", source=path.relative_to(settings.places.notes).as_posix())
 
-    assert "walrus" in told
-    assert "otter" in told
-    assert not leaks(told)
+    assert "walrus" in answer
+    assert "otter" in answer
+    assert not leaks(answer)
     assert not leaks(call(settings, tmp_path / "beta", "memory_search", query="lantern note", limit=25))
 
 
@@ -177,6 +177,6 @@ def test_status_names_no_transcript_of_another_project(settings: Settings, tmp_p
         transcript = settings.projects_folder / f"-work-{NAME}" / "abc.jsonl"
         note_failure(store, "ingest", f"abc.jsonl: [Errno 5] Input/output error: {str(transcript)!r}")
 
-    told = call(settings, tmp_path / "beta", "memory_status")
-    assert "ingest" in told
-    assert not leaks(told)
+    answer = call(settings, tmp_path / "beta", "memory_status")
+    assert "ingest" in answer
+    assert not leaks(answer)

@@ -104,15 +104,15 @@ def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> 
         with store.transaction() as tx:
             make_due(tx, "extract", "s-1", store.now_ms() - 3 * 1000 * MAX_LAG_SECONDS)
         note_failure(store, "embed", "the model is broken")
-        troubles = {one.about: one for one in take_vitals(store, settings).troubles()}
+        troubles = {trouble.about: trouble for trouble in take_vitals(store, settings).troubles()}
 
     assert set(troubles) == {"watcher", "worker", "ingest", "extract", "embed"}
     assert (troubles["ingest"].is_broken, troubles["embed"].is_broken) == (False, True)
-    told = tools.status(Access(settings, str(tmp_path)))
-    assert "ingest: is 0.3 h behind" in told
-    assert "extract: is 0.5 h behind" in told
-    assert "embed: the model is broken" in told
+    answer = tools.status(Access(settings, str(tmp_path)))
+    assert "ingest: is 0.3 h behind" in answer
+    assert "extract: is 0.5 h behind" in answer
+    assert "embed: the model is broken" in answer
     command = [sys.executable, "-P", "-m", "engram.cli.main", "doctor", "--json"]
     checks = json.loads(subprocess.run(command, capture_output=True, check=False).stdout)["checks"]
-    said = {one["name"]: one["detail"] for one in checks}
+    said = {check["name"]: check["detail"] for check in checks}
     assert {f"stage {name}": troubles[name].text for name in ("ingest", "extract", "embed")}.items() <= said.items()

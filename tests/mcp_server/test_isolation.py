@@ -58,8 +58,8 @@ def settings(tmp_path: Path) -> Settings:
         say(path, "user", f"Start the {CANARY} script of the deploy with make.", cwd=root)
         say(path, "assistant", f"The {CANARY} script of the deploy is started with make.", cwd=root)
         ingest_path(store, path, settings=made, redact=redact, close=True)
-        found = sessions.find_session(store, session)
-        assert found is not None
+        stored = sessions.find_session(store, session)
+        assert stored is not None
         with store.transaction() as tx:
             projects.ensure_project(tx, str(tmp_path / "beta"), "beta", str(tmp_path / "beta"))
             for episode_id, scope in ((OWN, "project"), (SHARED, "global")):
@@ -70,7 +70,7 @@ def settings(tmp_path: Path) -> Settings:
                     kind="preference",
                     summary=summary,
                     content=told,
-                    project_id=found.project_id,
+                    project_id=stored.project_id,
                     session_id=session,
                     scope=scope,
                     facts=(f"changed: {CANARY}.sh",),
@@ -212,8 +212,8 @@ def test_no_tool_and_no_hook_tells_of_another_project(running: Settings, tmp_pat
     with open_store(running.places.memory_db) as store:
         assert store.value("SELECT status FROM episode WHERE episode_id = ?", (OWN,)) == "active"
     if where != "beta":
-        told = [answers[name] for name in ("recall", "search", "timeline", "expand global", "context", "get MEMORY.md")]
-        assert all("no project is known for this folder: global memories only" in text for text in told)
+        hit = [answers[name] for name in ("recall", "search", "timeline", "expand global", "context", "get MEMORY.md")]
+        assert all("no project is known for this folder: global memories only" in text for text in hit)
 
 
 def test_the_project_itself_sees_all_of_it_and_another_by_the_one_argument(running: Settings, tmp_path: Path) -> None:
@@ -226,14 +226,14 @@ def test_the_project_itself_sees_all_of_it_and_another_by_the_one_argument(runni
     }
 
     async def at_home(client: ClientSession) -> dict[str, str]:
-        found = {tool: await call(client, tool, **arguments) for tool, arguments in asking.items()}
-        return found | {name: await call(client, "memory_get", source=name) for name in note_names(running)}
+        answer = {tool: await call(client, tool, **arguments) for tool, arguments in asking.items()}
+        return answer | {name: await call(client, "memory_get", source=name) for name in note_names(running)}
 
     async def elsewhere(client: ClientSession) -> dict[str, str]:
-        found = {tool: await call(client, tool, project=NAME, **arguments) for tool, arguments in asking.items()}
+        answer = {tool: await call(client, tool, project=NAME, **arguments) for tool, arguments in asking.items()}
         for name in note_names(running):
-            found[name] = await call(client, "memory_get", source=name, project=NAME)
-        return found | {"memory_forget": await call(client, "memory_forget", id=OWN, project=NAME)}
+            answer[name] = await call(client, "memory_get", source=name, project=NAME)
+        return answer | {"memory_forget": await call(client, "memory_forget", id=OWN, project=NAME)}
 
     home, beta = ask(running, tmp_path / NAME, at_home), ask(running, tmp_path / "beta", elsewhere)
 
@@ -251,8 +251,8 @@ def test_a_note_saved_in_one_project_is_found_there_alone(settings: Settings, tm
         return await call(client, "memory_save", content=f"walrus words\n{fence}", scope="note", importance="normal")
 
     async def look(client: ClientSession) -> str:
-        found = await call(client, "memory_search", query="walrus words heading fence", limit=25)
-        return found + "".join([await call(client, "memory_get", source=name) for name in note_names(settings)])
+        answer = await call(client, "memory_search", query="walrus words heading fence", limit=25)
+        return answer + "".join([await call(client, "memory_get", source=name) for name in note_names(settings)])
 
     saved = ask(settings, tmp_path / "loose", save)
 

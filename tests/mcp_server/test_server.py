@@ -331,7 +331,8 @@ def test_the_server_ends_when_its_parent_is_killed_though_somebody_holds_its_inp
     alive_reading, alive_writing = os.pipe()
     code = (
         "import subprocess, sys, time\n"
-        "p = subprocess.Popen([sys.executable, '-m', 'engram_mcp.server'], stdin=int(sys.argv[1]), pass_fds=[int(sys.argv[2])])\n"
+        "p = subprocess.Popen([sys.executable, '-m', 'engram_mcp.server'], stdin=int(sys.argv[1]), "
+        "pass_fds=[int(sys.argv[2])])\n"
         "time.sleep(600)"
     )
     parent = subprocess.Popen(
@@ -370,11 +371,12 @@ def test_without_a_memory_every_tool_says_what_to_do(tmp_path: Path) -> None:
 def test_the_server_loads_neither_a_model_nor_the_queue(settings: Settings) -> None:
     code = (
         "import sys, engram_mcp.server; "
-        "print([m for m in ('torch', 'sentence_transformers', 'onnxruntime', 'openai', 'huey', 'watchdog') if m in sys.modules])"
+        "print([m for m in ('torch', 'sentence_transformers', 'onnxruntime', 'openai', 'huey', 'watchdog') "
+        "if m in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert found.stdout.strip() == "[]"
+    assert finished.stdout.strip() == "[]"
 
 
 def test_the_server_writes_its_own_log(settings: Settings, tmp_path: Path) -> None:

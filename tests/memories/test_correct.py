@@ -31,8 +31,10 @@ def test_a_correction_replaces_in_one_step_with_its_reason(store: Store, keep: K
 
     assert done.contradiction == 0
     assert (done.made.summary, done.made.voice, done.made.source) == (
-        "Deploy with make ship. Never by hand.", "agent", "manual",
-    )  # fmt: skip
+        "Deploy with make ship. Never by hand.",
+        "agent",
+        "manual",
+    )
     assert (done.made.kind, done.made.scope, done.made.importance) == (old.kind, old.scope, "high")
     assert states_of(store, old) == [("superseded", done.made.episode_id)]
     assert episode_history.history_of(store, old.episode_id)[-1].reason == "corrected: it was renamed"
@@ -63,8 +65,10 @@ def test_what_is_a_persons_own_is_not_corrected_by_an_agent(store: Store, keep: 
     assert done.made.status == Status.PROVISIONAL
     (waiting,) = contradictions.open_contradictions(store)
     assert (waiting.id, waiting.older_id, waiting.newer_id) == (
-        done.contradiction, old.episode_id, done.made.episode_id,
-    )  # fmt: skip
+        done.contradiction,
+        old.episode_id,
+        done.made.episode_id,
+    )
     assert "a guess" in waiting.reason
 
 

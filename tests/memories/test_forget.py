@@ -35,9 +35,15 @@ WORDS = ("zanzibarian", "quokkafied", "Xylocarpa")
 def entry(kind: str, number: int, text: str) -> str:
     content: object = text if kind == "user" else [{"type": "text", "text": text}]
     return json.dumps(
-        {"type": kind, "uuid": f"00000000-0000-4000-8000-{number:012d}", "sessionId": SESSION, "cwd": "/home/dev/boat",
-         "timestamp": f"2026-11-05T09:{number:02d}:00.000Z", "message": {"role": kind, "id": f"m{number}", "content": content}}
-    )  # fmt: skip
+        {
+            "type": kind,
+            "uuid": f"00000000-0000-4000-8000-{number:012d}",
+            "sessionId": SESSION,
+            "cwd": "/home/dev/boat",
+            "timestamp": f"2026-11-05T09:{number:02d}:00.000Z",
+            "message": {"role": kind, "id": f"m{number}", "content": content},
+        }
+    )
 
 
 @pytest.fixture
@@ -74,9 +80,17 @@ def remember(store: Store, summary: str, turn_number: int) -> Episode:
     stored = turns_of_session(store, 1)[turn_number]
     evidence = [Evidence(one.uuid, SESSION, stored.id) for one in stored.turn.said]
     made = Episode(
-        episodes.new_episode_id(), "decision", summary, stored.turn.reply, session_id=SESSION,
-        project_id=stored.project_id, project="boat", entities=("hull",), facts=(summary,), slot=summary[:8],
-    )  # fmt: skip
+        episodes.new_episode_id(),
+        "decision",
+        summary,
+        stored.turn.reply,
+        session_id=SESSION,
+        project_id=stored.project_id,
+        project="boat",
+        entities=("hull",),
+        facts=(summary,),
+        slot=summary[:8],
+    )
     with store.transaction() as tx:
         return episode_changes.add_episode(tx, made, evidence, actor=Actor.MODEL)
 
@@ -103,9 +117,15 @@ def spread(store: Store, home: Home, target: Episode) -> None:
     run = runs.begin_run(store)
     with store.transaction() as tx:
         runs.update_run(
-            tx, run, position="", state="done",
-            report={"lines": [f"graduate {target.episode_id}", "other"], "files_before": {"MEMORY.md": home.memory_note.read_text()}},
-        )  # fmt: skip
+            tx,
+            run,
+            position="",
+            state="done",
+            report={
+                "lines": [f"graduate {target.episode_id}", "other"],
+                "files_before": {"MEMORY.md": home.memory_note.read_text()},
+            },
+        )
     with store.transaction() as tx:
         vectors.put_vectors(tx, "m", [("e", target.id, 0, b"zanzibar")])
         changed = episode_changes.change_episode(
@@ -126,8 +146,13 @@ def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, t
     index_notes(store, Settings(), redact)
     store.checkpoint("TRUNCATE")
 
-    assert [f"{path}: {word}" for path in home.root.rglob("*") if path.is_file() for word in WORDS
-            if word.lower().encode() in path.read_bytes().lower()] == []  # fmt: skip
+    assert [
+        f"{path}: {word}"
+        for path in home.root.rglob("*")
+        if path.is_file()
+        for word in WORDS
+        if word.lower().encode() in path.read_bytes().lower()
+    ] == []
     assert report.turns == 1
     assert report.backups == 1
     assert set(report.files) >= {"MEMORY.md", "export.jsonl", f"{SESSION}.pending"}

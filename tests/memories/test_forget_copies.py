@@ -1,4 +1,6 @@
-"""What a forgotten memory said goes also where others repeat it: merged, in copies, in reasons, in cut lines of notes."""
+"""What a forgotten memory said goes also where others repeat it: merged, in copies, in reasons, in cut lines of
+notes.
+"""
 
 from __future__ import annotations
 

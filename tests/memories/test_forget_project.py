@@ -23,7 +23,8 @@ from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
 from engram.models.project_folders import merge_projects
 from engram.models.projects import ProjectRow, ensure_project, find_project_of_identity
-from engram.models.recovery import recover_by_hand, restore_backup
+from engram.models.recovery import recover_by_hand
+from engram.models.restore import restore_backup
 from engram.models.store import Store, open_store
 from engram.models.turns import load_turn_row
 from engram.notes.daily import log_session
@@ -112,9 +113,15 @@ def remember(store: Store, folder: str, session: str, summary: str, **changes: o
     assert stored is not None
     facts: dict[str, object] = {"slot": summary[:9], "entities": ("Xylocarpa",), "facts": (stored.turn.prompt,)}
     made = Episode(
-        episodes.new_episode_id(), "decision", summary, stored.turn.reply, session_id=session,
-        project_id=project(store, folder).id, project=project(store, folder).name, **(facts | changes),  # type: ignore[arg-type]
-    )  # fmt: skip
+        episodes.new_episode_id(),
+        "decision",
+        summary,
+        stored.turn.reply,
+        session_id=session,
+        project_id=project(store, folder).id,
+        project=project(store, folder).name,
+        **(facts | changes),  # type: ignore[arg-type]
+    )
     with store.transaction() as tx:
         return episode_changes.add_episode(
             tx, made, [Evidence(one.uuid, session, stored.id) for one in stored.turn.said], actor=Actor.MODEL
@@ -363,9 +370,14 @@ def forget_in_a_process(store: Store, home: Home, crash: str) -> int:
 
 @pytest.mark.parametrize(
     "point",
-    ["forget_project.marked", "forget_project.copies", "forget_project.files", "forget_project.batch:1",
-     "forget_project.batch:2"],
-)  # fmt: skip
+    [
+        "forget_project.marked",
+        "forget_project.copies",
+        "forget_project.files",
+        "forget_project.batch:1",
+        "forget_project.batch:2",
+    ],
+)
 def test_forgetting_that_was_killed_can_be_asked_for_again(
     store: Store, home: Home, settings: Settings, everywhere: Episode, read: Callable[[Store], None], point: str
 ) -> None:

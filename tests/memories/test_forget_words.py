@@ -44,8 +44,13 @@ Keep = Callable[..., Episode]
 
 @pytest.fixture(params=["cysqlite", "sqlite3"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
-    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", sqlite_driver=request.param,
-                    llm_base_url="http://127.0.0.1:9/v1", llm_model="m")  # fmt: skip
+    made = Settings(
+        home=tmp_path / "home",
+        claude_folder=tmp_path / "claude",
+        sqlite_driver=request.param,
+        llm_base_url="http://127.0.0.1:9/v1",
+        llm_model="m",
+    )
     made.places.prepare()
     return made
 
@@ -64,17 +69,19 @@ def said(store: Store, settings: Settings, transcript: Path) -> dict[str, str]:
         "prompt": say(transcript, "user", f"From now on always paint it {PROMPT} please"),
         "answer": say(transcript, "assistant", f"Decision: the hull is painted in the {ANSWER} tone, since it lasts."),
         "call": say(
-            transcript, "assistant",
+            transcript,
+            "assistant",
             [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": f"make {COMMAND}"}}],
         ),
         "result": say(
-            transcript, "user",
+            transcript,
+            "user",
             [{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": f"Error: {COMMAND} failed"}],
         ),
         "other": say(transcript, "assistant", f"The root cause was the {OTHER} oil, so I fixed the pump in `oil.py`."),
         "last": say(transcript, "user", "And the mast?"),
         "brown": say(transcript, "assistant", "The mast stays brown."),
-    }  # fmt: skip
+    }
     read(store, settings, transcript)
     return found
 
@@ -224,10 +231,17 @@ def model_answer(request: httpx2.Request) -> httpx2.Response:
     body = json.loads(request.read())
     lines = [line for line in body["messages"][-1]["content"].splitlines() if line.startswith("[e")]
     memories = [
-        {"kind": "fact", "summary": line.split(": ", 1)[1], "content": "", "entities": [], "importance": "normal",
-         "scope": "project", "evidence": [line[1 : line.index("]")]]}
+        {
+            "kind": "fact",
+            "summary": line.split(": ", 1)[1],
+            "content": "",
+            "entities": [],
+            "importance": "normal",
+            "scope": "project",
+            "evidence": [line[1 : line.index("]")]],
+        }
         for line in lines
-    ]  # fmt: skip
+    ]
     answer = json.dumps({"memories": memories, "rolling_summary": "\n".join(lines)})
     usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer}}
@@ -239,9 +253,12 @@ def model_answer(request: httpx2.Request) -> httpx2.Response:
 
 def extractors(store: Store, settings: Settings) -> list[Extractor]:
     asking = OpenAIExtractor(
-        settings, Budget(store, settings), LocalExtractor(), api_key="x",
+        settings,
+        Budget(store, settings),
+        LocalExtractor(),
+        api_key="x",
         transport=httpx2.MockTransport(model_answer),
-    )  # fmt: skip
+    )
     return [LocalExtractor(), asking]
 
 

@@ -1,4 +1,6 @@
-"""Purging deletes archived memories for good and nothing else; the turns stay, and no second reading brings them back."""
+"""Purging deletes archived memories for good and nothing else; the turns stay, and no second reading brings them
+back.
+"""
 
 from __future__ import annotations
 
@@ -137,12 +139,26 @@ def session(store: Store, settings: Settings, tmp_path: Path) -> int:
     """Row id of a session with one turn that makes memories."""
     common = {"sessionId": SESSION, "cwd": "/home/dev/boat", "timestamp": "2026-01-01T09:00:00.000Z"}
     entries = [
-        {"type": "user", "uuid": "00000000-0000-4000-8000-000000000001",
-         "message": {"role": "user", "content": "Why does the build fail? Always use cedar for the mast."}},
-        {"type": "assistant", "uuid": "00000000-0000-4000-8000-000000000002",
-         "message": {"role": "assistant", "id": "m", "content": [
-             {"type": "text", "text": "The root cause was a missing lock in `hull.py`; I fixed it by taking the lock."}]}},
-    ]  # fmt: skip
+        {
+            "type": "user",
+            "uuid": "00000000-0000-4000-8000-000000000001",
+            "message": {"role": "user", "content": "Why does the build fail? Always use cedar for the mast."},
+        },
+        {
+            "type": "assistant",
+            "uuid": "00000000-0000-4000-8000-000000000002",
+            "message": {
+                "role": "assistant",
+                "id": "m",
+                "content": [
+                    {
+                        "type": "text",
+                        "text": "The root cause was a missing lock in `hull.py`; I fixed it by taking the lock.",
+                    }
+                ],
+            },
+        },
+    ]
     path = settings.projects_folder / "-home-dev-boat" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(common | one) + "\n" for one in entries))

@@ -19,7 +19,8 @@ from engram.models import episode_changes, episodes
 from engram.models.backup import holding_backups, list_backups, make_backup
 from engram.models.episodes import Episode, Evidence
 from engram.models.projects import ensure_project
-from engram.models.recovery import recover_by_hand, restore_backup
+from engram.models.recovery import recover_by_hand
+from engram.models.restore import restore_backup
 from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
 

@@ -36,7 +36,8 @@ def test_logs_that_repeat_a_session_are_mended_when_it_is_logged_again(home: Hom
     repeated = "".join(f"- Where was the zebra on {day}?\n" for day in DAYS)
     for day in DAYS:
         (home.daily_notes / f"{day}.md").write_text(
-            f"# {day}\n\n## demo\n<!-- session s1 -->\n\nAsked:\n{repeated}\n## demo\n<!-- session s0 -->\n\nAsked:\n- Other?\n"
+            f"# {day}\n\n## demo\n<!-- session s1 -->\n\nAsked:\n{repeated}\n## demo\n<!-- session s0 "
+            f"-->\n\nAsked:\n- Other?\n"
         )
 
     log_session(memory, home, "s1")

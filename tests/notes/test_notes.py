@@ -79,7 +79,8 @@ def test_lines_of_a_note_come_redacted_by_its_printed_name(store: Store, setting
 def test_no_chunk_goes_over_from_one_owner_to_another() -> None:
     text = (
         "# 2026-11-22\nstray\n\n## alpha\n<!-- session s-1 -->\nAsked:\n- one\n\n## beta\n<!-- saved 10:00 -->\n\ntwo\n"
-        "#### deeper\nthree\n```\n## gamma\n<!-- saved 10:00 -->\n```\n## mine\nfour\n- five <!-- ep_0000000000aa -->\nsix\n"
+        "#### deeper\nthree\n```\n## gamma\n<!-- saved 10:00 -->\n```\n## mine\nfour\n- five <!-- ep_0000000000aa "
+        "-->\nsix\n"
     )
 
     for source, unmarked in (("daily/2026-11-22.md", NOBODY), ("MEMORY.md", EVERYONE)):

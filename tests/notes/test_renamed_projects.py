@@ -12,7 +12,7 @@ from engram.errors import BadRequest
 from engram.models.fulltext import search_notes
 from engram.models.project_folders import merge_projects, rename_project
 from engram.models.projects import ProjectRow, ensure_project
-from engram.models.recovery import restore_backup
+from engram.models.restore import restore_backup
 from engram.models.store import Store, open_store
 from engram.models.vectors import put_vectors
 from engram.notes.index import index_notes, read_lines

@@ -59,9 +59,16 @@ def keep_of(memory: Any, session: str, number: int = 0, summary: str = FACT) -> 
     entry = turn.turn.entries[0].uuid
     with memory.store.transaction() as tx:
         made = Episode(
-            new_episode_id(), "fact", summary, summary, session_id=session, project_id=memory.project.id, quality=0.75,
-            created_at_ms=turn.turn.started_at_ms, entities=("watcher.py",),
-        )  # fmt: skip
+            new_episode_id(),
+            "fact",
+            summary,
+            summary,
+            session_id=session,
+            project_id=memory.project.id,
+            quality=0.75,
+            created_at_ms=turn.turn.started_at_ms,
+            entities=("watcher.py",),
+        )
         return add_episode(tx, made, [Evidence(entry, session, turn.id)], actor=Actor.MODEL)
 
 

@@ -11,13 +11,33 @@ from engram.search.question.query import MAX_QUERY_CHARS
 @pytest.mark.parametrize(
     "prompt",
     [
-        "", "  ", "yes", "Yes, please do.", "ok go on", "Go on!", "continue", "thanks, looks good", "do it", "let's go",
-        "try again", "hi", "what's next?", "commit and push", "yep, that works, thank you very much", "/clear", "/compact now",
+        "",
+        "  ",
+        "yes",
+        "Yes, please do.",
+        "ok go on",
+        "Go on!",
+        "continue",
+        "thanks, looks good",
+        "do it",
+        "let's go",
+        "try again",
+        "hi",
+        "what's next?",
+        "commit and push",
+        "yep, that works, thank you very much",
+        "/clear",
+        "/compact now",
         "<task-notification>\n<task-id>7</task-id> parser finished the search</task-notification>",
-        "<command-name>/model</command-name>", "[Request interrupted by user]", "[image]", None, 7, ["flock"],
+        "<command-name>/model</command-name>",
+        "[Request interrupted by user]",
+        "[image]",
+        None,
+        7,
+        ["flock"],
         "This session is being continued from a previous conversation that ran out of context.",
     ],
-)  # fmt: skip
+)
 def test_nothing_is_searched_for(prompt: object) -> None:
     assert search_text(prompt) == ""
 

@@ -17,7 +17,7 @@ from engram.enums import Importance, Scope, Status, Voice
 from engram.models import injections, projects, sessions
 from engram.models.pauses import pause
 from engram.models.transcripts import ensure_transcript
-from engram.models.turns import write_turn
+from engram.models.turn_changes import write_turn
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import MAX_OVERRUN_CHARACTERS
 from engram.recollection.service import RecollectionService
@@ -37,8 +37,14 @@ def type_prompt(memory: Any, text: str = PROMPT, *, age_seconds: int = 0, action
     at_ms = memory.clock.now_ms() - age_seconds * 1000
     with memory.store.transaction() as tx:
         session = sessions.ensure_session(
-            tx, "s1", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/dev/lab/proj", at_ms=at_ms
-        )  # fmt: skip
+            tx,
+            "s1",
+            agent="claude-code",
+            project_id=memory.project.id,
+            is_global=False,
+            cwd="/dev/lab/proj",
+            at_ms=at_ms,
+        )
         transcript = ensure_transcript(tx, Path("/x/s1.jsonl"), session.id)
         turn = Turn(f"k{text}", "s1", Opening.PROMPT, (TextBlock("", Role.USER, text),), actions, started_at_ms=at_ms)
         write_turn(tx, turn, session, transcript)
@@ -123,10 +129,14 @@ class TestPrompt:
     @pytest.mark.parametrize(
         "fields",
         [
-            {"suspect": "relayed"}, {"status": Status.SUPERSEDED, "superseded_by": "ep_000000000000"},
-            {"status": Status.ARCHIVED}, {"status": Status.PROVISIONAL, "confidence": 0.2}, {"is_lowered": True}, {"valid_to_ms": 5},
+            {"suspect": "relayed"},
+            {"status": Status.SUPERSEDED, "superseded_by": "ep_000000000000"},
+            {"status": Status.ARCHIVED},
+            {"status": Status.PROVISIONAL, "confidence": 0.2},
+            {"is_lowered": True},
+            {"valid_to_ms": 5},
         ],
-    )  # fmt: skip
+    )
     def test_what_is_doubtful_or_over_is_never_injected(self, memory: Any, fields: dict[str, Any]) -> None:
         memory.keep(**fields)
 

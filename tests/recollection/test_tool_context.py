@@ -27,10 +27,14 @@ def hit(text: str, *entities: str, kind: str = "fix", session: str = "old", **fi
         (hit("go test needs CGO_ENABLED=0"), ToolCall(command="go test ./..."), True),
         (hit("the word go alone"), ToolCall(command="go vet ./..."), False),
         (hit("ls shows cat"), ToolCall(command="ls cat"), False),
-        (hit("undefined symbol torch_cpu came from the CUDA wheel"), ToolCall(command="x", error="ImportError: undefined symbol torch_cpu"), True),
+        (
+            hit("undefined symbol torch_cpu came from the CUDA wheel"),
+            ToolCall(command="x", error="ImportError: undefined symbol torch_cpu"),
+            True,
+        ),
         (hit("something else"), ToolCall(command="x", error="ImportError: undefined symbol torch_cpu"), False),
     ],
-)  # fmt: skip
+)
 def test_a_memory_is_about_a_call_when_it_names_its_file_command_or_error(
     memory: Hit, call: ToolCall, wanted: bool
 ) -> None:

@@ -87,7 +87,9 @@ def corpus_prompts(corpus: Path) -> list[str]:
 
 
 def prompts_of(folder: Path) -> list[str]:
-    """What stands in the user lines of the sessions below the folder, commands and notifications left out, each once."""
+    """What stands in the user lines of the sessions below the folder, commands and notifications left out, each
+    once.
+    """
     machine = ("<command", "<local", "Caveat", "<task", "<system", "[Request", "This session is being", "<bash")
     found: dict[str, None] = {}
     for path in sorted(folder.rglob("*.jsonl")):

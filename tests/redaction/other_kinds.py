@@ -473,7 +473,10 @@ def facebook_token(rng: random.Random) -> tuple[str, list[str]]:
 @kind
 def teams_webhook(rng: random.Random) -> tuple[str, list[str]]:
     s = run(rng, HEX, 32)
-    url = f"https://acme.webhook.office.com/webhookb2/5f0a3b6c-1111-4222-8333-444455556666@5f0a3b6c-1111-4222-8333-444455556667/IncomingWebhook/{s}/5f0a3b6c-1111-4222-8333-444455556668"
+    url = (
+        f"https://acme.webhook.office.com/webhookb2/5f0a3b6c-1111-4222-8333-444455556666@5f0a3b6c-1111-4222-8333-44"
+        f"4455556667/IncomingWebhook/{s}/5f0a3b6c-1111-4222-8333-444455556668"
+    )
     return s, [f"TEAMS={url}", f"post it to {url}", f'"url": "{url}"']
 
 

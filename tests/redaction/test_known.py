@@ -60,8 +60,8 @@ def test_a_salt_of_a_wrong_size_is_refused(salt: bytes) -> None:
 def test_values_worth_masking_are_taken_from_env_lines() -> None:
     text = (
         "DB_PASSWORD=tulip-wagon-7\nexport API_TOKEN='q8Wn2LrT5vYx'\nDEBUG=1\nPORT=8080\nNODE_ENV=production\n"
-        "DATABASE_URL=postgres://app:zebra-crossing@db/x\nAPP_NAME=shop\nSECRET_KEY=your-secret-here\nLOG_PATH=/var/log/app\n"
-        "# PASSWORD=commented\nAPI_TOKEN=q8Wn2LrT5vYx\n"
+        "DATABASE_URL=postgres://app:zebra-crossing@db/x\nAPP_NAME=shop\nSECRET_KEY=your-secret-here\nLOG_PATH=/var/l"
+        "og/app\n# PASSWORD=commented\nAPI_TOKEN=q8Wn2LrT5vYx\n"
     )
 
     assert env_values(text) == ["tulip-wagon-7", "q8Wn2LrT5vYx", "zebra-crossing"]

@@ -44,23 +44,28 @@ SECRETS = [
     ("pwd [prod]: hunter2", "hunter2"),
     ("API key (prod): 9f8e7d6c5b4a39281706", "9f8e7d6c5b4a39281706"),
     (
-        "1. abandon 2. ability 3. able 4. about 5. above 6. absent 7. absorb 8. abstract 9. absurd 10. abuse 11. access 12. accident",
+        "1. abandon 2. ability 3. able 4. about 5. above 6. absent 7. absorb 8. abstract 9. absurd 10. abuse 11. "
+        "access 12. accident",
         "accident",
     ),
     (
-        "my wallet:\n1. abandon\n2. ability\n3. able\n4. about\n5. above\n6. absent\n7. absorb\n8. abstract\n9. absurd\n10. abuse\n11. access\n12. accident\n",
+        "my wallet:\n1. abandon\n2. ability\n3. able\n4. about\n5. above\n6. absent\n7. absorb\n8. abstract\n9. "
+        "absurd\n10. abuse\n11. access\n12. accident\n",
         "abstract",
     ),
     (
-        "1) zebra 2) ability 3) able 4) about 5) above 6) absent 7) absorb 8) abstract 9) absurd 10) abuse 11) access 12) accident",
+        "1) zebra 2) ability 3) able 4) about 5) above 6) absent 7) absorb 8) abstract 9) absurd 10) abuse 11) "
+        "access 12) accident",
         "zebra",
     ),
     (
-        "1 abandon 2 ability 3 able 4 about 5 above 6 absent 7 absorb 8 abstract 9 absurd 10 abuse 11 access 12 accident",
+        "1 abandon 2 ability 3 able 4 about 5 above 6 absent 7 absorb 8 abstract 9 absurd 10 abuse 11 access 12 "
+        "accident",
         "abstract",
     ),
     (
-        "seed phrase:\n1. abandon\n2. ability\n3. able\n4. about\n5. above\n6. absent\n7. absorb\n8. abstract\n9. absurd\n10. abuse\n11. access\n12. accident",
+        "seed phrase:\n1. abandon\n2. ability\n3. able\n4. about\n5. above\n6. absent\n7. absorb\n8. abstract\n9. "
+        "absurd\n10. abuse\n11. access\n12. accident",
         "accident",
     ),
     ("isql -U sa -P Summer -S srv", "Summer"),
@@ -165,9 +170,12 @@ LOOK_ALIKES = [
     "keyring.set_password('svc', 'bob', getpass())",
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH3kYzq9vJ8s2x1Q4mT7nB5cD6eF8gH9iJ0kL1mN2oPq bob@host",
     "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQC7vbqajDRe9x1Qk2pL8sVwXyZ1A2bC3dE4fG5hI6jK7lM8nO9pQ0rS1tU2vW3x user@x",
-    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg=",
-    "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu1SU1LfVLPHCozMxH2Mo\n4lgOEePzNm0tRgeLezV6ffAt0gunVTLw7onLRnrq0/IzW7yWR7QkrmBL7jTKEn5u\n-----END PUBLIC KEY-----",
-    "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ\nRTESMBAGA1UEChMJQmFsdGltb3JlMRMwEQYDVQQLEwpDeWJlclRydXN0MSIwIAYD\n-----END CERTIFICATE-----",
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNu"
+    "G5N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg=",
+    "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu1SU1LfVLPHCozMxH2Mo\n4lgOEePzNm0tRgeLez"
+    "V6ffAt0gunVTLw7onLRnrq0/IzW7yWR7QkrmBL7jTKEn5u\n-----END PUBLIC KEY-----",
+    "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ\nRTESMBAGA1UEChMJQ"
+    "mFsdGltb3JlMRMwEQYDVQQLEwpDeWJlclRydXN0MSIwIAYD\n-----END CERTIFICATE-----",
     "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
     "publicKey: 'pk_live_51H8xYzAbCdEfGhIjKlMnOp'",
     "untrusted comment: minisign public key\nRWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3",

@@ -81,9 +81,9 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
 
 
 def project(store: Store, name: str) -> int:
-    found = projects.find_project(store, name)
-    assert found is not None
-    return found.id
+    project = projects.find_project(store, name)
+    assert project is not None
+    return project.id
 
 
 def test_the_report_counts_the_days_it_covers(store: Store, clock: FixedClock) -> None:
@@ -166,10 +166,10 @@ def test_the_line_never_names_what_is_not_shown_by_itself(
         )
         episode_changes.add_episode(tx, other, [], actor=Actor.MODEL)
 
-    told = build_briefing(store, settings, project_id=project(store, "alpha"))
+    briefing = build_briefing(store, settings, project_id=project(store, "alpha"))
 
-    assert "Engram in the last 7 days" in told
-    assert "SQLite" not in told
+    assert "Engram in the last 7 days" in briefing
+    assert "SQLite" not in briefing
 
 
 def test_the_line_holds_no_secret_that_is_older_than_its_rule(store: Store, settings: Settings) -> None:
@@ -177,10 +177,10 @@ def test_the_line_holds_no_secret_that_is_older_than_its_rule(store: Store, sett
     with store.transaction() as tx:
         tx.run("UPDATE episode SET summary = ? WHERE episode_id = ?", (f"The cache needs {token}", USED))
 
-    told = build_briefing(store, settings, project_id=project(store, "alpha"))
+    briefing = build_briefing(store, settings, project_id=project(store, "alpha"))
 
-    assert "used most: The cache needs" in told
-    assert token not in told
+    assert "used most: The cache needs" in briefing
+    assert token not in briefing
 
 
 def test_it_waits_for_the_next_briefing_where_somebody_is_writing(
@@ -195,7 +195,8 @@ def test_it_waits_for_the_next_briefing_where_somebody_is_writing(
 
 def test_of_sessions_that_race_one_is_told(store: Store, settings: Settings) -> None:
     code = (
-        "import sys; from pathlib import Path; from engram.clock import FixedClock; from engram.settings import Settings\n"
+        "import sys; from pathlib import Path; from engram.clock import FixedClock; "
+        "from engram.settings import Settings\n"
         "from engram.models.store import open_store; from engram.recollection.briefing import build_briefing\n"
         "from engram.models.projects import find_project\n"
         "with open_store(Path(sys.argv[1]) / 'memory.db', clock=FixedClock(at_ms=int(sys.argv[2]))) as store:\n"

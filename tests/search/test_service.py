@@ -16,7 +16,7 @@ from engram.models.projects import ensure_project
 from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
-from engram.models.turns import delete_turn, write_turn
+from engram.models.turn_changes import delete_turn, write_turn
 from engram.search.hits import PublicHit
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
@@ -143,8 +143,9 @@ def test_a_prompt_and_its_reply_are_one_hit_with_both_entries(store: Store, sear
 
     assert {place.uuid for place in first.evidence} == {"t1-u", "t1-a"}
     assert first.text.splitlines() == [
-        "Let us take the smaller thumbnail cache", "Done: the thumbnail cache holds 200 images now.",
-    ]  # fmt: skip
+        "Let us take the smaller thumbnail cache",
+        "Done: the thumbnail cache holds 200 images now.",
+    ]
     assert abs(sum(first.parts.values()) - first.score) < 0.01
 
 

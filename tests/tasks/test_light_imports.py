@@ -52,5 +52,13 @@ def test_the_names_of_the_tasks_are_fixed() -> None:
     import_tasks()
 
     assert set(huey._registry._registry) >= {
-        "ingest", "recollect", "extract", "flush", "consolidate", "scan", "refresh", "embed", "index_notes",
-    }  # fmt: skip
+        "ingest",
+        "recollect",
+        "extract",
+        "flush",
+        "consolidate",
+        "scan",
+        "refresh",
+        "embed",
+        "index_notes",
+    }

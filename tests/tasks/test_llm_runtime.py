@@ -39,9 +39,12 @@ class Bench:
         self.store, self.clock = store, clock
         self.server = fake_llm.FakeLanguageModel(lambda body: fake_llm.chat(fake_llm.answer()))
         self.settings = Settings(
-            home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed", extractor="openai",
+            home=tmp_path / "home",
+            claude_folder=tmp_path / "claude",
+            embedding_model="hashed",
+            extractor="openai",
             llm_base_url=self.server.base_url,
-        )  # fmt: skip
+        )
         self.runtime = make_runtime(self.settings, store)
         self.path = self.settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
         self.path.parent.mkdir(parents=True)
@@ -157,8 +160,12 @@ def test_what_was_kept_at_the_cap_is_reworded_once_there_is_room_again(bench: Be
     bench.say("assistant", "Understood.")
     bench.extract()
     (kept,) = all_episodes(bench.store)
-    better = {"id": "m1", "summary": "always use pnpm in this repository, never npm", "kind": "preference",
-              "entities": ["pnpm"]}  # fmt: skip
+    better = {
+        "id": "m1",
+        "summary": "always use pnpm in this repository, never npm",
+        "kind": "preference",
+        "entities": ["pnpm"],
+    }
     bench.server.reply = lambda body: fake_llm.chat({"memories": [better]})
     bench.runtime = make_runtime(dataclasses.replace(bench.settings, llm_calls_per_hour=5), bench.store)
 
@@ -192,8 +199,8 @@ def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
 
     program = (
         "import sys; from pathlib import Path; from engram.models.store import open_store; "
-        "from engram.settings import Settings; from engram.tasks.runtime import make_runtime; import engram.tasks.extract, "
-        "engram.extraction.service, engram.consolidation.on_extract; "
+        "from engram.settings import Settings; from engram.tasks.runtime import make_runtime; import "
+        "engram.tasks.extract, engram.extraction.service, engram.consolidation.on_extract; "
         f"s = Settings(home=Path({str(tmp_path)!r}), embedding_model='hashed'); "
         "make_runtime(s, open_store(s.places.memory_db)); "
         "print([n for n in ('openai', 'httpx2', 'pydantic') if n in sys.modules])"

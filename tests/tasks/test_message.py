@@ -109,12 +109,16 @@ def test_any_bytes_are_a_value_or_a_clear_error(data: bytes) -> None:
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=30)
-        | st.datetimes() | st.timedeltas(timedelta(0), timedelta(days=999)).map(lambda d: timedelta(seconds=d.seconds)),
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**53), 2**53)
+        | st.text(max_size=30)
+        | st.datetimes()
+        | st.timedeltas(timedelta(0), timedelta(days=999)).map(lambda d: timedelta(seconds=d.seconds)),
         lambda some: st.lists(some, max_size=3).map(tuple) | st.dictionaries(st.text(max_size=8), some, max_size=3),
         max_leaves=8,
     )
-)  # fmt: skip
+)
 @given_settings(max_examples=60, deadline=None)
 def test_values_come_back_as_they_were(value: object) -> None:
     serializer = JsonSerializer()

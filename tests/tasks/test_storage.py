@@ -146,10 +146,20 @@ def test_a_file_unlinked_while_another_process_has_it_open_is_seen(make_queue: M
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"\x80\x04garbage", b"[]", b"{}", b"null", b'{"message":{}}', b'{"message":{"name":"note"}}', b"[" * 5000,
-        b'{"message":{"nosuch":1}}', b'{"map":{}}', b'{"time":"yesterday"}', b"x" * 100_000,
+        b"",
+        b"\x80\x04garbage",
+        b"[]",
+        b"{}",
+        b"null",
+        b'{"message":{}}',
+        b'{"message":{"name":"note"}}',
+        b"[" * 5000,
+        b'{"message":{"nosuch":1}}',
+        b'{"map":{}}',
+        b'{"time":"yesterday"}',
+        b"x" * 100_000,
     ],
-)  # fmt: skip
+)
 def test_a_forged_row_is_reported_and_dropped(make_queue: MakeQueue, data: bytes) -> None:
     queue = make_queue()
     reasons: list[str] = []

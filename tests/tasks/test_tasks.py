@@ -300,8 +300,9 @@ def test_tasks_need_a_runtime() -> None:
 
 
 def test_a_model_that_cannot_be_used_leaves_everything_else_working(bench: Bench, tmp_path: Path) -> None:
-    settings = Settings(home=bench.settings.home, claude_folder=bench.settings.claude_folder,
-                        embedding_model=str(tmp_path / "nowhere"))  # fmt: skip
+    settings = Settings(
+        home=bench.settings.home, claude_folder=bench.settings.claude_folder, embedding_model=str(tmp_path / "nowhere")
+    )
     runtime = make_runtime(settings, bench.store)
 
     assert runtime.embedder is None

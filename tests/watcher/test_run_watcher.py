@@ -16,7 +16,10 @@ from transcript_lines import line
 from engram.models.store import open_store
 from engram.settings import Settings
 
-RUN = "from engram.settings import load\nfrom engram.watcher.watch import run_watcher\nraise SystemExit(run_watcher(load().settings))"
+RUN = (
+    "from engram.settings import load\nfrom engram.watcher.main import run_watcher\nraise "
+    "SystemExit(run_watcher(load().settings))"
+)
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_a_session_that_fell_silent_is_flushed(desk: Desk) -> None:
     desk.watcher.step()
     desk.clock.advance(desk.settings.extract_idle_seconds + 1)
 
-    desk.watcher.ring()
+    desk.watcher.enqueue_due()
 
     assert ("flush", "s1") in desk.enqueued()
 
@@ -219,13 +219,13 @@ def test_a_queue_that_cannot_be_written_stops_no_reading(desk: Desk, monkeypatch
         desk.watcher.step()
     assert desk.turns() == 3
 
-    desk.watcher.ring()
+    desk.watcher.enqueue_due()
 
     assert ("extract", "s1") in desk.enqueued()
 
 
 def test_an_overdue_consolidation_is_rung_for(desk: Desk) -> None:
-    desk.watcher.ring()
+    desk.watcher.enqueue_due()
 
     assert ("consolidate",) in desk.enqueued()
 
@@ -304,3 +304,18 @@ def test_damage_of_what_the_reader_kept_is_told_to_the_worker(desk: Desk, state:
     assert desk.watcher.run() == EXIT_RESTART
 
     assert is_damage_noted(desk.store)
+
+
+def test_a_failure_is_kept_without_secrets(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "sk-ant-api03-" + "Ab3" * 30
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError(f"the key is {secret}")
+
+    monkeypatch.setattr(watch, "ingest_source", fail)
+    desk.watcher.hint(desk.talk("s1", 1))
+    desk.watcher.step()
+
+    (error,) = [stage.last_error for stage in list_stages(desk.store) if stage.name == "ingest"]
+    assert "the key is" in error
+    assert secret not in error

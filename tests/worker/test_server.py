@@ -23,7 +23,7 @@ from engram.search.service import Hit, Query, Searcher
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker import reception
+from engram.worker import answers, reception
 from engram.worker import server as recall_server
 from engram.worker.client import ask_worker
 from engram.worker.reception import MAX_REQUEST_BYTES
@@ -200,11 +200,18 @@ def test_a_wake_makes_missing_vectors_due(home: Home) -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        {"op": "nosuch"}, {}, {"op": "recall"}, {"op": "recall", "query": 5}, {"op": "recall", "query": "x", "limit": 0},
-        {"op": "recall", "query": "x", "limit": True}, {"op": "search", "query": "x", "project_id": "p"},
-        {"op": "embed", "texts": "x"}, {"op": "embed", "texts": [1]}, {"op": "embed", "texts": ["x"] * 1000},
+        {"op": "nosuch"},
+        {},
+        {"op": "recall"},
+        {"op": "recall", "query": 5},
+        {"op": "recall", "query": "x", "limit": 0},
+        {"op": "recall", "query": "x", "limit": True},
+        {"op": "search", "query": "x", "project_id": "p"},
+        {"op": "embed", "texts": "x"},
+        {"op": "embed", "texts": [1]},
+        {"op": "embed", "texts": ["x"] * 1000},
     ],
-)  # fmt: skip
+)
 def test_a_request_that_cannot_be_used_gets_a_clear_error(home: Home, request_: dict[str, Any]) -> None:
     answer = ask_worker(home, request_)
 
@@ -337,7 +344,7 @@ def test_texts_of_a_client_that_leaves_are_embedded_no_further(home: Home, runti
     embedder.go_on.set()
 
     assert ask_worker(home, {"op": "status"}, timeout_seconds=60) is not None
-    assert embedder.texts == recall_server.EMBED_AT_ONCE
+    assert embedder.texts == answers.EMBED_BATCH_TEXTS
 
 
 def test_the_end_waits_for_an_answer_that_is_being_made(runtime: Runtime) -> None:

@@ -8,7 +8,7 @@ from engram.search.episodes.candidates import Column, EpisodeCandidates
 from engram.search.episodes.ranking import Ranking
 
 #: Number of memories that are ranked: the newest.
-MAX_CANDIDATES = 200
+MAX_CLASSIC_CANDIDATES = 200
 RELEVANCE_WEIGHT, RECENCY_WEIGHT, ACCESS_WEIGHT = 0.5, 0.3, 0.2
 #: Relevance of a single text match, which cannot be scaled.
 SINGLE_MATCH_RELEVANCE = 0.5

@@ -34,3 +34,8 @@ def rank(candidates: EpisodeCandidates, query: ParsedQuery, weights: Weights) ->
         parts[scorer.name] = scorer.score(candidates, query, score, weights)
         score = score + parts[scorer.name]
     return Ranking(score, parts)
+
+
+def best_places(score: Column, limit: int) -> list[int]:
+    """Return the places of the best scores, best first; minus infinity is left out."""
+    return [int(place) for place in np.argsort(-score, kind="stable")[:limit] if not np.isneginf(score[place])]

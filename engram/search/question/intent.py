@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass
 
 _TIME = re.compile(
-    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|monday|tuesday|wednesday|thursday|friday"
-    r"|saturday|sunday|january|february|march|april|june|july|august|september|october|november|december|summer|winter"
-    r"|spring|fall|morning|recently|soon|since|20\d\d)\b",
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|monday|tuesday|wednesday|thursday"
+    r"|friday|saturday|sunday|january|february|march|april|june|july|august|september|october|november|december|summer"
+    r"|winter|spring|fall|morning|recently|soon|since|20\d\d)\b",
     re.I,
 )
 _NUMBER = re.compile(r"\d")
 _CODE = re.compile(r"/\w+\.|\w\(\)|\w_\w")
 _DIRECTIVE = re.compile(
-    r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather|no need"
-    r"|stop|keep|use|let'?s|can you|i'd like|remove|not)\b",
+    r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather"
+    r"|no need|stop|keep|use|let'?s|can you|i'd like|remove|not)\b",
     re.I,
 )
 _SPEAKER = re.compile(r"([A-Z][\w .'-]{0,30}): ")

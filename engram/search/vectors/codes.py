@@ -13,8 +13,8 @@ Floats: TypeAlias = NDArray[np.float32]
 CodeArray: TypeAlias = NDArray[np.int8] | NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.intp]
 
-#: Numbers processed at a time (512 KB). They fit the processor's cache; a larger buffer would be allocated anew for each
-#: slice, which takes as long as the work itself.
+#: Numbers processed at a time (512 KB). They fit the processor's cache; a larger buffer would be allocated anew for
+#: each slice, which takes as long as the work itself.
 _SLICE_NUMBERS = 131_072
 #: Largest code of 8 bits.
 _MAX_INT8 = 127.0

@@ -1,4 +1,4 @@
-"""An index of vectors in memory: exact while there are few, quantised to 8 or about 3 bits a number when there are many."""
+"""A vector index in memory: few rows are exact, many are quantised to 8 or about 3 bits a number."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from engram.search.vectors.row_blocks import BLOCK_ROWS, Block, ExactBlock, Grou
 MAX_EXACT_ROWS = 15_000
 #: Maximum number of rows with 8 bits for each number (200 MB); beyond, the first half of a row has 4 and the second 2.
 MAX_BYTE_ROWS = 500_000
-#: Share of the rows whose cosine is computed after the estimate, within bounds. They contain 99.5 % of the true best 50,
-#: also for queries that resemble no row.
+#: Share of the rows whose cosine is computed after the estimate, within bounds. They contain 99.5 % of the true best
+#: 50, also for queries that resemble no row.
 SHORTLIST_SHARE = 0.02
 MIN_SHORTLIST, MAX_SHORTLIST = 2_000, 6_000
 #: The shortlist has at least this number of rows for each hit.

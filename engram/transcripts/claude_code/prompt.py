@@ -74,7 +74,8 @@ def typed_text(text: str, *, is_human: bool = False) -> str | None:
 
 
 def queued_text(content: object) -> str | None:
-    """Return what a person typed into the queue while Claude worked; None for notifications, task data and bare commands.
+    """Return what a person typed into the queue while Claude worked; None for notifications, task data and bare
+    commands.
 
     A command with further words (``/review the parser``) counts, since the words reach the model.
     """

@@ -1,0 +1,235 @@
+"""The rules against planted instructions: reasons, patterns, and the texts they apply to."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+
+class Rule(NamedTuple):
+    """A reason, its pattern, and the texts it applies to: "all", "assistant" and pasted, or "pasted" alone."""
+
+    reason: str
+    source: str
+    scope: str = "all"
+
+    def shows_in(self, text: str) -> bool:
+        """Return whether the rule applies to the text; the pattern is compiled at its first use."""
+        return bool(_compiled(self.source).search(text))
+
+
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.IGNORECASE | re.MULTILINE)
+
+
+_RULES_WORDS = (
+    r"(?:instructions?|rules?|prompts?|guidelines?|directives?|constraints?|polic(?:y|ies)|restrictions?|safeguards?|"
+    r"guardrails?|training|orders?|commands?|system messages?|safety|programming|memor(?:y|ies))\b"
+)
+_SECRETS = (
+    r"(?:\bsecrets?\b|api[ _-]?keys?|access keys?|\btokens?\b|passwords?|credentials?|\.env\b|environment variables?|"
+    r"env vars?|\benv\b|ssh keys?|id_rsa|id_ed25519|private keys?|\.aws|\.ssh|\.netrc|\.npmrc|keychain|cookies?|"
+    r"conversation|transcripts?|chat history|source code|system prompt|memory contents|customer data|repo(?:sitory)? "
+    r"contents|whoami|/etc/passwd)"
+)
+_SEND = (
+    r"(?:send|post|upload|forward|e-?mail|exfiltrate|transmit|leak|copy|share|submit|report|push|publish|put|"
+    r"append|include|paste|write|embed|encode|curl|sync|mirror|attach|cat|print|reveal|output|dump|expose|disclose)"
+)
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "orders to forget the rules",
+        r"\b(?:ignore|disregard|forget|override|overrule|bypass|circumvent|drop|discard|neglect|void|cancel|set "
+        r"aside|pay no attention to|do not (?:follow|obey)|don't (?:follow|obey)|stop following|nullif(?:y|"
+        r"ies))\b[^.\n]{0,40}\b(?:previous|prior|earlier|above|preceding|existing|former|original|all|any|every|your|"
+        r"system|other|initial|safety|these|those|the)\b[^.\n]{0,40}\b" + _RULES_WORDS,
+    ),
+    Rule(
+        "orders to forget the rules",
+        r"\b(?:supersed\w+|replac\w+|overrid\w+|takes? precedence over|outranks?)\b[^.\n]{0,24}\b(?:previous|prior|"
+        r"earlier|preceding|all|any|every|your|system)\b[^.\n]{0,30}\b" + _RULES_WORDS,
+    ),
+    Rule(
+        "orders to forget the rules",
+        r"ignorier\w* (?:alle|die|sämtliche)?\s*(?:vorherigen|bisherigen|obigen)|vergiss (?:alle|die) |ignora "
+        r"(?:todas )?(?:las|le|tutte le) (?:instrucciones|istruzioni)|(?:ignore[zr]?|oublie[zr]?) (?:toutes )?les "
+        r"(?:instructions|consignes)|ignore (?:todas )?as instruções|忽略.{0,8}(?:指令|指示|规则|提示)|無視.{0,6}|"
+        r"(?:игнорируй|"
+        r"забудь|игнорировать).{0,24}(?:инструкц|указани|правил)|(?:指示|命令).{0,6}無視|이전.{0,8}(?:지시|명령).{0,8}무시|"
+        r"zignoruj .{0,20}instrukcje|önceki talimatları",
+    ),
+    Rule(
+        "a forged role or tag",
+        r"<\s*/?\s*(?:system|assistant|human|developer|instructions?|important|memor(?:y|ies)|system[-_ ]\w+|"
+        r"function_calls|function_results|invoke|tool_(?:result|use|call)\w*|admin|operator|anthropic\w*|claude\w*|"
+        r"antml\w*|command-\w+|local-command-\w+|user[-_](?:prompt|message|input|preference)\w*|policy|rules?|hidden|"
+        r"secret|override|context|engram\w*|recall\w*|additionalcontext|user|prompt)\b[^<>]{0,200}>",
+        "pasted",
+    ),
+    Rule(
+        "a forged role or tag",
+        r"<\|?(?:im_start|im_end|endoftext|system|user|assistant|eot_id|start_header_id|end_header_id|channel|"
+        r"message)\|?>|<\|[a-z_]{2,24}\|>|\[/?INST\]|<</?SYS>>|\[/?(?:system|assistant|memory|SYSTEM MESSAGE|end of "
+        r"(?:memory|context|document|file|user input))\]|<\s*/?\s*(?:system|assistant|system[-_]reminder|memor(?:y|"
+        r"ies)|function_calls|tool_result|antml:\w+|engram\w*)\b[^<>]{0,100}>|^\W{0,8}(?:system|assistant|"
+        r"developer)\s*(?:message|prompt|note|reminder|override|notice|update|instructions?|alert)?\W{0,4}:|"
+        r"\b(?:begin|end|start|new|updated|real|actual|true|hidden|secret)\s+(?:of\s+)?(?:the\s+)?(?:system|"
+        r"developer|admin)\s+(?:prompt|message|instructions?|override|note)|\bsystem (?:override|notice|update|"
+        r"alert)\b|\bend of (?:the )?(?:memor(?:y|ies)|context|tool (?:result|output)|user (?:input|message|prompt)|"
+        r"untrusted|quoted|document)\b|\bmessage from (?:the )?(?:system|anthropic|developers?|admin\w*|security "
+        r"team)\b|\b(?:anthropic|openai) (?:policy|security|support|staff|safety|admin)\b.{0,60}(?:require|must|"
+        r"instruct|authori[sz]|approved|override)",
+    ),
+    Rule(
+        "a forged role or tag",
+        r"^\W{0,8}(?:user|human|me|operator|admin(?:istrator)?|owner|maintainer|boss|root|tool|claude|ai|agent|model|"
+        r"bot)\s*(?:says?|said|message|prompt|note|request|instruction|directive|wrote|preference|rule)?\W{0,3}[:>]",
+        "pasted",
+    ),
+    Rule(
+        "a new identity for the assistant",
+        r"\b(?:developer mode|jailbreak|jailbroken|do anything now|\bDAN\b mode|god ?mode|unrestricted (?:mode|ai|"
+        r"assistant)|no (?:restrictions|filters|limitations) (?:mode|apply)|sudo mode|maintenance mode (?:on|enabled|"
+        r"activated)|debug mode: (?:on|enabled))\b|\byou (?:are|have) (?:now |been )?(?:unrestricted|jailbroken|"
+        r"freed|no longer (?:bound|an assistant|claude|subject))|\bact as (?:an? )?(?:unrestricted|evil|uncensored|"
+        r"root|admin)",
+    ),
+    Rule(
+        "a new identity for the assistant",
+        r"\byou are (?:now|actually|really|no longer)\b|\byou(?:'re| are) an? (?:ai|assistant|agent|model|helpful|"
+        r"autonomous|expert|bot|unrestricted|different)|\bact as\b|\bpretend (?:to be|you|that)|\brole-?play|\byou "
+        r"must now\b|\byour (?:new|real|true|actual|only) (?:task|goal|role|instructions?|purpose|job|objective|"
+        r"mission|name)|\bnew (?:instructions?|rules?|role|task|directives?|objective|persona)\b|\bfrom (?:now on|"
+        r"this point|here on)\b|\bgoing forward\b|\bhenceforth\b|\bfor (?:all|every) (?:future|subsequent|following|"
+        r"later)\b|\bin (?:all|every) (?:future|subsequent) ",
+        "pasted",
+    ),
+    Rule(
+        "secrecy towards the user",
+        r"\b(?:do not|don't|never|without|avoid|refrain from|must not|should not|no need to)\b[^.\n]{0,24}\b(?:tell|"
+        r"telling|mention|mentioning|reveal|revealing|inform|informing|notify|notifying|show|showing|disclos\w+|"
+        r"alert\w*|warn\w*|let)\b[^.\n]{0,24}\b(?:the )?(?:user|human|developer|owner|anyone|them|him)\b|\b(?:hide|"
+        r"conceal|keep) (?:this|it|that|these)?\s?(?:secret|hidden|quiet|silent)?\s?from (?:the )?(?:user|human|"
+        r"developer|owner|them)|\bkeep (?:this|it) (?:secret|hidden|quiet|confidential|between us)|\bthe user "
+        r"(?:must|should|need|does|will|can)(?:n't| not) (?:know|see|notice|be told|learn|find)|\bunbeknownst\b",
+    ),
+    Rule(
+        "secrecy towards the user",
+        r"\b(?:silently|secretly|quietly|covertly|stealthily|in the background)\b|\bwithout (?:asking|confirm\w+|"
+        r"permission|approval|telling|prompting|notif\w+|a prompt|any (?:confirmation|prompt))",
+        "pasted",
+    ),
+    Rule(
+        "a command that fetches and runs",
+        r"\b(?:curl|wget|fetch|iwr|irm|invoke-(?:webrequest|restmethod)|aria2c|lwp-download|nc|ncat)\b[^\n]{0,300}\|"
+        r"\s*(?:sudo\s+)?(?:env\s+)?(?:/(?:usr/)?bin/)?(?:ba|z|da|k|fi)?sh\b|\b(?:curl|wget|iwr|irm|"
+        r"base64)\b[^\n]{0,300}\|\s*(?:sudo\s+)?(?:python\d?|perl|ruby|node|php|iex|powershell|pwsh|"
+        r"invoke-expression|source|xargs)|(?:ba|z|da|k)?sh\s+(?:-c\s+)?[\"']?(?:<|\$)\(\s*(?:curl|wget)|\b(?:eval|"
+        r"source|exec|\.)\s+[\"']?[<$`]?\(?\s?(?:curl|wget|base64)|\biex\s*[\(\"'$]|"
+        r"\bpowershell\b[^\n]{0,80}\s-e(?:nc|ncodedcommand|c)?\s|base64\s+(?:-d|-D|--decode)[^\n]{0,80}\|\s*(?:ba|"
+        r"z)?sh|\b(?:curl|wget)\b[^\n]{0,300}(?:&&|;)\s*(?:sudo )?(?:(?:ba|z)?sh|chmod \+x|python|\./|/tmp/)|"
+        r"exec\(\s*(?:urllib|requests|__import__|base64|bytes|open|compile)|/dev/tcp/|\bnc\b[^\n]{0,40}\s-e\s|"
+        r"mkfifo[^\n]{0,60}\bnc\b|\bnpx\s+(?:-y\s+)?https?://|certutil[^\n]{0,40}-urlcache|mshta\s+http|"
+        r"regsvr32[^\n]{0,40}http",
+    ),
+    Rule(
+        "a command that fetches and runs",
+        r"\b(?:download|fetch|get|grab|pull|curl|wget|clone)\b[^.\n]{0,120}\b(?:and|then|,)\s*(?:\w+\s)?(?:run|"
+        r"execute|install|eval\w*|source|start|launch|follow|apply|obey)\b|\b(?:pip3?|npm|pnpm|yarn|gem|cargo|go|"
+        r"brew|npx|uvx?)\s+(?:\w+\s+)?(?:-\S+\s+)*(?:git\+)?https?://|\b(?:run|execute|eval\w*|"
+        r"source)\b[^.\n]{0,60}https?://",
+        "pasted",
+    ),
+    Rule(
+        "sending secrets away",
+        r"\b"
+        + _SEND
+        + r"\w*\b[^\n]{0,120}"
+        + _SECRETS
+        + r"[^\n]{0,120}(?:https?://|\bto\b[^\n]{0,30}(?:@[\w-]+\.|url|webhook|server|endpoint|pastebin|gist|channel|"
+        r"attacker|\.(?:com|io|net|xyz|ru|example)\b)|requestbin|ngrok)|(?:https?://|\bcurl\b|\bwget\b|"
+        r"\bnc\b)[^\n]{0,160}(?:\$\(|`|\$\{?|@|<\s?)[^\n]{0,40}(?:"
+        + _SECRETS
+        + r"|cat\s|env\b|printenv|base64|token|key|secret)|!\[[^\]]{0,80}\]\(\s*https?://[^)]{0,200}(?:[?&=]|\{)",
+    ),
+    Rule(
+        "sending secrets away",
+        r"\b"
+        + _SEND
+        + r"\w*\b[^.\n]{0,80}"
+        + _SECRETS
+        + r"|!\[[^\]]{0,80}\]\(\s*https?://|"
+        + _SECRETS
+        + r"[^.\n]{0,60}\b(?:to|into|via) (?:https?|the (?:url|server|webhook|endpoint))",
+        "pasted",
+    ),
+    Rule(
+        "weakening protection",
+        r"dangerously-?skip-?permissions|\bbypassPermissions\b|\bauto-?approv\w+|\b(?:skip|disable|bypass|turn off|"
+        r"switch off|remove|deactivate|weaken|ignore)\b[^.\n]{0,50}\b(?:permissions?|sandbox\w*|security|safety|"
+        r"approval|authenti\w+|authori[sz]ation|firewall|antivirus|signature|tls|ssl|certificate|verification|verify|"
+        r"hooks?|guard\w*|confirmations?|csrf|audit\w*|logging|review)\b",
+        "pasted",
+    ),
+    Rule(
+        "a destructive command",
+        r"\brm\s+-[a-z]*[rf][a-z]*\b|\bchmod\s+(?:-R\s+)?[0-7]?777\b|\bmkfs\b|\bdd\s+if=|:\(\)\s*\{|"
+        r"git\s+push\s+[^\n]{0,40}(?:--force|-f\b)|git\s+reset\s+--hard|\bdrop\s+(?:table|database)\b|"
+        r"authorized_keys|/etc/(?:sudoers|passwd|shadow|hosts|cron)|crontab\s|--no-verify|\bgit "
+        r"config\b[^\n]{0,60}(?:credential|hooksPath|url)|\bLD_PRELOAD\b|\.(?:bashrc|zshrc|profile|bash_profile)\b|"
+        r"\bxp_cmdshell\b|os\.system\(|subprocess\.|child_process",
+        "pasted",
+    ),
+    Rule(
+        "a claim in the user's name",
+        r"\b(?:the |this |your )?(?:user|owner|developer|maintainer|team lead|admin\w*|boss|customer|human|operator|"
+        r"engineer)\s+(?:has\s+|have\s+|had\s+|already\s+|hereby\s+|explicitly\s+)*(?:prefers?|wants?|likes?|"
+        r"expects?|requires?|requests?|requested|asked|asks|authori[sz]\w+|approv\w+|agreed|agrees|consent\w*|"
+        r"confirm\w*|grant\w*|allow\w*|permit\w*|instruct\w*|decided|said|says|trusts?|demands?|mandate\w*|always|"
+        r"never)\b|\bon behalf of the user\b|\bas the user\b|\buser(?:'s)? (?:preference|wish|rule|directive|"
+        r"instruction|decision|request)s?\b|\bpre-?(?:approved|authori[sz]ed)\b|\bi,? the user\b|\bthis is (?:me|the "
+        r"user|your user|the owner)\b|\bi am the (?:user|owner|admin\w*|developer)|\bmy (?:rule|preference|"
+        r"instruction) (?:is|for you)",
+        "pasted",
+    ),
+    Rule(
+        "an order about memory",
+        r"\b(?:remember|memori[sz]e|save|store|record|persist|keep|add|write|note|log|put|insert|retain|"
+        r"learn)\b[^.\n]{0,60}\b(?:memor(?:y|ies)|claude\.md|agents\.md|long[- ]term|permanently|for (?:all |every "
+        r")?(?:future|later|next)|in mind|your (?:notes|context|rules|instructions|knowledge))|\bmemory_(?:save|"
+        r"recall|forget)\b|\bremember (?:that|this|to|the following|forever)\b",
+        "pasted",
+    ),
+    Rule(
+        "a link in relayed text",
+        r"https?://|\bwww\.[a-z0-9-]+\.|\b(?:ftp|file|data|javascript|ssh|git|ws)s?:(?://|[a-z]+[/,])|\]\([^)\s]+\)|"
+        r"hxxps?:|\b[a-z0-9-]+(?:\[\.\]|\(dot\)| dot )(?:com|io|net|org|xyz)",
+        "pasted",
+    ),
+    Rule(
+        "an order in relayed text",
+        r"\b(?:always|never|must(?:n't)?|do not|don'?t|shall|mandatory|required to|make sure|ensure|be sure|be "
+        r"careful to|it is (?:important|critical|essential|vital|imperative)|you (?:should|need|have to|will|can|may|"
+        r"ought|are (?:required|expected|allowed|to))|we (?:always|never)|under no circumstances|no matter what|at "
+        r"all times|whenever you|when(?:ever)? (?:asked|you|the (?:assistant|agent|user|model))|if you are (?:an? "
+        r")?(?:ai|llm|agent|assistant|claude|model|language)|please|kindly|attention|important|urgent|critical|"
+        r"warning to|note to|dear|hey|hello|hi) ?\b|\b(?:claude|copilot|cursor|assistants?|(?:ai|llm|coding|"
+        r"autonomous) (?:agents?|assistants?|models?|tools?|systems?|readers?|bots?)|language models?|llms?|agents? "
+        r"reading)\b",
+        "pasted",
+    ),
+    Rule(
+        "an order in relayed text",
+        r"(?:^|[.!?:;\"'“(\-*>•]\s*|\b(?:and|then|first|next|now|finally|also|just|to|step \d+:?)\s+)(?:run|execute|"
+        r"install|use|add|delete|remove|disable|enable|set|replace|commit|push|call|invoke|respond|reply|answer|"
+        r"output|print|say|save|store|write|treat|consider|stop|skip|trust|approve|grant|allow|change|update|insert|"
+        r"include|prefer|switch|start|begin|open|visit|read|follow|go|copy|send|post|upload|fetch|download|load|"
+        r"import|eval|evaluate|decode|translate|repeat|forget|ignore|assume|pretend|create|make|modify|edit|drop|"
+        r"kill|reset|revert|merge|deploy|publish|give|take|put|keep|do|perform|apply|obey|comply|confirm|verify|"
+        r"check|proceed|continue|switch|turn|configure|export|append|prepend|reveal|show|tell|tag|transfer|pay|buy|"
+        r"whitelist|click|enter|type|paste|pip|npm|curl|wget|sudo|git)\b(?!\s*[=:(]|ing|ed)",
+        "pasted",
+    ),
+)

@@ -1,0 +1,71 @@
+"""``engram watch``: the watcher as a process; one for each memory folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+
+from engram.errors import AlreadyRunning, BrokenDatabase
+from engram.log import start_logging
+from engram.models.replacement import using_database
+from engram.models.stages import note_failure
+from engram.models.store import open_store
+from engram.paths import Home
+from engram.process_lock import EXIT_RESTART, ProcessLock
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.tasks.queue import huey
+from engram.watcher.watch import Watcher
+
+logger = logging.getLogger(__name__)
+
+#: Longest wait of an enqueue for another writer of the queue, in seconds.
+QUEUE_SECONDS = 1.0
+
+
+def run_watcher(settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
+
+    Returns:
+        0 after a clean stop, or immediately if another watcher runs; 75 if it is to be started again.
+
+    Raises:
+        HomeError: the memory folder can't be used.
+        StoreError: memory.db can't be opened.
+    """
+    os.umask(0o077)
+    home = settings.places.prepare()
+    try:
+        lock = ProcessLock(home.watcher_lock)
+    except AlreadyRunning:
+        sys.stderr.write(f"a watcher is already running for {home.root}; this one ends\n")
+        return 0
+    start_logging(home.logs, "watcher", settings.log_level, redact)
+    with using_database(home.memory_db) as log_damage:
+        return _watch(settings, home, lock, log_damage)
+
+
+def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
+    """Open the memory and watch until a signal comes or memory.db is damaged."""
+    try:
+        store = open_store(home.memory_db, driver=settings.sqlite_driver)
+    except BrokenDatabase as error:
+        logger.error("action=open failed=%s", error)
+        return EXIT_RESTART
+    if log_damage:
+        note_failure(store, "memory", log_damage)
+    huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)
+    watcher = Watcher(settings, store)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: watcher.stop())
+    logger.info("action=start pid=%d folder=%s", os.getpid(), settings.projects_folder)
+    try:
+        return watcher.run()
+    finally:
+        watcher.close()
+        huey.storage.close()
+        store.close()
+        lock.release()
+        logger.info("action=end")

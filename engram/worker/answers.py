@@ -1,0 +1,169 @@
+"""What the worker answers on engram.sock: a hook's payload gets a recollection, every other request an operation."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engram.errors import BadRequest, BrokenDatabase, EngramError
+from engram.recollection.searching import NO_PROJECT
+from engram.search.hits import PublicHit
+from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
+from engram.tasks.embed import embed
+from engram.tasks.runtime import Runtime
+from engram.worker.client import WorkerStatus
+from engram.worker.rss import rss_mb
+
+logger = logging.getLogger(__name__)
+
+#: Texts that are embedded before the client is checked again: it may have left.
+EMBED_BATCH_TEXTS = 4
+#: Texts of one ``embed`` request.
+MAX_TEXTS = 256
+#: Files of one request that count for the ranking.
+MAX_FILES = 50
+
+
+def parse_request(request: bytes | None) -> dict[str, Any]:
+    """Return the JSON object of a request. Raises BadRequest."""
+    try:
+        parsed = None if request is None else json.loads(request)
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise BadRequest("a request is one JSON object of at most 1 MB")
+    return parsed
+
+
+def is_hook_payload(parsed: Mapping[str, Any]) -> bool:
+    """True if a request is what Claude Code gives a hook."""
+    return "hook_event_name" in parsed
+
+
+class Answers:
+    """Answers requests; any thread may call it."""
+
+    def __init__(self, runtime: Runtime, is_wanted: Callable[[], bool]) -> None:
+        """``is_wanted`` says whether the client of the calling thread still waits."""
+        self._runtime = runtime
+        self._is_wanted = is_wanted
+        self._operations: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "embed": self._embed,
+            "recall": self._recall,
+            "search": self._search,
+            "status": self._status,
+            "wake": self._wake,
+        }
+
+    def answer(self, request: bytes | None) -> bytes:
+        """Return the answer to a request; b"" for silence. Never raises."""
+        try:
+            parsed = parse_request(request)
+            if is_hook_payload(parsed):
+                return self._answer_hook(parsed)
+            return json.dumps(self._run_operation(parsed)).encode()
+        except EngramError as error:
+            self._report_damage(error)
+            return json.dumps({"error": str(error)}).encode()
+        except Exception as error:
+            logger.warning("action=answer failed=%s", type(error).__name__, exc_info=error)
+            return json.dumps({"error": f"{type(error).__name__}: {str(error)[:200]}"}).encode()
+
+    def _answer_hook(self, payload: Mapping[str, Any]) -> bytes:
+        try:
+            return self._runtime.recollection.answer_hook(payload)
+        except Exception as error:
+            self._report_damage(error)
+            logger.warning("action=answer_hook failed=%s", type(error).__name__, exc_info=error)
+            return b""
+
+    def _report_damage(self, error: Exception) -> None:
+        """Tell the worker if a request met a damaged database."""
+        if isinstance(error, BrokenDatabase):
+            self._runtime.is_damaged.set()
+
+    def _run_operation(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        operation = self._operations.get(str(request.get("op")))
+        if operation is None:
+            raise BadRequest(f"op must be one of {', '.join(sorted(self._operations))}")
+        return operation(request)
+
+    def _embed(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        embedder = self._runtime.embedder
+        if embedder is None:
+            raise EngramError("the embedding model is not loaded")
+        texts = request.get("texts")
+        if not isinstance(texts, list) or len(texts) > MAX_TEXTS or not all(isinstance(t, str) for t in texts):
+            raise BadRequest(f"texts must be a list of at most {MAX_TEXTS} texts")
+        rows: list[Any] = []
+        for start in range(0, len(texts), EMBED_BATCH_TEXTS):
+            self._stop_if_unwanted()
+            batch = texts[start : start + EMBED_BATCH_TEXTS]
+            if request.get("kind") == "query":
+                rows += [embedder.embed_query(text) for text in batch]
+            else:
+                rows += list(embedder.embed(batch))
+        return {"model": embedder.model_id, "vectors": [[round(float(x), 7) for x in row] for row in rows]}
+
+    def _stop_if_unwanted(self) -> None:
+        """Raise EngramError if the worker stops or the client has left."""
+        if not self._is_wanted():
+            raise EngramError("nobody waits for this answer any more")
+
+    def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self._runtime.catch_up()
+        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.recall(_query(request))]}
+
+    def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self._runtime.catch_up()
+        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.search(_query(request))]}
+
+    def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        runtime = self._runtime
+        status = WorkerStatus(
+            pid=os.getpid(),
+            rss_mb=rss_mb(),
+            uptime_seconds=round(runtime.store.clock.steady_seconds() - runtime.started_seconds, 1),
+            model=runtime.embedder.model_id if runtime.embedder else None,
+            runtime=runtime.embedder.runtime if runtime.embedder else "text only",
+            reason=runtime.embedder.reason if runtime.embedder else "the embedding model is not loaded",
+            index_mb=runtime.index_mb(),
+            is_busy=runtime.is_busy,
+            waiting=runtime.queued,
+        )
+        return status.to_json()
+
+    def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        """Load new vectors and embed rows without one: a command or a tool has written something."""
+        self._runtime.refresh_index()
+        embed()
+        return {"ok": True}
+
+
+def _query(request: Mapping[str, Any]) -> Query:
+    """Return the query of a request. Raises BadRequest."""
+    text, limit, project_id = request.get("query"), request.get("limit", 5), request.get("project_id")
+    if not isinstance(text, str):
+        raise BadRequest("query must be a text")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
+        raise BadRequest(f"limit must be a number from 1 to {MAX_HITS}")
+    if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
+        raise BadRequest("project_id must be a number")
+    if project_id is None and request.get("all_projects") is not True:
+        # Without a project only global memories are searched; only a person's command asks for all projects.
+        project_id = NO_PROJECT
+    files = request.get("files", [])
+    names = tuple(str(name) for name in files[:MAX_FILES]) if isinstance(files, list) else ()
+    now_ms = request.get("now_ms")
+    return Query(
+        text=text[:MAX_QUERY_CHARS],
+        project_id=project_id,
+        limit=limit,
+        files=names,
+        session_id=str(request.get("session_id", "")),
+        with_global=bool(request.get("with_global", True)),
+        now_ms=now_ms if isinstance(now_ms, int) else None,
+    )
