@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engram.embedding.embedder import Embedder
+from engram.models.evidence_places import EvidencePlace
 from engram.models.fulltext import search_passages
 from engram.models.loose_texts import LooseTexts, said_texts
-from engram.models.search_rows import passage_places, passage_rows
+from engram.models.passage_rows import passage_places, passage_rows
 from engram.models.store import Store
-from engram.models.turns import EvidencePlace
 from engram.models.vectors import load_vectors
 from engram.search.episodes.candidates import Column
 from engram.search.hits import Hit

@@ -12,11 +12,11 @@ from engram.bench.datasets import Chat, Question, Unit
 from engram.bench.measure import QuestionResult, ShownHit
 from engram.embedding.embedder import Embedder
 from engram.models.projects import ensure_project
-from engram.models.search_rows import last_turn_ms
 from engram.models.sessions import ensure_session
 from engram.models.store import Store
 from engram.models.transcripts import ensure_transcript
-from engram.models.turns import write_turn
+from engram.models.turn_changes import write_turn
+from engram.models.turns import last_turn_ms
 from engram.search.hits import Hit
 from engram.search.question.query import Query
 from engram.search.vectors.backfill import embed_missing

@@ -20,7 +20,7 @@ from engram.models.sessions import SessionRow, ensure_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import ensure_transcript
-from engram.models.turns import write_turns
+from engram.models.turn_changes import write_turns
 from engram.models.vectors import put_vectors
 from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 

@@ -9,7 +9,7 @@ import click
 from engram.cli.options import TimeSpan, json_option
 from engram.cli.output import print_json, print_table
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.models.counts import spending
+from engram.models.spend import spending
 
 
 @click.command("cost")

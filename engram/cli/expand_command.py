@@ -9,7 +9,7 @@ from engram.cli.output import iso, one_line, print_facts, print_json, print_tabl
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.memories.save import require_episode
 from engram.models import episode_changes
-from engram.models.turns import EvidencePlace
+from engram.models.evidence_places import EvidencePlace
 from engram.reports.memory import MemoryReport, report_memory
 
 

@@ -24,7 +24,7 @@ from engram.models.transcripts import (
     rename_transcript,
     session_of_file,
 )
-from engram.models.turns import close_turns
+from engram.models.turn_changes import close_turns
 from engram.settings import Settings
 from engram.transcripts import registry
 from engram.transcripts.source import Source

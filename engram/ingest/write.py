@@ -15,7 +15,8 @@ from engram.models.sessions import SessionRow, add_known_values, ensure_session,
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import Progress, add_unreadable, ensure_transcript, move_cursor
-from engram.models.turns import clear_turn, close_turn, load_turn, withdraw_turn, write_turns
+from engram.models.turn_changes import clear_turn, close_turn, withdraw_turn, write_turns
+from engram.models.turns import load_turn
 from engram.settings import Settings
 from engram.transcripts.project import Project
 from engram.transcripts.record import Opening, Role, TextBlock, TurnUpdate

@@ -1,17 +1,15 @@
-"""Figures over the whole memory: how much there is, what waits, what could not be read."""
+"""Figures over the whole memory: how much there is and what waits."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import JOIN, SQL, Case, ColumnBase, Select, Value, fn
+from peewee import SQL, Case, ColumnBase, Select, Value, fn
 
 from engram.enums import CURRENT_STATUSES
 from engram.models import tables
-from engram.models.records import RecordReader
 from engram.models.store import Store
 from engram.models.transaction import Reader
 from engram.models.work import WorkState
@@ -205,95 +203,3 @@ def count_without_vector(store: Reader) -> int:
         own = vector.select(vector.seq).where((vector.owner == owner) & (vector.owner_id == table.id))
         total += _count(store, table, ~fn.EXISTS(own))
     return total
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFault:
-    """A transcript, or a line of one, that could not be read."""
-
-    path: str
-    reason: str
-    #: Where the line begins, in bytes; None for the whole file.
-    offset: int | None = None
-    length: int | None = None
-
-
-def read_faults(store: Reader, limit: int = 50) -> list[ReadFault]:
-    """Transcripts and lines that could not be read."""
-    transcript, bad_line = tables.Transcript, tables.BadLine
-    files = transcript.select(transcript.path, transcript.last_error).where(transcript.last_error != "").limit(limit)
-    faults = [ReadFault(path=_path(row.path), reason=row.last_error) for row in store.fetch(files)]
-    columns = (transcript.path, bad_line.reason, bad_line.offset, bad_line.length)
-    lines = bad_line.select(*columns).join(transcript).limit(limit - len(faults))
-    return faults + [
-        ReadFault(path=_path(row.path), reason=row.reason, offset=row.offset, length=row.length)
-        for row in store.fetch(lines)
-    ]
-
-
-def _path(stored: bytes) -> str:
-    return os.fsdecode(bytes(stored))
-
-
-@dataclass(frozen=True, slots=True)
-class FileTotals:
-    """How far a session's file was read."""
-
-    path: str
-    offset: int
-    size: int
-    lines: int
-    is_gone: bool
-    last_error: str
-
-
-def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
-    """The files of a session with how far each was read."""
-    query = _FILES.select().join(tables.Session).where(tables.Session.session_id == session_id)
-    return store.fetch_records(_FILES, query.order_by(tables.Transcript.id))
-
-
-_FILES = RecordReader(
-    FileTotals,
-    tables.Transcript,
-    expressions={"offset": tables.Transcript.bytes_read, "lines": tables.Transcript.lines_read},
-    readers={"path": _path},
-    is_whole=False,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """Money spent on a language model."""
-
-    day: str
-    model: str
-    task: str
-    project: str
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    dollars: float
-
-
-def spending(store: Reader, since_ms: int) -> list[Spending]:
-    """Money spent by day, model, task and project since a time, the latest day first."""
-    spend, project = tables.Spend, tables.Project
-    day = fn.date(spend.at_ms / 1000, "unixepoch", "localtime")
-    query = (
-        spend.select(
-            day.alias("day"),
-            spend.model,
-            spend.task,
-            fn.COALESCE(project.name, "").alias("project"),
-            fn.COUNT(spend.id).alias("calls"),
-            fn.SUM(spend.input_tokens).alias("input_tokens"),
-            fn.SUM(spend.output_tokens).alias("output_tokens"),
-            fn.SUM(spend.dollars).alias("dollars"),
-        )
-        .join(project, JOIN.LEFT_OUTER, on=project.id == spend.project_id)
-        .where(spend.at_ms >= since_ms)
-        .group_by(SQL("day"), spend.model, spend.task, project.name)
-        .order_by(SQL("day").desc(), spend.model, spend.task)
-    )
-    return [Spending(**row._asdict()) for row in store.fetch(query)]

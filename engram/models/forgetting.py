@@ -19,7 +19,7 @@ from engram.models.store import Store
 from engram.models.task_runs import clear_task_errors
 from engram.models.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
 from engram.models.transaction import Reader, Tx
-from engram.models.turns import delete_turn
+from engram.models.turn_changes import delete_turn
 from engram.models.uuids import pack_uuid, unpack_uuid
 
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")

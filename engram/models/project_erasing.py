@@ -21,7 +21,7 @@ from engram.models.projects import ProjectRow, find_project_of_identity
 from engram.models.statement import in_json_list, prepared
 from engram.models.tombstones import TombstoneKind
 from engram.models.transaction import Reader, Tx
-from engram.models.turns import delete_turn
+from engram.models.turn_changes import delete_turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from peewee import Case, Query, fn
+from peewee import JOIN, SQL, Case, Query, fn
 
 from engram.errors import BudgetReached
 from engram.models import tables
@@ -136,3 +136,40 @@ def _spent_since(since_ms: int, project_id: int | None) -> Query:
         fn.TOTAL(Case(None, [(is_same(spend.project_id, project_id), spend.dollars)])).alias("project_dollars"),
         fn.TOTAL(spend.input_tokens + spend.output_tokens).alias("tokens"),
     ).where(spend.ledger_ms > since_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Money spent on a language model."""
+
+    day: str
+    model: str
+    task: str
+    project: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    dollars: float
+
+
+def spending(store: Reader, since_ms: int) -> list[Spending]:
+    """Money spent by day, model, task and project since a time, the latest day first."""
+    spend, project = tables.Spend, tables.Project
+    day = fn.date(spend.at_ms / 1000, "unixepoch", "localtime")
+    query = (
+        spend.select(
+            day.alias("day"),
+            spend.model,
+            spend.task,
+            fn.COALESCE(project.name, "").alias("project"),
+            fn.COUNT(spend.id).alias("calls"),
+            fn.SUM(spend.input_tokens).alias("input_tokens"),
+            fn.SUM(spend.output_tokens).alias("output_tokens"),
+            fn.SUM(spend.dollars).alias("dollars"),
+        )
+        .join(project, JOIN.LEFT_OUTER, on=project.id == spend.project_id)
+        .where(spend.at_ms >= since_ms)
+        .group_by(SQL("day"), spend.model, spend.task, project.name)
+        .order_by(SQL("day").desc(), spend.model, spend.task)
+    )
+    return [Spending(**row._asdict()) for row in store.fetch(query)]

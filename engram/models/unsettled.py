@@ -14,7 +14,7 @@ from engram.models.forgetting import episodes_resting_on
 from engram.models.pauses import Span
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
-from engram.models.turns import withdraw_turn
+from engram.models.turn_changes import withdraw_turn
 
 
 def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span] | None) -> int:

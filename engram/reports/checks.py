@@ -17,7 +17,7 @@ from engram.embedding.load import needs_compiling
 from engram.embedding.source import BUNDLED, HASHED, is_bundled_intact
 from engram.errors import EmbeddingError, StoreError
 from engram.ingest.moves import find_moves
-from engram.models import counts
+from engram.models import reading_progress
 from engram.models.database import SAFE_SQLITE, sqlite_version
 from engram.models.pauses import paused_scopes
 from engram.models.soundness import find_all_damage
@@ -214,7 +214,7 @@ def _model(settings: Settings) -> Iterator[Check]:
 
 def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:
     totals = health.totals
-    for fault in counts.read_faults(store, MAX_LISTED_FAULTS):
+    for fault in reading_progress.read_faults(store, MAX_LISTED_FAULTS):
         where = fault.path if fault.offset is None else f"{fault.path} at byte {fault.offset}, {fault.length} bytes"
         yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest of the file is read")
     if totals.bad_lines > MAX_LISTED_FAULTS:

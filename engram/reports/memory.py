@@ -9,9 +9,9 @@ from engram.clock import iso_time
 from engram.models import episode_history, episode_lists, episodes, injections
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
+from engram.models.evidence_places import EvidencePlace, places_of
 from engram.models.injections import Injection
 from engram.models.store import Store
-from engram.models.turns import EvidencePlace, places_of
 from engram.reports.episode_json import episode_to_json
 from engram.search.hits import place_to_json
 

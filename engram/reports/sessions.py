@@ -9,11 +9,12 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.enums import Scope
-from engram.models import counts, episodes, injections
-from engram.models.counts import FileTotals, SessionTotals
+from engram.models import counts, episodes, injections, reading_progress
+from engram.models.counts import SessionTotals
 from engram.models.episodes import Episode
 from engram.models.injections import Injection
 from engram.models.projects import list_projects
+from engram.models.reading_progress import FileTotals
 from engram.models.sessions import SessionRow, list_sessions
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, turns_of_session
@@ -120,7 +121,7 @@ def report_session(store: Store, settings: Settings, session: SessionRow) -> Ses
     session_id = session.session_id
     return SessionReport(
         summary=summary,
-        files=tuple(counts.files_of_session(store, session_id)),
+        files=tuple(reading_progress.files_of_session(store, session_id)),
         turns=tuple(turns_of_session(store, session.id)),
         episodes=tuple(episodes.episodes_of_session(store, session_id)),
         injections=tuple(injections.injections_of_session(store, session_id)),

@@ -12,7 +12,7 @@ from typing import Any
 from engram.clock import iso_time, parse_time_ms
 from engram.enums import Importance, Status
 from engram.models.episodes import Episode
-from engram.models.turns import EvidencePlace
+from engram.models.evidence_places import EvidencePlace
 
 
 @dataclass(frozen=True, slots=True)

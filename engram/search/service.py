@@ -10,10 +10,10 @@ import numpy as np
 from engram.embedding.embedder import Embedder
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import episodes_by_row, evidence_of
+from engram.models.evidence_places import places_of
 from engram.models.fulltext import Term, search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
-from engram.models.turns import places_of
 from engram.models.vectors import vectors_of
 from engram.search.episodes.abstain import select_relevant
 from engram.search.episodes.candidates import EpisodeCandidates, build_candidates

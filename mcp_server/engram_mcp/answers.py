@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from engram.enums import Status, Voice
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
-from engram.models.turns import EvidencePlace
+from engram.models.evidence_places import EvidencePlace
 from engram.redaction.display import fence_safe, one_line
 from engram.search.hits import PublicHit
 

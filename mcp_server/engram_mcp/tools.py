@@ -24,9 +24,9 @@ from engram.models import (
     visibility,
 )
 from engram.models.contradictions import open_contradictions
+from engram.models.evidence_places import places_of
 from engram.models.projects import ProjectRow
 from engram.models.store import Store
-from engram.models.turns import places_of
 from engram.redaction.display import fence_safe, one_line
 from engram.search.hits import PublicHit
 from engram.worker.client import ask_status

@@ -14,11 +14,13 @@ from engram.clock import FixedClock
 from engram.ingest import step
 from engram.ingest.service import ingest_all, ingest_source, sources_of_session
 from engram.models import fulltext
+from engram.models.evidence_places import places_of
 from engram.models.pauses import pause, resume
 from engram.models.sessions import find_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import load_progress
-from engram.models.turns import StoredTurn, delete_turn, places_of, turns_of_session
+from engram.models.turn_changes import delete_turn
+from engram.models.turns import StoredTurn, turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts import registry

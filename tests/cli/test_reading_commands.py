@@ -12,7 +12,7 @@ from click.testing import Result
 from planting import plant
 
 from engram.cli.up_command import SAMPLES
-from engram.models import counts, episodes, injections, transcripts, work
+from engram.models import counts, episodes, injections, reading_progress, transcripts, work
 from engram.models.injections import Injection
 from engram.models.store import Store
 from engram.paths import Home
@@ -381,7 +381,7 @@ def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store
         transcripts.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
 
     assert run_json("status")["bad_lines"] == 1
-    assert counts.read_faults(filled)[0].reason == "not JSON"
+    assert reading_progress.read_faults(filled)[0].reason == "not JSON"
 
 
 @pytest.mark.parametrize(

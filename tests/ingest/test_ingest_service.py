@@ -18,7 +18,7 @@ from engram.models.pauses import pause, resume
 from engram.models.projects import project_by_id
 from engram.models.sessions import find_session
 from engram.models.store import Store
-from engram.models.turns import delete_turn
+from engram.models.turn_changes import delete_turn
 from engram.models.work import find_work
 from engram.redaction import redact
 from engram.settings import Settings

@@ -22,6 +22,7 @@ from engram.models import (
     sessions,
     tombstones,
     transcripts,
+    turn_changes,
     turns,
     uuids,
     vectors,
@@ -67,7 +68,9 @@ def write(store: Store, turn: Turn) -> int:
         session = sessions.ensure_session(
             tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/a", at_ms=5
         )
-        return turns.write_turn(tx, turn, session, transcripts.ensure_transcript(tx, Path("/x/s1.jsonl"), session.id))
+        return turn_changes.write_turn(
+            tx, turn, session, transcripts.ensure_transcript(tx, Path("/x/s1.jsonl"), session.id)
+        )
 
 
 def test_a_turn_comes_back_as_it_was_written(store: Store) -> None:
@@ -119,7 +122,7 @@ def test_a_deleted_turn_leaves_neither_text_nor_index_nor_its_entries_free(store
     row = write(store, answered(asked()))
 
     with store.transaction() as tx:
-        turns.delete_turn(tx, row)
+        turn_changes.delete_turn(tx, row)
 
     assert fulltext.search_passages(store, ["banana", "cherry"], 9) == []
     assert store.find_damage() == ""
@@ -171,7 +174,7 @@ def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None
 def test_vectors_of_forgotten_rows_are_not_stored(store: Store) -> None:
     row = write(store, asked())
     with store.transaction() as tx:
-        turns.delete_turn(tx, row)
+        turn_changes.delete_turn(tx, row)
 
     with store.transaction() as tx:
         vectors.put_vectors(tx, "m", [("p", 1, 0, b"\0\0")])

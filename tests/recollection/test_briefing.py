@@ -17,7 +17,7 @@ from engram.ingest.service import ingest_path
 from engram.models import projects, sessions
 from engram.models.stages import note_failure, note_success
 from engram.models.transcripts import ensure_transcript
-from engram.models.turns import write_turn
+from engram.models.turn_changes import write_turn
 from engram.recollection.briefing import build_briefing
 from engram.redaction import redact
 from engram.transcripts.record import Action, Opening, Turn

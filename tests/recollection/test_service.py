@@ -19,7 +19,7 @@ from engram.enums import Importance, Scope, Status, Voice
 from engram.models import injections, projects, sessions
 from engram.models.pauses import pause
 from engram.models.transcripts import ensure_transcript
-from engram.models.turns import write_turn
+from engram.models.turn_changes import write_turn
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import MAX_OVERRUN_CHARACTERS
 from engram.recollection.service import RecollectionService

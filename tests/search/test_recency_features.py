@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.models.search_rows import PassageRow
+from engram.models.passage_rows import PassageRow
 from engram.search.episodes.candidates import Column
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set
 from engram.search.passages.recency_features import extract_recency_features

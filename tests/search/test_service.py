@@ -16,7 +16,7 @@ from engram.models.projects import ensure_project
 from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
-from engram.models.turns import delete_turn, write_turn
+from engram.models.turn_changes import delete_turn, write_turn
 from engram.search.hits import PublicHit
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing

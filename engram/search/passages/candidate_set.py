@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.models.search_rows import PassageRow
+from engram.models.passage_rows import PassageRow
 from engram.search.episodes.candidates import Column
 
 #: Weights of text and vector in the prerank score.

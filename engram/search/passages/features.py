@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engram.models.search_rows import PassageRow
+from engram.models.passage_rows import PassageRow
 from engram.search.episodes.candidates import Column
 from engram.search.passages.candidate_set import CandidateSet, Indexes, Shortlist
 from engram.search.passages.recency_features import extract_recency_features

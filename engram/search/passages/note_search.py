@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from engram.models.evidence_places import EvidencePlace
 from engram.models.fulltext import search_notes
-from engram.models.search_rows import NoteRowText, PassageRow, note_rows
-from engram.models.turns import EvidencePlace
+from engram.models.passage_rows import PassageRow
+from engram.models.search_rows import NoteRowText, note_rows
 from engram.search.episodes.abstain import is_unsupported, query_support
 from engram.search.hits import Hit
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set, select_shortlist

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.models.search_rows import PassageRow
+from engram.models.passage_rows import PassageRow
 from engram.search.episodes.candidates import Column
 from engram.search.passages.candidate_set import Shortlist
 from engram.search.question.intent import TextTraits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.models.fulltext import search_passages
-from engram.models.search_rows import passage_rows, passage_spots, passages_between
+from engram.models.passage_rows import passage_rows, passage_spots, passages_between
 from engram.models.store import Store
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set, select_shortlist
 from engram.search.question.coverage import Coverage

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.models.search_rows import PassagePlace, PassageRow, passage_places
+from engram.models.passage_rows import PassagePlace, PassageRow, passage_places
 from engram.models.store import Store
 from engram.search.episodes.abstain import count_likely, is_unsupported, query_support
 from engram.search.episodes.candidates import Column

@@ -1,0 +1,194 @@
+"""Changes of turns: writing, closing, withdrawing and deleting them with their texts, passages and entries."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+
+from peewee import Query, fn
+
+from engram.models import tables
+from engram.models.entries import claim_entries, entries_of_turn, free_entries
+from engram.models.packed_actions import pack_actions
+from engram.models.packed_entries import in_order, pack_entries, unpack_entries
+from engram.models.passages import add_passages, drop_passages
+from engram.models.sessions import SessionRow
+from engram.models.statement import prepared
+from engram.models.tombstones import TombstoneKind, add_tombstones
+from engram.models.transaction import Tx, Value
+from engram.models.uuids import pack_uuid
+from engram.transcripts.record import TextBlock, Turn
+
+
+def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> int:
+    """Store a new turn or what a known one has grown by; returns its row id.
+
+    A turn grows only at its end: what was said before stays as it is. Every growth raises its revision.
+
+    Raises:
+        Conflict: one of its entries went to another turn meanwhile; roll back and read again.
+    """
+    return write_turns(tx, [turn], session, transcript_id)[0]
+
+
+def write_turns(tx: Tx, turns: Sequence[Turn], session: SessionRow, transcript_id: int) -> list[int]:
+    """Store several turns of one session like ``write_turn``; their passages are indexed together, which is faster."""
+    ids: list[int] = []
+    blocks: list[tuple[int, int, TextBlock]] = []
+    for turn in turns:
+        turn_id, is_new = _write_row(tx, turn, session, transcript_id)
+        have, next_seq = 0, 0
+        if not is_new:
+            # Places of erased texts stay free, so that the highest place tells more than the number.
+            stored = tx.fetch_first(_stored_blocks(turn_id))
+            have, next_seq = stored.count, stored.next_seq
+        blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
+        ids.append(turn_id)
+    add_passages(tx, session, _write_blocks(tx, blocks))
+    return ids
+
+
+def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> tuple[int, bool]:
+    """Store the turn's own row; returns its id and whether the turn is new."""
+    entries = in_order(turn.entries)
+    columns: dict[str, Value] = {
+        "cwd": turn.cwd,
+        "branch": turn.branch,
+        "started_at_ms": turn.started_at_ms,
+        "ended_at_ms": turn.ended_at_ms,
+        "start_offset": turn.start_offset,
+        "end_offset": turn.end_offset,
+        "is_closed": turn.is_closed,
+        "is_interrupted": turn.is_interrupted,
+        "message_count": turn.message_count,
+        "actions": pack_actions(turn.actions, entries),
+        "extra": json.dumps(turn.extra),
+        "entries": pack_entries(entries),
+        "updated_at_ms": tx.now_ms(),
+    }
+    stored = tx.fetch_first(_stored_row(turn.key))
+    known: set[str] = set()
+    if stored is None:
+        columns |= {
+            "stable_id": secrets.token_hex(8),
+            "key": turn.key,
+            "session_ref": session.id,
+            "project_id": session.project_id,
+            "transcript_id": transcript_id,
+            "opening": turn.opening.value,
+            "agent": turn.agent,
+        }
+        turn_id = tx.insert_row(tables.Turn, columns)
+    else:
+        turn_id = stored.id
+        known = {entry.uuid for entry in unpack_entries(bytes(stored.entries))}
+        tx.update_row(tables.Turn, turn_id, columns | {"revision": stored.revision + 1})
+    claim_entries(tx, turn_id, [entry for entry in turn.entries if entry.uuid not in known])
+    return turn_id, stored is None
+
+
+def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
+    """Store texts (turn, place in it, text) in one go; returns turn, row id and text of each.
+
+    The row ids are given out here: nobody else writes meanwhile.
+    """
+    first_id = int(tx.fetch_value(_last_block()) or 0) + 1 if blocks else 0
+    rows: list[dict[str, Value]] = [
+        {
+            "id": row_id,
+            "turn_id": turn_id,
+            "seq": seq,
+            "uuid": pack_uuid(block.uuid) if block.uuid else None,
+            "role": block.role.value,
+            "text": block.text,
+            "message_id": block.message_id,
+            "offset": block.offset,
+            "length": block.length,
+            "line": block.line,
+            "at_ms": block.at_ms,
+        }
+        for row_id, (turn_id, seq, block) in enumerate(blocks, first_id)
+    ]
+    tx.insert_many(tables.TextBlock, rows)
+    return [(turn_id, row_id, block) for row_id, (turn_id, _, block) in enumerate(blocks, first_id)]
+
+
+def close_turns(tx: Tx, session_ref: int) -> int:
+    """Close a session's open turns; returns how many there were."""
+    return tx.run(_close_of_session(session_ref))
+
+
+def close_turn(tx: Tx, key: str) -> None:
+    """Close one turn that did not grow, so that its revision stays."""
+    tx.run(tables.Turn.update(is_closed=True).where(tables.Turn.key == key))
+
+
+def withdraw_turn(tx: Tx, key: str) -> None:
+    """Remove a turn that proved to be none (its entries may come again in another)."""
+    turn_id = tx.fetch_value(_id_of(key))
+    if turn_id is not None:
+        drop_passages(tx, int(turn_id))
+        _delete_rows(tx, int(turn_id))
+
+
+def clear_turn(tx: Tx, key: str) -> None:
+    """Empty a stored turn that is about to be written again with other words; its row and revision stay."""
+    turn_id = tx.fetch_value(_id_of(key))
+    if turn_id is None:
+        return
+    drop_passages(tx, int(turn_id))
+    free_entries(tx, int(turn_id))
+    tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
+    tx.update_row(tables.Turn, int(turn_id), {"entries": b""})
+
+
+def delete_turn(tx: Tx, turn_id: int) -> list[str]:
+    """Forget a turn for good: texts, passages, index, vectors; its entries leave tombstones.
+
+    Returns the uuids of its entries.
+    """
+    uuids = [entry.uuid for entry in entries_of_turn(tx, turn_id)]
+    key = tx.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
+    drop_passages(tx, turn_id)
+    add_tombstones(tx, TombstoneKind.ENTRY, map(pack_uuid, uuids))
+    if key is not None:
+        add_tombstones(tx, TombstoneKind.TURN, [str(key).encode()])
+    _delete_rows(tx, turn_id)
+    return uuids
+
+
+def _delete_rows(tx: Tx, turn_id: int) -> None:
+    """A turn's own rows; its passages are gone already."""
+    free_entries(tx, turn_id)
+    tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
+    tx.run(tables.Turn.delete().where(tables.Turn.id == turn_id))
+
+
+@prepared
+def _stored_row(key: str) -> Query:
+    turn = tables.Turn
+    return turn.select(turn.id, turn.entries, turn.revision).where(turn.key == key)
+
+
+@prepared
+def _stored_blocks(turn_id: int) -> Query:
+    block = tables.TextBlock
+    next_seq = fn.COALESCE(fn.MAX(block.seq), -1) + 1
+    return block.select(fn.COUNT(block.id).alias("count"), next_seq.alias("next_seq")).where(block.turn == turn_id)
+
+
+@prepared
+def _last_block() -> Query:
+    return tables.TextBlock.select(fn.MAX(tables.TextBlock.id))
+
+
+@prepared
+def _close_of_session(session_ref: int) -> Query:
+    turn = tables.Turn
+    return turn.update(is_closed=True).where((turn.session == session_ref) & (turn.is_closed == 0))
+
+
+@prepared
+def _id_of(key: str) -> Query:
+    return tables.Turn.select(tables.Turn.id).where(tables.Turn.key == key)
