@@ -60,6 +60,7 @@ READING = {
     "hooks",
     "service",
     "config",
+    "model",
     "completion",
     "bench",
 }

@@ -20,7 +20,8 @@ def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "a checkout"
     (folder / ".venv" / "bin").mkdir(parents=True)
     shutil.copyfile(MAKEFILE, folder / "Makefile")
-    (folder / "pyproject.toml").write_text("")
+    for name in ("pyproject.toml", "hatch_build.py"):
+        (folder / name).write_text("")
     for name, text in (("engram", 'echo "claude=$CLAUDE_CONFIG_DIR" "$@"'), ("python", "exit 0")):
         (folder / ".venv" / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / ".venv" / "bin" / name).chmod(0o755)
