@@ -105,10 +105,27 @@ class DiskFile(apsw.VFSFile):  # type: ignore[misc]
 
 
 class Rows:
-    """A cursor of apsw with the row count that other drivers have."""
+    """A cursor of apsw with the row count and the description that other drivers have, also after the last row."""
 
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
+        self.description: tuple[Any, ...] = ()
+
+    def execute(self, *arguments: Any) -> Rows:
+        """Run a statement; apsw tells its columns only before it has ended."""
+        self._cursor.exec_trace = self._describe
+        try:
+            self._cursor.execute(*arguments)
+        finally:
+            self._cursor.exec_trace = None  # a cycle would keep the statement open
+        return self
+
+    def _describe(self, cursor: Any, _sql: str, _bindings: Any) -> bool:
+        self.description = cursor.getdescription()
+        return True
+
+    def __iter__(self) -> Any:
+        return iter(self._cursor)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cursor, name)
@@ -122,9 +139,9 @@ class Rows:
 class FailingDatabase(APSWDatabase):  # type: ignore[misc]
     """peewee on apsw on the failing disk."""
 
-    def execute_sql(self, *arguments: Any, **named: Any) -> Any:
-        """One statement."""
-        return Rows(super().execute_sql(*arguments, **named))
+    def cursor(self, *arguments: Any, **named: Any) -> Any:
+        """A cursor that can be described."""
+        return Rows(super().cursor(*arguments, **named))
 
     def last_insert_id(self, cursor: Any, query_type: Any = None) -> Any:
         """Id of the row that was inserted."""

@@ -101,7 +101,7 @@ def test_a_read_only_memory_folder_is_one_clear_line(tmp_path: Path) -> None:
     done = run_python(code)
 
     assert done.stdout.count("\n") == 1, done.stderr
-    assert "cannot use the memory folder" in done.stdout
+    assert "can't use the memory folder" in done.stdout
 
 
 def test_a_full_disk_keeps_the_old_file_and_leaves_no_half_one(tmp_path: Path) -> None:
