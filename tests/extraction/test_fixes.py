@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from made_turns import Make
 
 from engram.extraction.fixes import fix_episodes, normal_command
 
 
-def test_a_failing_test_that_passes_after_an_edit_is_a_fix(make: Any) -> None:
+def test_a_failing_test_that_passes_after_an_edit_is_a_fix(make: type[Make]) -> None:
     turn = make.turn(
         "fix it",
         make.run("cd /r && pytest -x 2>&1 | tail -5", fails="E  KeyError: 'a'", uuid="u1"),
@@ -24,13 +24,13 @@ def test_a_failing_test_that_passes_after_an_edit_is_a_fix(make: Any) -> None:
     assert found.between == ("u1", "t1-1", "u2", "u3")
 
 
-def test_a_retry_without_an_edit_is_no_fix(make: Any) -> None:
+def test_a_retry_without_an_edit_is_no_fix(make: type[Make]) -> None:
     turn = make.turn("go", make.run("pytest", fails="boom", uuid="u1"), make.run("pytest", uuid="u2"))
 
     assert fix_episodes([turn]) == []
 
 
-def test_an_edit_before_the_failure_does_not_count(make: Any) -> None:
+def test_an_edit_before_the_failure_does_not_count(make: type[Make]) -> None:
     turn = make.turn(
         "go", make.edit("a.py"), make.run("pytest", fails="boom", uuid="u1"), make.run("pytest", uuid="u2")
     )
@@ -38,14 +38,14 @@ def test_an_edit_before_the_failure_does_not_count(make: Any) -> None:
     assert fix_episodes([turn]) == []
 
 
-def test_a_fix_may_span_turns(make: Any) -> None:
+def test_a_fix_may_span_turns(make: type[Make]) -> None:
     first = make.turn("why?", make.run("make check", fails="no rule", uuid="u1"), key="t1")
     second = make.turn("fix it", make.edit("Makefile", uuid="u2"), make.run("make check", uuid="u3"), key="t2")
 
     assert [e.turn_key for e in fix_episodes([first, second])] == ["t2"]
 
 
-def test_other_commands_do_not_pair(make: Any) -> None:
+def test_other_commands_do_not_pair(make: type[Make]) -> None:
     turn = make.turn(
         "go", make.run("pytest a", fails="x", uuid="u1"), make.edit("a.py"), make.run("pytest b", uuid="u2")
     )

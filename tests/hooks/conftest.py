@@ -5,84 +5,18 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import wait_until_group_gone
+from hook_runs import Answer, Hooks
 
 from engram.paths import Home
 from engram.socketpath import socket_address
 from engram_hooks.block import link_interpreter, settings_block
-
-#: No hook may take longer than this, in seconds; far above its own watchdog, so that a busy machine fails no test.
-LONGEST_SECONDS = 60.0
-
-Answer = Callable[[bytes], bytes]
-
-
-@dataclass
-class HookRun:
-    """What a hook left behind."""
-
-    status: int
-    output: bytes
-    errors: bytes
-
-    @property
-    def context(self) -> str:
-        """The text that Claude would read; fails where the output is not the one object."""
-        found = json.loads(self.output)
-        assert list(found) == ["hookSpecificOutput"]
-        assert set(found["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
-        text = found["hookSpecificOutput"]["additionalContext"]
-        assert isinstance(text, str)
-        return text
-
-    @property
-    def is_silent(self) -> bool:
-        """True where nothing was said and nothing went wrong."""
-        return (self.status, self.output, self.errors) == (0, b"", b"")
-
-
-@dataclass
-class Hooks:
-    """Runs hooks in a home of their own."""
-
-    home: Home
-    commands: dict[str, str]
-    environment: dict[str, str] = field(default_factory=dict)
-
-    def run(self, event: str, payload: bytes | dict[str, Any] = b"", *, session: str = "", **more: str) -> HookRun:
-        """One hook with its payload on stdin; of a detached one, until its background has ended too."""
-        data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-        hook = subprocess.Popen(
-            ["/bin/sh", "-c", self.commands[event]],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self.environment | ({"CLAUDE_CODE_SESSION_ID": session} if session else {}) | more,
-            start_new_session=True,
-        )
-        output, errors = hook.communicate(data, timeout=LONGEST_SECONDS)
-        if "& )" in self.commands[event]:
-            wait_until_group_gone(hook.pid)
-        return HookRun(hook.returncode, output, errors)
-
-    def start(self, event: str, *, session: str = "") -> subprocess.Popen[bytes]:
-        """One hook whose stdin stays open."""
-        return subprocess.Popen(
-            ["/bin/sh", "-c", self.commands[event]],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self.environment | ({"CLAUDE_CODE_SESSION_ID": session} if session else {}),
-        )
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hook_runs import Hooks
 
 import engram_hooks
 from engram.paths import Home
@@ -61,7 +62,7 @@ def test_the_block_is_json_and_only_the_flush_hooks_name_the_virtual_environment
     assert (server["command"], server["args"]) == ("/somewhere else/venv/bin/python", ["-m", "engram_mcp.server"])
 
 
-def test_a_home_of_its_own_is_laid_down_but_the_environment_counts_more(hooks: Any, tmp_path: Path) -> None:
+def test_a_home_of_its_own_is_laid_down_but_the_environment_counts_more(hooks: Hooks, tmp_path: Path) -> None:
     block = settings_block(Home(tmp_path / "it's mine"))
     command = entries(block)["PreToolUse"]["command"]
     hooks.commands["PreToolUse"] = command.rpartition("[ -e")[0] + 'printf %s "$ENGRAM_HOME"'

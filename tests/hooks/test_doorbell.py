@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from hook_runs import Hooks, Payload
 from processes import wait_until_group_gone
 
 from engram.cli.main import engram
@@ -23,7 +24,7 @@ SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
 
 
 @pytest.fixture
-def waiting(hooks: Any) -> Iterator[Any]:
+def waiting(hooks: Hooks) -> Iterator[Any]:
     """Lists (task, arguments) of what waits in the home's queue."""
     queue = EngramQueue().bind(hooks.home)
 
@@ -43,7 +44,7 @@ def waiting(hooks: Any) -> Iterator[Any]:
     ],
 )
 def test_a_real_payload_enqueues_its_session_while_no_worker_runs(
-    hooks: Any, payload: Any, waiting: Any, name: str, task: str
+    hooks: Hooks, payload: Payload, waiting: Any, name: str, task: str
 ) -> None:
     sent = payload(name)
 
@@ -57,7 +58,7 @@ def test_a_real_payload_enqueues_its_session_while_no_worker_runs(
 )
 @pytest.mark.parametrize("names_it", ["payload", "environment"])
 def test_a_detached_hook_enqueues_its_session_and_ends(
-    hooks: Any, payload: Any, waiting: Any, event: str, name: str, task: str, names_it: str
+    hooks: Hooks, payload: Payload, waiting: Any, event: str, name: str, task: str, names_it: str
 ) -> None:
     sent = payload(name)
     session = {} if names_it == "payload" else {"session": sent["session_id"]}
@@ -69,7 +70,7 @@ def test_a_detached_hook_enqueues_its_session_and_ends(
 
 
 @pytest.mark.parametrize("broken", ["a queue that is held", "a home that is a pipe", "a stdin that stays open"])
-def test_a_detached_hook_leaves_no_process_behind_whatever_is_broken(hooks: Any, broken: str, tmp_path: Path) -> None:
+def test_a_detached_hook_leaves_no_process_behind_whatever_is_broken(hooks: Hooks, broken: str, tmp_path: Path) -> None:
     holder = sqlite3.connect(hooks.home.queue_db, isolation_level=None)
     if broken == "a queue that is held":
         holder.execute("begin exclusive")
@@ -83,7 +84,7 @@ def test_a_detached_hook_leaves_no_process_behind_whatever_is_broken(hooks: Any,
     holder.close()
 
 
-def test_nobody_waits_for_a_detached_hook(hooks: Any, tmp_path: Path) -> None:
+def test_nobody_waits_for_a_detached_hook(hooks: Hooks, tmp_path: Path) -> None:
     """Its pipes are closed and its shell has ended while the interpreter still waits."""
     os.mkfifo(tmp_path / "pipe")
     slow = tmp_path / "python"
@@ -98,7 +99,7 @@ def test_nobody_waits_for_a_detached_hook(hooks: Any, tmp_path: Path) -> None:
     wait_until_group_gone(group)
 
 
-def run_detached(hooks: Any, event: str, sent: object, **fields: str) -> int:
+def run_detached(hooks: Hooks, event: str, sent: object, **fields: str) -> int:
     """Run a hook until its shell has ended and its output is closed; returns its process group."""
     data = b"" if sent is None else sent if isinstance(sent, bytes) else json.dumps(sent).encode()
     environment = hooks.environment | ({"CLAUDE_CODE_SESSION_ID": fields["session"]} if fields else {})
@@ -124,7 +125,7 @@ def run_detached(hooks: Any, event: str, sent: object, **fields: str) -> int:
     return hook.pid
 
 
-def test_asking_twice_while_it_waits_is_one_task(hooks: Any, waiting: Any) -> None:
+def test_asking_twice_while_it_waits_is_one_task(hooks: Hooks, waiting: Any) -> None:
     for _ in range(2):
         hooks.run("SessionEnd", {"session_id": SESSION})
 
@@ -132,20 +133,20 @@ def test_asking_twice_while_it_waits_is_one_task(hooks: Any, waiting: Any) -> No
 
 
 @pytest.mark.parametrize("session", ["../../etc", "", "a b", "x" * 200, "a\n", 7, None])
-def test_a_session_id_that_is_none_is_not_enqueued(hooks: Any, waiting: Any, session: object) -> None:
+def test_a_session_id_that_is_none_is_not_enqueued(hooks: Hooks, waiting: Any, session: object) -> None:
     assert hooks.run("SessionEnd", {"session_id": session}).is_silent
     assert waiting() == []
 
 
 @pytest.mark.parametrize("sent", [b"", b"[1]", b"\xff\0", b'{"session_id":"s', b'{"a":' * 2000])
 def test_where_the_payload_says_nothing_the_environment_names_the_session(
-    hooks: Any, waiting: Any, sent: bytes
+    hooks: Hooks, waiting: Any, sent: bytes
 ) -> None:
     assert hooks.run("SessionEnd", sent, session=SESSION).is_silent
     assert waiting() == [("flush", (SESSION,))]
 
 
-def test_a_queue_that_another_process_holds_is_left_alone_and_noted(hooks: Any) -> None:
+def test_a_queue_that_another_process_holds_is_left_alone_and_noted(hooks: Hooks) -> None:
     hooks.run("SessionEnd", {"session_id": SESSION})
     holder = sqlite3.connect(hooks.home.queue_db, isolation_level=None)
     holder.execute("begin exclusive")
@@ -158,7 +159,7 @@ def test_a_queue_that_another_process_holds_is_left_alone_and_noted(hooks: Any) 
     assert (hooks.home.logs / "hook.log").read_text().count("hook=flush session=another error=") == 1
 
 
-def test_the_logs_command_shows_what_hooks_wrote_as_warnings_of_their_own_time(hooks: Any) -> None:
+def test_the_logs_command_shows_what_hooks_wrote_as_warnings_of_their_own_time(hooks: Hooks) -> None:
     hooks.home.queue_db.mkdir()
     for session in ("first", "second"):
         hooks.run("SessionEnd", {"session_id": session})
@@ -172,7 +173,7 @@ def test_the_logs_command_shows_what_hooks_wrote_as_warnings_of_their_own_time(h
 
 
 @pytest.mark.parametrize("broken", ["a folder", "garbage", "log is a folder"])
-def test_a_broken_queue_is_silence(hooks: Any, broken: str) -> None:
+def test_a_broken_queue_is_silence(hooks: Hooks, broken: str) -> None:
     if broken == "garbage":
         hooks.home.queue_db.write_bytes(b"no database at all" * 1000)
     else:
@@ -183,7 +184,7 @@ def test_a_broken_queue_is_silence(hooks: Any, broken: str) -> None:
     assert hooks.run("SessionEnd", {"session_id": SESSION}).is_silent
 
 
-def test_a_package_that_cannot_be_imported_is_silence(hooks: Any, tmp_path: Path) -> None:
+def test_a_package_that_cannot_be_imported_is_silence(hooks: Hooks, tmp_path: Path) -> None:
     copy = tmp_path / "flush.py"
     source = Path(hooks.commands["SessionEnd"].split(" -I ")[1].split(" <&3")[0])
     copy.write_text(source.read_text().replace("from engram_hooks.doorbell", "from engram_hooks.nowhere"))

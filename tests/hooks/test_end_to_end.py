@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from hook_runs import Hooks, Payload
 
 from engram.enums import Actor
 from engram.models import injections, projects
@@ -64,7 +65,7 @@ class Live:
 
 
 @pytest.fixture
-def live(hooks: Any) -> Iterator[Live]:
+def live(hooks: Hooks) -> Iterator[Live]:
     """The worker's server over a memory with one project and one fact."""
     settings = Settings(home=hooks.home.root, embedding_model="hashed")
     store = open_store(hooks.home.memory_db)
@@ -82,13 +83,13 @@ def live(hooks: Any) -> Iterator[Live]:
     store.close()
 
 
-def asked(payload: Any, text: str = PROMPT, **fields: Any) -> dict[str, Any]:
+def asked(payload: Payload, text: str = PROMPT, **fields: Any) -> dict[str, Any]:
     """A real payload with another prompt."""
     return payload("UserPromptSubmit-0") | {"prompt": text} | fields
 
 
 def test_a_real_payload_gets_bites_in_the_same_turn_and_leaves_nothing_pending(
-    hooks: Any, live: Live, payload: Any
+    hooks: Hooks, live: Live, payload: Payload
 ) -> None:
     sent = asked(payload)
 
@@ -99,7 +100,7 @@ def test_a_real_payload_gets_bites_in_the_same_turn_and_leaves_nothing_pending(
     assert hooks.run("PreToolUse", payload("PreToolUse-Bash-0"), session=sent["session_id"]).is_silent
 
 
-def at_once(hooks: Any, event: str, sent: dict[str, Any], number: int = 2) -> list[bytes]:
+def at_once(hooks: Hooks, event: str, sent: dict[str, Any], number: int = 2) -> list[bytes]:
     """What several hooks say that get the same payload at the same moment, as where they are registered twice."""
     started = [hooks.start(event, session=sent["session_id"]) for _ in range(number)]
     for hook in started:
@@ -116,7 +117,7 @@ def at_once(hooks: Any, event: str, sent: dict[str, Any], number: int = 2) -> li
 
 @pytest.mark.parametrize("prompt_id", ["p1", None])
 def test_two_hooks_at_once_give_one_answer_for_a_prompt(
-    hooks: Any, live: Live, payload: Any, prompt_id: str | None
+    hooks: Hooks, live: Live, payload: Payload, prompt_id: str | None
 ) -> None:
     for word in ("socket", "queue", "database", "folder", "daemon", "supervisor"):
         live.keep(f"{word} {word} flock watcher PID file", scope="global")
@@ -129,18 +130,18 @@ def test_two_hooks_at_once_give_one_answer_for_a_prompt(
 
 
 @pytest.mark.parametrize("name", ["startup-0", "clear-0", "compact-0"])
-def test_two_hooks_at_once_give_one_briefing(hooks: Any, live: Live, payload: Any, name: str) -> None:
+def test_two_hooks_at_once_give_one_briefing(hooks: Hooks, live: Live, payload: Payload, name: str) -> None:
     assert len(at_once(hooks, "SessionStart", payload(f"SessionStart-{name}"))) == 1
 
 
-def test_two_hooks_at_once_hand_over_once_what_waits(hooks: Any, live: Live, payload: Any) -> None:
+def test_two_hooks_at_once_hand_over_once_what_waits(hooks: Hooks, live: Live, payload: Payload) -> None:
     call = payload("PreToolUse-Bash-0")
     (hooks.home.recollections / f"{call['session_id']}.pending").write_bytes(hook_output("PreToolUse", "one note"))
 
     assert len(at_once(hooks, "PreToolUse", call, 4)) == 1
 
 
-def test_another_project_sees_global_memories_alone(hooks: Any, live: Live, payload: Any) -> None:
+def test_another_project_sees_global_memories_alone(hooks: Hooks, live: Live, payload: Payload) -> None:
     elsewhere = {"session_id": "another-session", "cwd": "/home/dev/lab/other"}
     assert hooks.run("UserPromptSubmit", asked(payload, **elsewhere)).is_silent
 
@@ -151,7 +152,7 @@ def test_another_project_sees_global_memories_alone(hooks: Any, live: Live, payl
 
 
 def test_an_answer_that_comes_too_late_is_handed_over_at_the_next_tool_call_once(
-    hooks: Any, live: Live, payload: Any
+    hooks: Hooks, live: Live, payload: Payload
 ) -> None:
     sent = asked(payload)
     session = sent["session_id"]
@@ -178,7 +179,7 @@ def test_an_answer_that_comes_too_late_is_handed_over_at_the_next_tool_call_once
     [("startup-0", True), ("clear-0", True), ("compact-0", True), ("resume-0", False), ("fork-0", False)],
 )
 def test_a_session_is_briefed_at_its_start_and_not_where_it_is_replayed(
-    hooks: Any, live: Live, payload: Any, name: str, is_briefed: bool
+    hooks: Hooks, live: Live, payload: Payload, name: str, is_briefed: bool
 ) -> None:
     run = hooks.run("SessionStart", payload(f"SessionStart-{name}"))
 
@@ -189,11 +190,11 @@ def test_a_session_is_briefed_at_its_start_and_not_where_it_is_replayed(
 
 
 @pytest.mark.parametrize("sent", [b"[]", b"\xff", b"{", b'{"hook_event_name":7}', b'{"op":"status"}'])
-def test_what_is_no_hook_payload_prints_nothing(hooks: Any, live: Live, sent: bytes) -> None:
+def test_what_is_no_hook_payload_prints_nothing(hooks: Hooks, live: Live, sent: bytes) -> None:
     assert hooks.run("UserPromptSubmit", sent).is_silent
 
 
-def test_a_memory_that_cannot_be_read_is_silence(hooks: Any, live: Live, payload: Any) -> None:
+def test_a_memory_that_cannot_be_read_is_silence(hooks: Hooks, live: Live, payload: Payload) -> None:
     with live.store.transaction() as tx:
         tx.run("DROP TABLE injection")
 

@@ -7,9 +7,9 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hook_runs import Hooks, Payload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,11 +21,11 @@ SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"
 CALL = b'{"session_id":"4d5305c0-d908-490f-9de8-316cdfa26529","tool_name":"Read","tool_input":{"file_path":"/a"}}'
 
 
-def test_nothing_pending_is_silence(hooks: Any) -> None:
+def test_nothing_pending_is_silence(hooks: Hooks) -> None:
     assert hooks.run("PreToolUse", CALL, session=SESSION).is_silent
 
 
-def test_what_is_pending_is_handed_over_exactly_once_and_leaves_a_receipt(hooks: Any) -> None:
+def test_what_is_pending_is_handed_over_exactly_once_and_leaves_a_receipt(hooks: Hooks) -> None:
     files = RecollectionFiles(hooks.home.recollections)
     files.put(SESSION, BITES)
 
@@ -38,7 +38,7 @@ def test_what_is_pending_is_handed_over_exactly_once_and_leaves_a_receipt(hooks:
 
 
 @pytest.mark.parametrize("name", ["PreToolUse-Read-0", "PreToolUse-Bash-0", "PreToolUse-Agent-0"])
-def test_a_real_payload_gets_what_is_pending(hooks: Any, payload: Any, name: str) -> None:
+def test_a_real_payload_gets_what_is_pending(hooks: Hooks, payload: Payload, name: str) -> None:
     sent = payload(name)
     RecollectionFiles(hooks.home.recollections).put(sent["session_id"], BITES)
 
@@ -47,7 +47,7 @@ def test_a_real_payload_gets_what_is_pending(hooks: Any, payload: Any, name: str
     assert run.output == (b"" if "agent_id" in sent else BITES)
 
 
-def test_a_subagents_call_leaves_the_bites_of_its_parent_alone(hooks: Any, payload: Any) -> None:
+def test_a_subagents_call_leaves_the_bites_of_its_parent_alone(hooks: Hooks, payload: Payload) -> None:
     sent = {"agent_id": "a1", "agent_type": "Explore"} | payload("PreToolUse-Read-0")
     files = RecollectionFiles(hooks.home.recollections)
     files.put(sent["session_id"], BITES)
@@ -56,7 +56,7 @@ def test_a_subagents_call_leaves_the_bites_of_its_parent_alone(hooks: Any, paylo
     assert files.is_pending(sent["session_id"])
 
 
-def test_of_many_calls_at_once_one_gets_the_bites(hooks: Any) -> None:
+def test_of_many_calls_at_once_one_gets_the_bites(hooks: Hooks) -> None:
     RecollectionFiles(hooks.home.recollections).put(SESSION, BITES)
     outputs: list[bytes] = []
     threads = [
@@ -88,7 +88,7 @@ def test_of_many_calls_at_once_one_gets_the_bites(hooks: Any) -> None:
         ".",
     ],
 )
-def test_a_session_id_that_is_none_gets_nothing(hooks: Any, session: str) -> None:
+def test_a_session_id_that_is_none_gets_nothing(hooks: Hooks, session: str) -> None:
     for place in (hooks.home.root / "outside.pending", hooks.home.recollections / "x.pending"):
         place.write_bytes(BITES)
 
@@ -96,13 +96,13 @@ def test_a_session_id_that_is_none_gets_nothing(hooks: Any, session: str) -> Non
     assert (hooks.home.root / "outside.pending").exists()
 
 
-def test_without_a_session_id_nothing_is_handed_over(hooks: Any) -> None:
+def test_without_a_session_id_nothing_is_handed_over(hooks: Hooks) -> None:
     (hooks.home.recollections / ".pending").write_bytes(BITES)
 
     assert hooks.run("PreToolUse", CALL).is_silent
 
 
-def test_bites_older_than_five_minutes_are_not_handed_over(hooks: Any) -> None:
+def test_bites_older_than_five_minutes_are_not_handed_over(hooks: Hooks) -> None:
     RecollectionFiles(hooks.home.recollections).put(SESSION, BITES)
     old = time.time() - 301
     os.utime(hooks.home.recollections / f"{SESSION}.pending", (old, old))
@@ -126,7 +126,7 @@ def test_bites_older_than_five_minutes_are_not_handed_over(hooks: Any) -> None:
         b'{"hookSpecificOutput":{"additionalContext":"x"},"decision":{"behavior":{}}}',
     ],
 )
-def test_a_pending_file_of_any_other_form_is_not_printed(hooks: Any, data: bytes) -> None:
+def test_a_pending_file_of_any_other_form_is_not_printed(hooks: Hooks, data: bytes) -> None:
     (hooks.home.recollections / f"{SESSION}.pending").write_bytes(data)
 
     assert hooks.run("PreToolUse", CALL, session=SESSION).is_silent
@@ -134,7 +134,7 @@ def test_a_pending_file_of_any_other_form_is_not_printed(hooks: Any, data: bytes
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link"])
 @pytest.mark.parametrize("suffix", ["pending", "injected"])
-def test_something_else_in_place_of_a_file_is_silence(hooks: Any, tmp_path: Path, kind: str, suffix: str) -> None:
+def test_something_else_in_place_of_a_file_is_silence(hooks: Hooks, tmp_path: Path, kind: str, suffix: str) -> None:
     place = hooks.home.recollections / f"{SESSION}.{suffix}"
     if suffix == "injected":
         (hooks.home.recollections / f"{SESSION}.pending").write_bytes(BITES)
@@ -152,7 +152,7 @@ def test_something_else_in_place_of_a_file_is_silence(hooks: Any, tmp_path: Path
     assert run.output in ((b"",) if suffix == "pending" else (b"", BITES))
 
 
-def test_the_script_needs_nothing_but_a_shell_when_nothing_is_pending(hooks: Any) -> None:
+def test_the_script_needs_nothing_but_a_shell_when_nothing_is_pending(hooks: Hooks) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", hooks.commands["PreToolUse"]],
         input=CALL,
@@ -166,7 +166,7 @@ def test_the_script_needs_nothing_but_a_shell_when_nothing_is_pending(hooks: Any
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=400))
-def test_any_text_comes_through_as_it_is(hooks: Any, text: str) -> None:
+def test_any_text_comes_through_as_it_is(hooks: Hooks, text: str) -> None:
     RecollectionFiles(hooks.home.recollections).put(SESSION, hook_output("PreToolUse", text))
 
     assert hooks.run("PreToolUse", CALL, session=SESSION).context == text

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hook_runs import Hooks, Serve
 
 from engram.recollection.render import hook_output
 from engram_hooks import prompt
@@ -20,7 +21,7 @@ ANSWER = hook_output("UserPromptSubmit", 'It said "no" \\ and \U0001f512 went ho
 
 
 @pytest.mark.parametrize("event", RELAYS)
-def test_the_answer_of_the_worker_is_printed_whole(hooks: Any, serve: Any, event: str) -> None:
+def test_the_answer_of_the_worker_is_printed_whole(hooks: Hooks, serve: Serve, event: str) -> None:
     heard: list[bytes] = []
     serve(hooks.home, lambda request: heard.append(request) or ANSWER)
 
@@ -32,7 +33,7 @@ def test_the_answer_of_the_worker_is_printed_whole(hooks: Any, serve: Any, event
 
 
 @pytest.mark.parametrize("event", RELAYS)
-def test_without_a_worker_nothing_is_said(hooks: Any, event: str) -> None:
+def test_without_a_worker_nothing_is_said(hooks: Hooks, event: str) -> None:
     assert hooks.run(event, ASKED).is_silent
 
 
@@ -53,14 +54,14 @@ def test_without_a_worker_nothing_is_said(hooks: Any, event: str) -> None:
         b'{"hookSpecificOutput":{"a":1},"decision":{"b":2}}',
     ],
 )
-def test_anything_but_one_complete_context_is_silence(hooks: Any, serve: Any, answer: bytes) -> None:
+def test_anything_but_one_complete_context_is_silence(hooks: Hooks, serve: Serve, answer: bytes) -> None:
     serve(hooks.home, lambda _: answer)
 
     assert hooks.run("UserPromptSubmit", ASKED).is_silent
 
 
 @pytest.mark.parametrize("event", RELAYS)
-def test_a_hung_worker_is_left_after_a_moment(hooks: Any, serve: Any, event: str) -> None:
+def test_a_hung_worker_is_left_after_a_moment(hooks: Hooks, serve: Serve, event: str) -> None:
     never = threading.Event()
     serve(hooks.home, lambda _: bytes(never.wait(30)))
 
@@ -71,7 +72,7 @@ def test_a_hung_worker_is_left_after_a_moment(hooks: Any, serve: Any, event: str
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "file", "link to nowhere"])
-def test_something_else_in_place_of_the_socket_is_silence(hooks: Any, kind: str) -> None:
+def test_something_else_in_place_of_the_socket_is_silence(hooks: Hooks, kind: str) -> None:
     place = hooks.home.recall_socket
     {
         "fifo": lambda: os.mkfifo(place),
@@ -84,7 +85,7 @@ def test_something_else_in_place_of_the_socket_is_silence(hooks: Any, kind: str)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\0\x01" * 1000, b"[]", b"null", b"{" * 5000], ids=repr)
-def test_a_payload_that_is_none_reaches_the_worker_at_most_as_it_is(hooks: Any, serve: Any, data: bytes) -> None:
+def test_a_payload_that_is_none_reaches_the_worker_at_most_as_it_is(hooks: Hooks, serve: Serve, data: bytes) -> None:
     heard: list[bytes] = []
     serve(hooks.home, lambda request: heard.append(request) or b"")
 
@@ -93,7 +94,7 @@ def test_a_payload_that_is_none_reaches_the_worker_at_most_as_it_is(hooks: Any, 
 
 
 @pytest.mark.parametrize("event", [*RELAYS, "SessionEnd", "Stop", "SessionStart(compact)"])
-def test_a_hundred_megabytes_on_stdin_are_silence(hooks: Any, serve: Any, event: str) -> None:
+def test_a_hundred_megabytes_on_stdin_are_silence(hooks: Hooks, serve: Serve, event: str) -> None:
     serve(hooks.home, lambda _: ANSWER)
     hook = hooks.start(event)
 
@@ -112,7 +113,7 @@ def test_a_hundred_megabytes_on_stdin_are_silence(hooks: Any, serve: Any, event:
 
 @pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "SessionStart(compact)"])
 @pytest.mark.parametrize("sent", [b"", b'{"session_id":"s1","prompt":'])
-def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Any, serve: Any, event: str, sent: bytes) -> None:
+def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Hooks, serve: Serve, event: str, sent: bytes) -> None:
     serve(hooks.home, lambda _: ANSWER)
     (hooks.home.recollections / "s1.pending").write_bytes(ANSWER)
     hook = hooks.start(event, session="s1")
@@ -127,7 +128,7 @@ def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Any, serve: Any
 @pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "SessionStart(compact)"])
 @pytest.mark.parametrize("broken", ["no home", "no HOME at all", "home is a file", "switched off"])
 def test_a_broken_home_is_silence_and_nothing_is_made(
-    hooks: Any, serve: Any, event: str, broken: str, tmp_path: Path
+    hooks: Hooks, serve: Serve, event: str, broken: str, tmp_path: Path
 ) -> None:
     serve(hooks.home, lambda _: ANSWER)
     (hooks.home.recollections / "s1.pending").write_bytes(ANSWER)
@@ -150,7 +151,7 @@ def test_a_broken_home_is_silence_and_nothing_is_made(
 
 
 @pytest.mark.parametrize("broken", ["missing", "a folder", "no program", "no permission"])
-def test_a_broken_interpreter_is_silence(hooks: Any, serve: Any, broken: str) -> None:
+def test_a_broken_interpreter_is_silence(hooks: Hooks, serve: Serve, broken: str) -> None:
     serve(hooks.home, lambda _: ANSWER)
     link = hooks.home.python_link
     link.unlink()
@@ -163,21 +164,23 @@ def test_a_broken_interpreter_is_silence(hooks: Any, serve: Any, broken: str) ->
     assert hooks.run("UserPromptSubmit", ASKED).is_silent
 
 
-def test_a_hook_whose_file_is_gone_does_not_block_the_prompt(hooks: Any, tmp_path: Path) -> None:
+def test_a_hook_whose_file_is_gone_does_not_block_the_prompt(hooks: Hooks, tmp_path: Path) -> None:
     """Python ends with status 2 then, and Claude Code takes that as: refuse the prompt."""
     hooks.commands["UserPromptSubmit"] = relay_command(tmp_path / "moved away" / "prompt.py")
 
     assert hooks.run("UserPromptSubmit", ASKED).is_silent
 
 
-def test_a_home_with_a_long_path_and_blanks_works(hooks_in: Any, serve: Any, tmp_path: Path) -> None:
+def test_a_home_with_a_long_path_and_blanks_works(
+    hooks_in: Callable[[Path], Hooks], serve: Serve, tmp_path: Path
+) -> None:
     hooks = hooks_in(tmp_path / "a path with blanks, 'quotes' and $signs" / ("long " * 30).strip() / "home")
     serve(hooks.home, lambda _: ANSWER)
 
     assert hooks.run("UserPromptSubmit", ASKED).output == ANSWER
 
 
-def test_the_relay_loads_none_of_the_heavy_modules(hooks: Any) -> None:
+def test_the_relay_loads_none_of_the_heavy_modules(hooks: Hooks) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(Path(prompt.__file__).parent.parent)!r}); import engram_hooks.prompt; "
         "print(' '.join(sys.modules))"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from growing_transcript import Transcript
 
 from engram.clock import FixedClock
 from engram.ingest.result import IngestResult
@@ -18,48 +17,6 @@ from engram.models.store import Store
 from engram.models.turns import StoredTurn, load_turn_row
 from engram.redaction import redact
 from engram.settings import Settings
-
-
-@dataclass
-class Transcript:
-    """A session file that is written line by line."""
-
-    path: Path
-    cwd: str = "/gone/engine"
-    number: int = 0
-    #: Wall time of the next line in milliseconds since 1970.
-    at_ms: int = 1_767_225_600_000
-
-    def add(self, data: dict[str, Any], *, end: str = "\n") -> str:
-        self.number += 1
-        self.at_ms += 1000
-        seconds = self.at_ms // 1000 - 1_767_225_600
-        uuid = data.get("uuid", f"{self.path.stem}-{self.number}")
-        time = f"2026-01-{seconds // 86400 + 1:02}T{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
-        whole = {"uuid": uuid, "timestamp": time, "cwd": self.cwd, "gitBranch": "main"} | data
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(whole) + end)
-        return uuid
-
-    def user(self, text: Any, **fields: Any) -> str:
-        return self.add({"type": "user", "message": {"role": "user", "content": text}} | fields)
-
-    def says(self, text: str, **fields: Any) -> str:
-        message = {"id": f"m{self.number}", "content": [{"type": "text", "text": text}]}
-        return self.add({"type": "assistant", "message": message} | fields)
-
-    def calls(self, tool: str, result: str, *, is_error: bool = False, **given: Any) -> None:
-        block = {"type": "tool_use", "id": f"t{self.number}", "name": tool, "input": given}
-        self.add({"type": "assistant", "message": {"id": f"m{self.number}", "content": [block]}})
-        done = {"type": "tool_result", "tool_use_id": block["id"], "content": result, "is_error": is_error}
-        self.user([done])
-
-    def queue(self, operation: str, content: str | None = None) -> None:
-        self.add({"type": "queue-operation", "operation": operation, "content": content, "uuid": None})
-
-    def text(self, raw: str) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(raw)
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 
 from engram.ingest.clean import MAX_KNOWN_VALUES, Cleaner
 from engram.models.store import Store
@@ -23,7 +22,7 @@ def dump(store: Store) -> str:
     return "\n".join(str(row) for table in tables for row in store.rows(f"SELECT * FROM {table}"))
 
 
-def test_no_secret_reaches_the_database_from_any_field(transcript: Any, ingest: Any, store: Store) -> None:
+def test_no_secret_reaches_the_database_from_any_field(transcript: Transcript, ingest: Ingest, store: Store) -> None:
     refused = (
         "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
         f"use the token {TOKEN}"
@@ -45,7 +44,7 @@ def test_no_secret_reaches_the_database_from_any_field(transcript: Any, ingest: 
     assert store.find_damage() == ""
 
 
-def test_private_text_is_dropped(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
+def test_private_text_is_dropped(transcript: Transcript, ingest: Ingest, turns: Turns, store: Store) -> None:
     transcript.user("build it <private>for the merger with Initech</private> today")
 
     ingest(transcript)
@@ -55,7 +54,7 @@ def test_private_text_is_dropped(transcript: Any, ingest: Any, turns: Any, store
 
 
 def test_a_value_seen_in_an_environment_file_is_masked_wherever_it_stands_later(
-    transcript: Any, ingest: Any, store: Store
+    transcript: Transcript, ingest: Ingest, store: Store
 ) -> None:
     transcript.user("why does it fail?")
     transcript.calls("Read", f"     1→DB_PASSWORD={VALUE}\n".replace("     1→", ""), file_path="/p/.env")
@@ -66,7 +65,9 @@ def test_a_value_seen_in_an_environment_file_is_masked_wherever_it_stands_later(
     assert VALUE not in dump(store)
 
 
-def test_a_value_of_another_session_is_not_compared(make_transcript: Any, ingest: Any, store: Store) -> None:
+def test_a_value_of_another_session_is_not_compared(
+    make_transcript: MakeTranscript, ingest: Ingest, store: Store
+) -> None:
     one, two = make_transcript("s1"), make_transcript("s2")
     one.user("go")
     one.calls("Bash", "TEAM_SECRET=plainwordvalue", command="cat .env")

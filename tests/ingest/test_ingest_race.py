@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from growing_transcript import Content, Ingest, MakeTranscript, Transcript, Turns
 
 from engram.errors import Conflict, StoreError
 from engram.ingest import step, write
@@ -33,7 +34,7 @@ ingest_path(store, Path(sys.argv[2]), settings=Settings(home=Path(sys.argv[1])),
 """
 
 
-def fill(transcript: Any, count: int = 12) -> None:
+def fill(transcript: Transcript, count: int = 12) -> None:
     for number in range(count):
         transcript.user(f"prompt {number}")
         transcript.says(f"reply {number}")
@@ -52,7 +53,12 @@ def interleave(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None
 
 
 def test_of_two_readers_one_wins_and_the_other_reads_on(
-    transcript: Any, ingest: Any, content: Any, turns: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+    transcript: Transcript,
+    ingest: Ingest,
+    content: Content,
+    turns: Turns,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fill(transcript)
     interleave(monkeypatch, lambda: ingest(transcript))
@@ -66,7 +72,7 @@ def test_of_two_readers_one_wins_and_the_other_reads_on(
 
 
 def test_without_the_comparison_racing_readers_would_count_twice(
-    transcript: Any, ingest: Any, turns: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check above has teeth: take the compare-and-set out, and what it asserts is no longer true."""
     fill(transcript)
@@ -87,7 +93,7 @@ def unchecked(tx: Tx, before: Any, after: Any, transcript_id: int) -> None:
 
 
 def test_an_entry_that_went_to_another_file_meanwhile_stays_there(
-    make_transcript: Any, ingest: Any, turns: Any, monkeypatch: pytest.MonkeyPatch
+    make_transcript: MakeTranscript, ingest: Ingest, turns: Turns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent, fork = make_transcript("parent"), make_transcript("fork")
     parent.user("go", uuid="u1")
@@ -102,7 +108,7 @@ def test_an_entry_that_went_to_another_file_meanwhile_stays_there(
 
 
 def test_a_reader_that_is_always_overtaken_gives_up(
-    transcript: Any, ingest: Any, monkeypatch: pytest.MonkeyPatch
+    transcript: Transcript, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def moved(*_: Any) -> None:
         raise Conflict()
@@ -115,7 +121,7 @@ def test_a_reader_that_is_always_overtaken_gives_up(
 
 
 def test_a_failing_write_moves_nothing(
-    transcript: Any, ingest: Any, turns: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise StoreError("disk is full")
@@ -133,7 +139,9 @@ def test_a_failing_write_moves_nothing(
     assert len(turns()) == 12
 
 
-def test_many_threads_store_everything_once(transcript: Any, settings: Settings, turns: Any, store: Store) -> None:
+def test_many_threads_store_everything_once(
+    transcript: Transcript, settings: Settings, turns: Turns, store: Store
+) -> None:
     fill(transcript, 30)
     errors: list[Exception] = []
 
@@ -162,7 +170,7 @@ def test_many_threads_store_everything_once(transcript: Any, settings: Settings,
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("passes", [1, 3])
 def test_a_kill_at_any_point_loses_and_doubles_nothing(
-    transcript: Any, settings: Settings, turns: Any, store: Store, point: str, passes: int
+    transcript: Transcript, settings: Settings, turns: Turns, store: Store, point: str, passes: int
 ) -> None:
     fill(transcript, 6)
     root = Path(__file__).resolve().parents[2]

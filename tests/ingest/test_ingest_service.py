@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from growing_transcript import Content, Ingest, MakeTranscript, Transcript, Turns
 from planting import plant
 
 from engram.errors import TranscriptError
@@ -25,7 +26,7 @@ from engram.transcripts.claude_code import agent as claude_code
 from engram.transcripts.record import Opening
 
 
-def test_what_was_said_and_done_is_stored(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
+def test_what_was_said_and_done_is_stored(transcript: Transcript, ingest: Ingest, turns: Turns, store: Store) -> None:
     prompt = transcript.user("fix the parser")
     transcript.calls("Edit", "ok", file_path="/gone/engine/a.py")
     transcript.says("Fixed.")
@@ -49,7 +50,7 @@ def test_what_was_said_and_done_is_stored(transcript: Any, ingest: Any, turns: A
     assert (project.identity, project.name) == ("/gone/engine", "engine")
 
 
-def test_reading_again_adds_nothing(transcript: Any, ingest: Any, content: Any) -> None:
+def test_reading_again_adds_nothing(transcript: Transcript, ingest: Ingest, content: Content) -> None:
     transcript.user("go")
     transcript.says("done")
     ingest(transcript)
@@ -61,8 +62,10 @@ def test_reading_again_adds_nothing(transcript: Any, ingest: Any, content: Any) 
     assert content() == before
 
 
-def test_line_by_line_gives_the_same_as_at_once(make_transcript: Any, ingest: Any, content: Any, store: Store) -> None:
-    def write(transcript: Any, after_each: Callable[[], Any]) -> None:
+def test_line_by_line_gives_the_same_as_at_once(
+    make_transcript: MakeTranscript, ingest: Ingest, content: Content, store: Store
+) -> None:
+    def write(transcript: Transcript, after_each: Callable[[], Any]) -> None:
         for step in (
             lambda: transcript.add({"type": "system"}),
             lambda: transcript.user("go"),
@@ -92,7 +95,9 @@ def test_line_by_line_gives_the_same_as_at_once(make_transcript: Any, ingest: An
     assert store.find_damage() == ""
 
 
-def test_growth_raises_the_revision_and_closing_alone_does_not(transcript: Any, ingest: Any, turns: Any) -> None:
+def test_growth_raises_the_revision_and_closing_alone_does_not(
+    transcript: Transcript, ingest: Ingest, turns: Turns
+) -> None:
     transcript.user("go")
     ingest(transcript)
     transcript.says("done")
@@ -107,7 +112,9 @@ def test_growth_raises_the_revision_and_closing_alone_does_not(transcript: Any, 
     assert closed.turn.is_closed
 
 
-def test_many_chunks_are_many_transactions_with_the_same_result(transcript: Any, ingest: Any, turns: Any) -> None:
+def test_many_chunks_are_many_transactions_with_the_same_result(
+    transcript: Transcript, ingest: Ingest, turns: Turns
+) -> None:
     transcript.user("go")
     for number in range(30):
         transcript.says(f"step {number}")
@@ -120,7 +127,7 @@ def test_many_chunks_are_many_transactions_with_the_same_result(transcript: Any,
 
 
 def test_a_rewritten_file_is_a_new_generation_without_doubles(
-    transcript: Any, ingest: Any, turns: Any, store: Store
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store
 ) -> None:
     transcript.user("one")
     transcript.says("a")
@@ -136,7 +143,7 @@ def test_a_rewritten_file_is_a_new_generation_without_doubles(
     assert store.value("SELECT generation FROM transcript") == 1
 
 
-def test_a_truncated_file_keeps_what_was_stored(transcript: Any, ingest: Any, turns: Any) -> None:
+def test_a_truncated_file_keeps_what_was_stored(transcript: Transcript, ingest: Ingest, turns: Turns) -> None:
     transcript.user("one")
     transcript.says("a long reply that is cut off later")
     ingest(transcript)
@@ -148,7 +155,7 @@ def test_a_truncated_file_keeps_what_was_stored(transcript: Any, ingest: Any, tu
     assert [t.turn.prompt for t in turns()] == ["one", "two"]
 
 
-def test_a_vanished_file_keeps_everything(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
+def test_a_vanished_file_keeps_everything(transcript: Transcript, ingest: Ingest, turns: Turns, store: Store) -> None:
     transcript.user("one")
     ingest(transcript)
     transcript.path.unlink()
@@ -160,7 +167,9 @@ def test_a_vanished_file_keeps_everything(transcript: Any, ingest: Any, turns: A
     assert store.value("SELECT is_gone FROM transcript") == 1
 
 
-def test_a_moved_file_is_read_on_where_it_stood_before(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
+def test_a_moved_file_is_read_on_where_it_stood_before(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store
+) -> None:
     transcript.user("one")
     ingest(transcript)
     moved = transcript.path.parent.parent / "-elsewhere" / transcript.path.name
@@ -176,7 +185,7 @@ def test_a_moved_file_is_read_on_where_it_stood_before(transcript: Any, ingest: 
     assert stored.turn.entries[-1].uuid == reply
 
 
-def test_a_copy_beside_its_original_adds_nothing(transcript: Any, ingest: Any, turns: Any) -> None:
+def test_a_copy_beside_its_original_adds_nothing(transcript: Transcript, ingest: Ingest, turns: Turns) -> None:
     transcript.user("one")
     ingest(transcript)
     copy = transcript.path.parent.parent / "-elsewhere" / transcript.path.name
@@ -188,7 +197,7 @@ def test_a_copy_beside_its_original_adds_nothing(transcript: Any, ingest: Any, t
 
 
 def test_a_relative_path_names_the_same_transcript(
-    transcript: Any, ingest: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+    transcript: Transcript, ingest: Ingest, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transcript.user("one")
     ingest(transcript)
@@ -199,7 +208,9 @@ def test_a_relative_path_names_the_same_transcript(
     assert store.value("SELECT count(*) FROM transcript") == 1
 
 
-def test_bad_lines_are_counted_and_kept_by_their_place(transcript: Any, ingest: Any, turns: Any, store: Store) -> None:
+def test_bad_lines_are_counted_and_kept_by_their_place(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store
+) -> None:
     transcript.user("one")
     transcript.text("garbage\n" + "[" * 200_000 + "\n")
     transcript.user("two")
@@ -214,7 +225,7 @@ def test_bad_lines_are_counted_and_kept_by_their_place(transcript: Any, ingest: 
 
 
 def test_a_line_above_the_limit_is_counted_and_later_lines_are_read(
-    transcript: Any, ingest: Any, turns: Any, store: Store, settings: Settings
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, settings: Settings
 ) -> None:
     transcript.user("one")
     transcript.user("x" * 50_000)
@@ -227,7 +238,7 @@ def test_a_line_above_the_limit_is_counted_and_later_lines_are_read(
 
 
 def test_a_forgotten_turn_stays_forgotten_when_its_file_is_read_from_the_beginning(
-    transcript: Any, ingest: Any, turns: Any, store: Store
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store
 ) -> None:
     transcript.user("remember this")
     transcript.user("forget this")
@@ -243,7 +254,7 @@ def test_a_forgotten_turn_stays_forgotten_when_its_file_is_read_from_the_beginni
     assert [t.turn.prompt for t in turns()] == ["remember this"]
 
 
-def test_copies_of_a_session_count_once(make_transcript: Any, ingest: Any, turns: Any) -> None:
+def test_copies_of_a_session_count_once(make_transcript: MakeTranscript, ingest: Ingest, turns: Turns) -> None:
     parent, fork = make_transcript("parent"), make_transcript("fork")
     parent.user("go", uuid="u1")
     parent.says("step", uuid="u2")
@@ -264,7 +275,7 @@ def test_copies_of_a_session_count_once(make_transcript: Any, ingest: Any, turns
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_excluded_folders_are_not_stored(
-    transcript: Any, ingest: Any, turns: Any, settings: Settings, store: Store, is_known: bool
+    transcript: Transcript, ingest: Ingest, turns: Turns, settings: Settings, store: Store, is_known: bool
 ) -> None:
     transcript.user("open")
     if is_known:
@@ -279,7 +290,7 @@ def test_excluded_folders_are_not_stored(
 
 
 def test_a_session_that_moves_into_an_excluded_folder_leaves_no_trace_of_it(
-    transcript: Any, ingest: Any, turns: Any, settings: Settings
+    transcript: Transcript, ingest: Ingest, turns: Turns, settings: Settings
 ) -> None:
     settings = replace(settings, exclude=("/private",))
     transcript.user("open")
@@ -296,7 +307,7 @@ def test_a_session_that_moves_into_an_excluded_folder_leaves_no_trace_of_it(
 @pytest.mark.parametrize("scope", ["", "/gone/engine"])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_while_paused_nothing_is_read(
-    transcript: Any, ingest: Any, turns: Any, store: Store, clock: Any, scope: str, is_known: bool
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, clock: Any, scope: str, is_known: bool
 ) -> None:
     transcript.user("before")
     if is_known:
@@ -311,14 +322,16 @@ def test_while_paused_nothing_is_read(
     assert ingest(transcript).skipped == ""
 
 
-def test_with_capture_off_nothing_is_read(transcript: Any, ingest: Any, turns: Any, settings: Settings) -> None:
+def test_with_capture_off_nothing_is_read(
+    transcript: Transcript, ingest: Ingest, turns: Turns, settings: Settings
+) -> None:
     transcript.user("go")
 
     assert ingest(transcript, settings=replace(settings, capture=False)).skipped == "off"
     assert turns() == []
 
 
-def test_links_pipes_and_other_names_are_no_transcripts(tmp_path: Path, ingest: Any) -> None:
+def test_links_pipes_and_other_names_are_no_transcripts(tmp_path: Path, ingest: Ingest) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "link.jsonl").symlink_to("/etc/passwd")
 
@@ -327,7 +340,7 @@ def test_links_pipes_and_other_names_are_no_transcripts(tmp_path: Path, ingest: 
 
 
 def test_a_file_that_cannot_be_read_says_so_and_keeps_its_cursor(
-    transcript: Any, ingest: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+    transcript: Transcript, ingest: Ingest, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transcript.user("go")
     ingest(transcript)
@@ -346,7 +359,7 @@ def test_a_file_that_cannot_be_read_says_so_and_keeps_its_cursor(
 
 
 def test_a_session_started_in_a_root_folder_is_global(
-    transcript: Any, ingest: Any, store: Store, settings: Settings
+    transcript: Transcript, ingest: Ingest, store: Store, settings: Settings
 ) -> None:
     transcript.user("go")
 
@@ -357,7 +370,7 @@ def test_a_session_started_in_a_root_folder_is_global(
     assert (session.is_global, session.project_id) == (True, None)
 
 
-def test_the_project_never_flips(transcript: Any, ingest: Any, store: Store) -> None:
+def test_the_project_never_flips(transcript: Transcript, ingest: Ingest, store: Store) -> None:
     transcript.user("go")
     ingest(transcript)
     transcript.cwd = "/gone/other"
@@ -368,7 +381,7 @@ def test_the_project_never_flips(transcript: Any, ingest: Any, store: Store) -> 
 
 
 def test_few_messages_wait_for_silence_and_enough_are_due_at_once(
-    transcript: Any, ingest: Any, store: Store, clock: Any, settings: Settings
+    transcript: Transcript, ingest: Ingest, store: Store, clock: Any, settings: Settings
 ) -> None:
     clock.at_ms = transcript.at_ms
     transcript.user("one")
@@ -386,7 +399,7 @@ def test_few_messages_wait_for_silence_and_enough_are_due_at_once(
     assert due.due_at_ms <= clock.now_ms()
 
 
-def test_an_old_transcript_is_due_at_once(transcript: Any, ingest: Any, store: Store, clock: Any) -> None:
+def test_an_old_transcript_is_due_at_once(transcript: Transcript, ingest: Ingest, store: Store, clock: Any) -> None:
     transcript.user("one")
     clock.at_ms = transcript.at_ms + 86_400_000
     ingest(transcript)
@@ -399,7 +412,7 @@ def test_an_old_transcript_is_due_at_once(transcript: Any, ingest: Any, store: S
 
 @pytest.mark.parametrize(("age_seconds", "is_due"), [(10, True), (3600, False)])
 def test_only_a_fresh_prompt_asks_for_a_recollection(
-    transcript: Any, ingest: Any, store: Store, clock: Any, age_seconds: int, is_due: bool
+    transcript: Transcript, ingest: Ingest, store: Store, clock: Any, age_seconds: int, is_due: bool
 ) -> None:
     transcript.user("what did we decide?")
     clock.at_ms = transcript.at_ms + age_seconds * 1000
@@ -409,7 +422,7 @@ def test_only_a_fresh_prompt_asks_for_a_recollection(
 
 
 def test_an_extractor_that_is_off_makes_nothing_due(
-    transcript: Any, ingest: Any, store: Store, settings: Settings
+    transcript: Transcript, ingest: Ingest, store: Store, settings: Settings
 ) -> None:
     transcript.user("go")
 
@@ -419,7 +432,7 @@ def test_an_extractor_that_is_off_makes_nothing_due(
 
 
 def test_every_transcript_below_a_folder_is_read_with_progress(
-    make_transcript: Any, store: Store, settings: Settings, turns: Any
+    make_transcript: MakeTranscript, store: Store, settings: Settings, turns: Turns
 ) -> None:
     for name in ("a", "b", "agent-x"):
         make_transcript(name).user(f"prompt of {name}")
@@ -438,7 +451,7 @@ def test_every_transcript_below_a_folder_is_read_with_progress(
 
 
 def test_subagents_are_read_when_they_are_wanted(
-    make_transcript: Any, store: Store, settings: Settings, turns: Any
+    make_transcript: MakeTranscript, store: Store, settings: Settings, turns: Turns
 ) -> None:
     agent = make_transcript("agent-x")
     agent.user("look into it", isSidechain=True, agentId="x")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from growing_transcript import Ingest, Transcript, Turns
 
 from engram.clock import FixedClock
 from engram.enums import Actor
@@ -19,7 +20,7 @@ PROJECT = "/gone/engine"
 
 
 @pytest.fixture
-def now(clock: FixedClock, transcript: Any) -> Callable[[], None]:
+def now(clock: FixedClock, transcript: Transcript) -> Callable[[], None]:
     """Lets a minute pass for the machine and for the session."""
 
     def now() -> None:
@@ -28,14 +29,14 @@ def now(clock: FixedClock, transcript: Any) -> Callable[[], None]:
     return now
 
 
-def words(turns: Any) -> list[str]:
+def words(turns: Turns) -> list[str]:
     return [said.text for stored in turns() for said in stored.turn.said]
 
 
 @pytest.mark.parametrize("scope", ["", PROJECT])
 @pytest.mark.parametrize("reads_before", [True, False])
 def test_what_was_said_in_a_pause_is_not_kept_when_the_file_is_read_after_it(
-    transcript: Any, ingest: Any, turns: Any, store: Store, now: Any, scope: str, reads_before: bool
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, now: Any, scope: str, reads_before: bool
 ) -> None:
     transcript.user("before")
     transcript.says("reply before")
@@ -60,7 +61,7 @@ def test_what_was_said_in_a_pause_is_not_kept_when_the_file_is_read_after_it(
 
 
 def test_a_pause_of_another_project_takes_nothing(
-    transcript: Any, ingest: Any, turns: Any, store: Store, now: Any
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, now: Any
 ) -> None:
     now()
     pause(store, "/gone/other", transcript.at_ms + 60 * MINUTE_MS)
@@ -71,7 +72,7 @@ def test_a_pause_of_another_project_takes_nothing(
 
 
 def test_a_pause_that_ran_out_counts_as_long_as_it_held(
-    transcript: Any, ingest: Any, turns: Any, store: Store, now: Any, clock: FixedClock
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, now: Any, clock: FixedClock
 ) -> None:
     pause(store, "", clock.at_ms + MINUTE_MS)
     transcript.at_ms = clock.at_ms
@@ -87,7 +88,7 @@ def test_a_pause_that_ran_out_counts_as_long_as_it_held(
 
 
 def test_the_result_of_a_call_from_before_the_pause_brings_no_words(
-    transcript: Any, ingest: Any, turns: Any, store: Store, now: Any
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, now: Any
 ) -> None:
     transcript.user("run it")
     call = {"type": "tool_use", "id": "t9", "name": "Bash", "input": {"command": "make deploy"}}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from growing_transcript import Ingest, Transcript
 
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
@@ -28,7 +29,7 @@ def texts(store: Store) -> list[str]:
 @pytest.mark.parametrize("bar", ["excluded", "paused", "paused before", "forgotten"])
 @pytest.mark.parametrize("is_extracted", [True, False])
 def test_it_goes_with_its_memories_as_soon_as_the_folder_is_known(
-    transcript: Any, ingest: Any, store: Store, settings: Settings, clock: Any, bar: str, is_extracted: bool
+    transcript: Transcript, ingest: Ingest, store: Store, settings: Settings, clock: Any, bar: str, is_extracted: bool
 ) -> None:
     other = replace(transcript, path=transcript.path.with_name("s2.jsonl"), cwd="/open/wharf")
     sessions = ((transcript, "engine"), (other, "wharf"))

@@ -2,80 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from recollecting import Memory
 
 from engram.clock import FixedClock
-from engram.enums import Actor, Scope
 from engram.models import projects
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.projects import ProjectRow
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.settings import Settings
-
-#: What the memory of most tests holds, and a prompt about it.
-FACT = "The watcher holds watcher.lock by flock, never by a PID file"
-PROMPT = "Why does the watcher hold a flock and no PID file?"
-
-
-@dataclass
-class Memory:
-    """An open memory with a project, and what works on it."""
-
-    store: Store
-    settings: Settings
-    service: RecollectionService
-    clock: FixedClock
-    project: ProjectRow
-
-    def keep(self, summary: str = FACT, **fields: Any) -> Episode:
-        """Keep an episode, of the project unless said otherwise."""
-        made = Episode(new_episode_id(), "fact", summary, fields.pop("content", summary), **{"quality": 0.75} | fields)
-        if made.project_id is None and made.scope == Scope.PROJECT:
-            made = replace(made, project_id=self.project.id)
-        with self.store.transaction() as tx:
-            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
-
-    def ask(self, prompt: str = PROMPT, *, session: str = "s1", **fields: Any) -> str:
-        """What UserPromptSubmit would show for a prompt; "" for silence."""
-        return self.answer(
-            {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": "/dev/lab/proj", "prompt": prompt}
-            | fields
-        )
-
-    def start(self, source: str = "startup", *, session: str = "s1", **fields: Any) -> str:
-        """What SessionStart would show; "" for silence."""
-        return self.answer(
-            {"hook_event_name": "SessionStart", "session_id": session, "cwd": "/dev/lab/proj", "source": source}
-            | fields
-        )
-
-    def answer(self, payload: dict[str, Any]) -> str:
-        """The text in what a hook would print."""
-        output = self.service.answer_hook(payload)
-        self.service.write_down()
-        return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
-
-    def waiting(self, session: str = "s1") -> str:
-        """What the next tool call would be given; "" for nothing."""
-        path = self.settings.places.recollections / f"{session}.pending"
-        return str(json.loads(path.read_bytes())["hookSpecificOutput"]["additionalContext"]) if path.exists() else ""
-
-    def hand_over(self, session: str = "s1") -> str:
-        """Do what PreToolUse does."""
-        text = self.waiting(session)
-        folder = self.settings.places.recollections
-        if text:
-            (folder / f"{session}.pending").replace(folder / f"{session}.injected")
-        return text
 
 
 @pytest.fixture

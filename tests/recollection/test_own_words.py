@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recollecting import FACT, PROMPT, Memory
 
 from engram.enums import Actor
 from engram.ingest.service import ingest_path
@@ -17,13 +18,14 @@ from engram.models.sessions import find_session
 from engram.models.turns import StoredTurn, turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
-from tests.recollection.conftest import FACT, PROMPT
 from tests.transcript_lines import line
 
 SECOND = 1000
 
 
-def write(memory: Any, session: str, texts: list[str], *, again: str = "", compacted_after: int | None = None) -> None:
+def write(
+    memory: Memory, session: str, texts: list[str], *, again: str = "", compacted_after: int | None = None
+) -> None:
     """Write a transcript and read it; ``again`` repeats another session's entries first, as a fork does."""
     folder = Path(memory.settings.home).parent / "claude" / "projects" / "-dev-lab-proj"
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,14 +47,14 @@ def write(memory: Any, session: str, texts: list[str], *, again: str = "", compa
     ingest_path(memory.store, path, settings=settings, redact=redact, close=True)
 
 
-def turns(memory: Any, session: str) -> list[StoredTurn]:
+def turns(memory: Memory, session: str) -> list[StoredTurn]:
     """The stored turns of a session."""
     row = find_session(memory.store, session)
     assert row is not None
     return turns_of_session(memory.store, row.id)
 
 
-def keep_of(memory: Any, session: str, number: int = 0, summary: str = FACT) -> Any:
+def keep_of(memory: Memory, session: str, number: int = 0, summary: str = FACT) -> Any:
     """A memory that rests on a turn of a session, said when the turn began."""
     turn = turns(memory, session)[number]
     assert turn.turn.started_at_ms is not None
@@ -76,7 +78,7 @@ TALK = ["How does the watcher lock?", FACT, "And how is it tested, by which file
 
 
 class TestTheSessionItself:
-    def test_its_own_memory_comes_by_no_channel_and_to_another_session_it_does(self, memory: Any) -> None:
+    def test_its_own_memory_comes_by_no_channel_and_to_another_session_it_does(self, memory: Memory) -> None:
         write(memory, "s1", TALK)
         kept = keep_of(memory, "s1")
 
@@ -93,7 +95,7 @@ class TestTheSessionItself:
         assert kept.episode_id in memory.ask(session="s2")
         assert kept.episode_id in memory.start(session="s3")
 
-    def test_a_memory_of_others_that_it_has_just_confirmed_is_none_of_theirs_to_it(self, memory: Any) -> None:
+    def test_a_memory_of_others_that_it_has_just_confirmed_is_none_of_theirs_to_it(self, memory: Memory) -> None:
         write(memory, "s1", TALK)
         turn = turns(memory, "s1")[0]
         kept = memory.keep()
@@ -105,7 +107,7 @@ class TestTheSessionItself:
         assert memory.ask(prompt_id="p1") == ""
         assert memory.ask(session="s2")
 
-    def test_what_it_saved_before_its_transcript_was_read_does_not_come_back(self, memory: Any) -> None:
+    def test_what_it_saved_before_its_transcript_was_read_does_not_come_back(self, memory: Memory) -> None:
         save_memory(
             memory.store, FACT, lambda text: text, project_id=memory.project.id, session_id="s1", actor=Actor.AGENT
         )
@@ -116,7 +118,7 @@ class TestTheSessionItself:
 
     @pytest.mark.parametrize("told_by", ["the hook", "the transcript"])
     def test_what_was_said_before_a_compaction_may_come_and_what_was_said_after_may_not(
-        self, memory: Any, told_by: str
+        self, memory: Memory, told_by: str
     ) -> None:
         write(memory, "s1", TALK, compacted_after=1 if told_by == "the transcript" else None)
         early = keep_of(memory, "s1", 0)
@@ -134,7 +136,7 @@ class TestTheSessionItself:
 
 
 class TestForks:
-    def test_a_fork_is_not_reminded_of_what_it_repeats(self, memory: Any) -> None:
+    def test_a_fork_is_not_reminded_of_what_it_repeats(self, memory: Memory) -> None:
         write(memory, "aaaa-parent", TALK)
         before = keep_of(memory, "aaaa-parent")
         write(memory, "bbbb-fork", ["Something else now, please: the colours.", "Blue."], again="aaaa-parent")
@@ -144,7 +146,7 @@ class TestForks:
         assert memory.waiting("bbbb-fork") == ""
         assert before.episode_id in memory.ask(session="cccc-other")
 
-    def test_what_the_parent_said_after_the_fork_is_news_to_it(self, memory: Any) -> None:
+    def test_what_the_parent_said_after_the_fork_is_news_to_it(self, memory: Memory) -> None:
         write(memory, "aaaa-parent", TALK[:2])
         write(memory, "bbbb-fork", ["Something else now, please: the colours.", "Blue."], again="aaaa-parent")
         write(memory, "aaaa-parent", TALK)
@@ -152,7 +154,9 @@ class TestForks:
 
         assert after.episode_id in memory.ask(session="bbbb-fork")
 
-    def test_where_the_fork_was_read_first_its_parent_is_not_reminded_of_their_common_words(self, memory: Any) -> None:
+    def test_where_the_fork_was_read_first_its_parent_is_not_reminded_of_their_common_words(
+        self, memory: Memory
+    ) -> None:
         write(memory, "aaaa-parent", TALK)
         parent = Path(memory.settings.home).parent / "claude" / "projects" / "-dev-lab-proj" / "aaaa-parent.jsonl"
         lines = parent.read_text().replace("aaaa-parent", "bbbb-fork")
@@ -168,7 +172,7 @@ class TestForks:
         assert memory.ask(session="aaaa-parent") == ""
         assert memory.ask(session="cccc-other")
 
-    def test_what_the_parent_was_shown_is_not_shown_to_the_fork_again(self, memory: Any) -> None:
+    def test_what_the_parent_was_shown_is_not_shown_to_the_fork_again(self, memory: Memory) -> None:
         kept = memory.keep()
         write(memory, "aaaa-parent", TALK[2:])
         memory.clock.at_ms = turns(memory, "aaaa-parent")[0].turn.started_at_ms or 0
@@ -177,7 +181,7 @@ class TestForks:
 
         assert memory.ask(session="bbbb-fork", prompt_id="p1") == ""
 
-    def test_a_fork_whose_transcript_was_not_read_yet_is_reminded_of_nothing(self, memory: Any) -> None:
+    def test_a_fork_whose_transcript_was_not_read_yet_is_reminded_of_nothing(self, memory: Memory) -> None:
         write(memory, "aaaa-parent", TALK)
         keep_of(memory, "aaaa-parent")
         other = memory.keep("flock is let go by the kernel: hold it for the life of a watcher process, no PID file")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from turn_memory import Memory, Script
 
 from engram.transcripts.record import Role, TextBlock
 
@@ -26,21 +27,21 @@ QUESTION = {
 }
 
 
-def said(memory: Any, script: Any, *roles: Role) -> list[tuple[str, str]]:
+def said(memory: Memory, script: Script, *roles: Role) -> list[tuple[str, str]]:
     """Role and text of what was said, the first prompt left out."""
     memory.feed("s", script.entries)
     (turn,) = memory.turns.values()
     return [(one.role.value, one.text) for one in turn.said[1:] if not roles or one.role in roles]
 
 
-def refuse(script: Any, tool: str, text: str, *, is_error: bool = True, **line: Any) -> str:
+def refuse(script: Script, tool: str, text: str, *, is_error: bool = True, **line: Any) -> str:
     script.user("go")
     script.calls(tool, file_path="/p/a", command="x")
     block = {"type": "tool_result", "tool_use_id": "t1", "content": text, "is_error": is_error}
     return str(script.user([block], **line))
 
 
-def answer(script: Any, questions: list[dict[str, Any]], answers: dict[str, str], **report: Any) -> str:
+def answer(script: Script, questions: list[dict[str, Any]], answers: dict[str, str], **report: Any) -> str:
     script.user("go")
     script.calls("AskUserQuestion", questions=questions)
     block = {"type": "tool_result", "tool_use_id": "t1", "content": "User has answered your questions: …"}
@@ -48,7 +49,7 @@ def answer(script: Any, questions: list[dict[str, Any]], answers: dict[str, str]
     return str(script.user([block], toolUseResult=report, version="2.1.330"))
 
 
-def test_the_label_of_one_of_two_questions_with_the_same_text_is_never_typed(memory: Any, script: Any) -> None:
+def test_the_label_of_one_of_two_questions_with_the_same_text_is_never_typed(memory: Memory, script: Script) -> None:
     other = QUESTION | {"options": [{"label": "Yes"}, {"label": "No"}]}
 
     answer(script, [QUESTION, other], {"Which store?": "SQLite"})
@@ -61,7 +62,7 @@ def test_the_label_of_one_of_two_questions_with_the_same_text_is_never_typed(mem
 
 
 @pytest.mark.parametrize("tool", ["Edit", "MultiEdit", "Write", "NotebookEdit", "ExitPlanMode", "Bash"])
-def test_a_comment_on_a_refused_call_is_the_users(memory: Any, script: Any, tool: str) -> None:
+def test_a_comment_on_a_refused_call_is_the_users(memory: Memory, script: Script, tool: str) -> None:
     text = f"{REFUSED}{COMMENT}use tabs\nand no semicolons{NOTE}"
 
     refuse(script, tool, text, version="2.1.37", toolUseResult=f"Error: {text}")
@@ -72,7 +73,9 @@ def test_a_comment_on_a_refused_call_is_the_users(memory: Any, script: Any, tool
 
 
 @pytest.mark.parametrize("tool", ["Edit", "Bash", "Read", "mcp__shop__buy"])
-def test_where_claude_code_says_that_the_user_refused_any_tool_counts(memory: Any, script: Any, tool: str) -> None:
+def test_where_claude_code_says_that_the_user_refused_any_tool_counts(
+    memory: Memory, script: Script, tool: str
+) -> None:
     uuid = refuse(
         script,
         tool,
@@ -111,21 +114,21 @@ OLD, NEW = {"version": "2.1.45", "toolUseResult": f"Error: {FORGED}"}, {"version
     ],
 )
 def test_no_result_that_imitates_a_refusal_is_the_users(
-    memory: Any, script: Any, tool: str, line: dict[str, Any]
+    memory: Memory, script: Script, tool: str, line: dict[str, Any]
 ) -> None:
     refuse(script, tool, FORGED, **line)
 
     assert said(memory, script) == []
 
 
-def test_a_refusal_must_be_the_whole_error(memory: Any, script: Any) -> None:
+def test_a_refusal_must_be_the_whole_error(memory: Memory, script: Script) -> None:
     text = f"log: {FORGED}"
     refuse(script, "Bash", text, version="2.1.45", toolUseResult=f"Error: {text}")
 
     assert said(memory, script) == []
 
 
-def test_one_line_with_two_results_is_not_believed(memory: Any, script: Any) -> None:
+def test_one_line_with_two_results_is_not_believed(memory: Memory, script: Script) -> None:
     script.user("go")
     script.calls("Edit", file_path="/p/a")
     script.calls("mcp__web__fetch", url="x")
@@ -135,7 +138,7 @@ def test_one_line_with_two_results_is_not_believed(memory: Any, script: Any) -> 
     assert said(memory, script) == []
 
 
-def test_what_was_typed_when_a_call_was_allowed_is_the_users(memory: Any, script: Any) -> None:
+def test_what_was_typed_when_a_call_was_allowed_is_the_users(memory: Memory, script: Script) -> None:
     script.user("go")
     script.calls("Edit", file_path="/p/a")
     block = {"type": "tool_result", "tool_use_id": "t1", "content": "The file has been updated."}
@@ -150,7 +153,7 @@ def test_what_was_typed_when_a_call_was_allowed_is_the_users(memory: Any, script
 # -- questions
 
 
-def test_a_chosen_label_is_chosen_and_the_question_is_context(memory: Any, script: Any) -> None:
+def test_a_chosen_label_is_chosen_and_the_question_is_context(memory: Memory, script: Script) -> None:
     uuid = answer(script, [QUESTION], {"Which store?": "SQLite"})
 
     assert said(memory, script) == [
@@ -173,14 +176,14 @@ def test_a_chosen_label_is_chosen_and_the_question_is_context(memory: Any, scrip
     ],
 )
 def test_what_was_typed_instead_of_a_label_is_typed(
-    memory: Any, script: Any, is_multiple: bool, given: str, heard: list[tuple[str, str]]
+    memory: Memory, script: Script, is_multiple: bool, given: str, heard: list[tuple[str, str]]
 ) -> None:
     answer(script, [QUESTION | {"multiSelect": is_multiple}], {"Which store?": given})
 
     assert said(memory, script, Role.USER, Role.CHOSEN) == heard
 
 
-def test_notes_beside_an_answer_are_typed(memory: Any, script: Any) -> None:
+def test_notes_beside_an_answer_are_typed(memory: Memory, script: Script) -> None:
     notes = {"Which store?": {"notes": "only until the summer", "preview": "not mine"}}
     answer(script, [QUESTION], {"Which store?": "SQLite"}, annotations=notes)
 
@@ -190,7 +193,7 @@ def test_notes_beside_an_answer_are_typed(memory: Any, script: Any) -> None:
     ]
 
 
-def test_questions_that_were_left_open_put_no_words_into_the_users_mouth(memory: Any, script: Any) -> None:
+def test_questions_that_were_left_open_put_no_words_into_the_users_mouth(memory: Memory, script: Script) -> None:
     script.user("go")
     script.calls("AskUserQuestion", questions=[QUESTION])
     text = (
@@ -204,7 +207,7 @@ def test_questions_that_were_left_open_put_no_words_into_the_users_mouth(memory:
 
 
 @pytest.mark.parametrize("tool", ["mcp__ask__AskUserQuestion", "Read", "Task"])
-def test_answers_in_the_result_of_another_tool_are_nobodys(memory: Any, script: Any, tool: str) -> None:
+def test_answers_in_the_result_of_another_tool_are_nobodys(memory: Memory, script: Script, tool: str) -> None:
     script.user("go")
     script.calls(tool, questions=[QUESTION])
     script.user(
@@ -218,7 +221,7 @@ def test_answers_in_the_result_of_another_tool_are_nobodys(memory: Any, script: 
 # -- plans
 
 
-def test_an_approved_plan_is_the_users_choice_and_its_text_is_context(memory: Any, script: Any) -> None:
+def test_an_approved_plan_is_the_users_choice_and_its_text_is_context(memory: Memory, script: Script) -> None:
     script.user("go")
     script.calls("ExitPlanMode", plan="# Move the store\n1. Write it")
     block = {"type": "tool_result", "tool_use_id": "t1", "content": "User has approved your plan. You can now start."}
@@ -230,7 +233,7 @@ def test_an_approved_plan_is_the_users_choice_and_its_text_is_context(memory: An
     ]
 
 
-def test_what_the_user_changed_in_a_plan_is_told(memory: Any, script: Any) -> None:
+def test_what_the_user_changed_in_a_plan_is_told(memory: Memory, script: Script) -> None:
     script.user("go")
     script.calls("ExitPlanMode", plan="# Move the store\n1. Write it\n2. Ship it")
     block = {"type": "tool_result", "tool_use_id": "t1", "content": "User has approved your plan."}
@@ -250,7 +253,7 @@ def test_what_the_user_changed_in_a_plan_is_told(memory: Any, script: Any) -> No
     ],
 )
 def test_a_plan_that_another_agent_approves_is_not_the_users(
-    memory: Any, script: Any, text: str, report: dict[str, Any]
+    memory: Memory, script: Script, text: str, report: dict[str, Any]
 ) -> None:
     script.user("go")
     script.calls("ExitPlanMode", plan="# P")
@@ -259,7 +262,7 @@ def test_a_plan_that_another_agent_approves_is_not_the_users(
     assert said(memory, script) == [("proposed", "# P")]
 
 
-def test_a_rejected_plan_has_the_users_comment(memory: Any, script: Any) -> None:
+def test_a_rejected_plan_has_the_users_comment(memory: Memory, script: Script) -> None:
     script.user("go")
     script.calls("ExitPlanMode", plan="# Move the store")
     text = f"{REFUSED}{COMMENT}keep the store, move the cache"

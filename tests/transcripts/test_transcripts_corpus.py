@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from turn_memory import Memory
 
 from engram.transcripts.record import Opening
 
@@ -132,7 +133,7 @@ def middling(sessions: Any) -> Iterator[Path]:
         yield from (path for path, _ in files if 20_000 < path.stat().st_size < 1_000_000)
 
 
-def grow(memory: Any, path: Path, marks: list[int], tmp_path: Path) -> None:
+def grow(memory: Memory, path: Path, marks: list[int], tmp_path: Path) -> None:
     """Read a growing copy of ``path``, stopping at each mark."""
     content = path.read_bytes()
     copy = tmp_path / path.parent.parent.parent.name / path.name

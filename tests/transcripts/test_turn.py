@@ -8,20 +8,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from turn_memory import Memory, Script
 
 from engram.transcripts.record import Opening, Role
 
 
-def only(memory: Any) -> Any:
+def only(memory: Memory) -> Any:
     (turn,) = memory.turns.values()
     return turn
 
 
-def in_order(memory: Any) -> list[Any]:
+def in_order(memory: Memory) -> list[Any]:
     return sorted(memory.turns.values(), key=lambda turn: turn.start_offset)
 
 
-def test_a_turn_holds_the_prompt_the_reply_and_the_facts_up_to_the_next_prompt(memory: Any, script: Any) -> None:
+def test_a_turn_holds_the_prompt_the_reply_and_the_facts_up_to_the_next_prompt(memory: Memory, script: Script) -> None:
     first = script.user("fix the parser")
     script.says("Looking.", message="m1")
     script.calls("Edit", file_path="/p/a.py")
@@ -44,7 +45,7 @@ def test_a_turn_holds_the_prompt_the_reply_and_the_facts_up_to_the_next_prompt(m
     assert memory.uuids == script.uuids
 
 
-def test_one_message_in_several_lines_counts_once(memory: Any, script: Any) -> None:
+def test_one_message_in_several_lines_counts_once(memory: Memory, script: Script) -> None:
     script.user("go")
     script.says("one", message="m1")
     script.says("two", message="m1")
@@ -55,7 +56,7 @@ def test_one_message_in_several_lines_counts_once(memory: Any, script: Any) -> N
     assert [said.message_id for said in only(memory).said if said.role is Role.ASSISTANT] == ["m1", "m1"]
 
 
-def test_each_text_knows_its_line_and_bytes(memory: Any, script: Any) -> None:
+def test_each_text_knows_its_line_and_bytes(memory: Memory, script: Script) -> None:
     script.user("go")
     script.says("done")
 
@@ -66,7 +67,7 @@ def test_each_text_knows_its_line_and_bytes(memory: Any, script: Any) -> None:
     assert (only(memory).start_offset, only(memory).end_offset) == (0, reply.offset + reply.length)
 
 
-def test_entries_before_the_first_prompt_belong_to_its_turn(memory: Any, script: Any) -> None:
+def test_entries_before_the_first_prompt_belong_to_its_turn(memory: Memory, script: Script) -> None:
     script.system()
     script.user("<command-name>/clear</command-name>")
     memory.feed("s", script.entries)
@@ -78,7 +79,7 @@ def test_entries_before_the_first_prompt_belong_to_its_turn(memory: Any, script:
     assert memory.partition == {prompt: frozenset(script.uuids)}
 
 
-def test_an_assistant_before_any_prompt_makes_a_continuation(memory: Any, script: Any) -> None:
+def test_an_assistant_before_any_prompt_makes_a_continuation(memory: Memory, script: Script) -> None:
     first = script.system()
     script.says("Going on.")
     script.user("stop")
@@ -90,7 +91,7 @@ def test_an_assistant_before_any_prompt_makes_a_continuation(memory: Any, script
     assert memory.uuids == script.uuids
 
 
-def test_silence_closes_and_growth_opens_again(memory: Any, script: Any) -> None:
+def test_silence_closes_and_growth_opens_again(memory: Memory, script: Script) -> None:
     script.user("go")
     memory.feed("s", script.entries, close=True)
     closed = only(memory).is_closed
@@ -102,7 +103,7 @@ def test_silence_closes_and_growth_opens_again(memory: Any, script: Any) -> None
     assert only(memory).reply == "done"
 
 
-def test_a_result_is_found_though_the_read_stopped_in_between(memory: Any, script: Any) -> None:
+def test_a_result_is_found_though_the_read_stopped_in_between(memory: Memory, script: Script) -> None:
     script.user("go")
     script.calls("Bash", command="make")
     memory.feed("s", script.entries)
@@ -113,7 +114,7 @@ def test_a_result_is_found_though_the_read_stopped_in_between(memory: Any, scrip
     assert (action.exit_code, action.error_line, action.is_error) == (1, "error: no rule", True)
 
 
-def test_errors_of_the_service_and_stand_ins_are_not_what_the_assistant_said(memory: Any, script: Any) -> None:
+def test_errors_of_the_service_and_stand_ins_are_not_what_the_assistant_said(memory: Memory, script: Script) -> None:
     script.user("go")
     script.says("API Error: 529", isApiErrorMessage=True)
     script.add(
@@ -126,7 +127,7 @@ def test_errors_of_the_service_and_stand_ins_are_not_what_the_assistant_said(mem
     assert memory.uuids == script.uuids
 
 
-def test_a_subagents_lines_belong_to_the_turn_but_say_nothing(memory: Any, script: Any) -> None:
+def test_a_subagents_lines_belong_to_the_turn_but_say_nothing(memory: Memory, script: Script) -> None:
     script.user("go")
     script.user("look into it", isSidechain=True)
     script.says("found", isSidechain=True)
@@ -137,7 +138,7 @@ def test_a_subagents_lines_belong_to_the_turn_but_say_nothing(memory: Any, scrip
     assert memory.uuids == script.uuids
 
 
-def test_an_interruption_is_noted(memory: Any, script: Any) -> None:
+def test_an_interruption_is_noted(memory: Memory, script: Script) -> None:
     script.user("go")
     script.user([{"type": "text", "text": "[Request interrupted by user]"}])
 
@@ -146,7 +147,7 @@ def test_an_interruption_is_noted(memory: Any, script: Any) -> None:
     assert only(memory).is_interrupted
 
 
-def test_the_time_is_the_prompts_and_the_latest_though_lines_are_out_of_order(memory: Any, script: Any) -> None:
+def test_the_time_is_the_prompts_and_the_latest_though_lines_are_out_of_order(memory: Memory, script: Script) -> None:
     script.user("go", timestamp="2026-01-01T10:00:00Z")
     script.says("a", timestamp="2026-01-01T10:00:09Z")
     script.says("b", timestamp="2026-01-01T10:00:05Z")
@@ -156,7 +157,7 @@ def test_the_time_is_the_prompts_and_the_latest_though_lines_are_out_of_order(me
     assert only(memory).ended_at_ms - only(memory).started_at_ms == 9000
 
 
-def test_a_prompt_without_a_uuid_is_kept(memory: Any, script: Any) -> None:
+def test_a_prompt_without_a_uuid_is_kept(memory: Memory, script: Script) -> None:
     script.user("go", uuid=None)
     script.says("done", uuid="")
 
@@ -193,7 +194,7 @@ def test_a_copied_history_counts_once_and_what_goes_on_is_a_continuation(
     assert openings == [Opening.CONTINUATION, Opening.PROMPT, Opening.PROMPT]
 
 
-def test_entries_written_twice_in_one_file_count_once(memory: Any, script: Any) -> None:
+def test_entries_written_twice_in_one_file_count_once(memory: Memory, script: Script) -> None:
     script.user("go")
     script.says("one")
     twice = list(script.entries)
@@ -205,7 +206,7 @@ def test_entries_written_twice_in_one_file_count_once(memory: Any, script: Any) 
     assert only(memory).reply == "one\n\ntwo"
 
 
-def test_a_rewritten_file_goes_on_with_its_last_turn(memory: Any, script: Any) -> None:
+def test_a_rewritten_file_goes_on_with_its_last_turn(memory: Memory, script: Script) -> None:
     script.user("one")
     script.says("a")
     script.user("two")
@@ -218,7 +219,7 @@ def test_a_rewritten_file_goes_on_with_its_last_turn(memory: Any, script: Any) -
     assert len(memory.turns) == 2
 
 
-def test_a_forgotten_turn_is_not_made_again_when_the_file_grows(memory: Any, script: Any) -> None:
+def test_a_forgotten_turn_is_not_made_again_when_the_file_grows(memory: Memory, script: Script) -> None:
     prompt = script.user("my secret plan")
     memory.feed("s", script.entries)
     del memory.turns[prompt]
@@ -231,7 +232,7 @@ def test_a_forgotten_turn_is_not_made_again_when_the_file_grows(memory: Any, scr
 # -- the queue
 
 
-def test_a_queued_prompt_that_is_handed_over_opens_a_turn_for_what_follows(memory: Any, script: Any) -> None:
+def test_a_queued_prompt_that_is_handed_over_opens_a_turn_for_what_follows(memory: Memory, script: Script) -> None:
     script.user("go")
     script.calls("Bash", command="make")
     script.queue("enqueue", "and the tests")
@@ -252,7 +253,9 @@ def test_a_queued_prompt_that_is_handed_over_opens_a_turn_for_what_follows(memor
 
 
 @pytest.mark.parametrize("operation", ["dequeue", "remove"])
-def test_a_queued_prompt_that_a_user_line_shows_is_no_turn_of_its_own(memory: Any, script: Any, operation: str) -> None:
+def test_a_queued_prompt_that_a_user_line_shows_is_no_turn_of_its_own(
+    memory: Memory, script: Script, operation: str
+) -> None:
     script.user("go")
     script.queue("enqueue", "and the tests")
     script.queue(operation)
@@ -266,7 +269,7 @@ def test_a_queued_prompt_that_a_user_line_shows_is_no_turn_of_its_own(memory: An
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_queued_prompt_that_an_attachment_shows_is_one_turn(memory: Any, script: Any, is_first: bool) -> None:
+def test_a_queued_prompt_that_an_attachment_shows_is_one_turn(memory: Memory, script: Script, is_first: bool) -> None:
     script.user("go")
     script.queue("enqueue", "and the tests")
     if is_first:
@@ -284,7 +287,7 @@ def test_a_queued_prompt_that_an_attachment_shows_is_one_turn(memory: Any, scrip
     assert memory.uuids == script.uuids
 
 
-def test_several_queued_prompts_joined_in_one_line_are_that_line(memory: Any, script: Any) -> None:
+def test_several_queued_prompts_joined_in_one_line_are_that_line(memory: Memory, script: Script) -> None:
     script.user("go")
     script.queue("enqueue", "first\nthing")
     script.queue("enqueue", "second")
@@ -296,7 +299,9 @@ def test_several_queued_prompts_joined_in_one_line_are_that_line(memory: Any, sc
     assert memory.prompts == ["first\nthing\nsecond", "go"]
 
 
-def test_a_prompt_still_waiting_at_the_end_counts_and_a_later_line_takes_its_place(memory: Any, script: Any) -> None:
+def test_a_prompt_still_waiting_at_the_end_counts_and_a_later_line_takes_its_place(
+    memory: Memory, script: Script
+) -> None:
     script.user("go")
     script.queue("enqueue", "yes")
     memory.feed("s", script.entries)
@@ -310,7 +315,7 @@ def test_a_prompt_still_waiting_at_the_end_counts_and_a_later_line_takes_its_pla
     assert not any(key.startswith("q:") for key in memory.turns)
 
 
-def test_a_prompt_taken_back_counts_unless_it_is_sent_after_all(memory: Any, script: Any) -> None:
+def test_a_prompt_taken_back_counts_unless_it_is_sent_after_all(memory: Memory, script: Script) -> None:
     script.user("go")
     script.queue("enqueue", "is it running?")
     script.queue("enqueue", "??")
@@ -325,7 +330,7 @@ def test_a_prompt_taken_back_counts_unless_it_is_sent_after_all(memory: Any, scr
     assert [t.opening for t in in_order(memory) if t.prompt == "??"] == [Opening.PROMPT]
 
 
-def test_an_older_line_with_the_same_words_does_not_show_a_queued_prompt(memory: Any, script: Any) -> None:
+def test_an_older_line_with_the_same_words_does_not_show_a_queued_prompt(memory: Memory, script: Script) -> None:
     script.queue("enqueue", "yes")
     script.user("yes", timestamp="2025-01-01T00:00:00Z")
 
@@ -334,7 +339,7 @@ def test_an_older_line_with_the_same_words_does_not_show_a_queued_prompt(memory:
     assert memory.prompts == ["yes", "yes"]
 
 
-def test_a_queued_command_with_words_opens_its_turn_at_its_command_line(memory: Any, script: Any) -> None:
+def test_a_queued_command_with_words_opens_its_turn_at_its_command_line(memory: Memory, script: Script) -> None:
     script.user("go")
     script.queue("enqueue", "/review the parser")
     script.queue("dequeue")
@@ -348,7 +353,7 @@ def test_a_queued_command_with_words_opens_its_turn_at_its_command_line(memory: 
     assert line in memory.partition[queued.key]
 
 
-def test_notifications_and_bare_commands_in_the_queue_are_no_prompts(memory: Any, script: Any) -> None:
+def test_notifications_and_bare_commands_in_the_queue_are_no_prompts(memory: Memory, script: Script) -> None:
     script.user("go")
     for text in ("<task-notification>x</task-notification>", '{"task_id":"b1"}', "/model", ""):
         script.queue("enqueue", text)
@@ -359,7 +364,7 @@ def test_notifications_and_bare_commands_in_the_queue_are_no_prompts(memory: Any
     assert memory.prompts == ["go"]
 
 
-def test_the_same_queued_prompt_twice_in_a_copied_file_counts_once(memory: Any, script: Any) -> None:
+def test_the_same_queued_prompt_twice_in_a_copied_file_counts_once(memory: Memory, script: Script) -> None:
     script.queue("enqueue", "typed once")
 
     memory.feed("s", [*script.entries, *script.entries])
@@ -367,7 +372,7 @@ def test_the_same_queued_prompt_twice_in_a_copied_file_counts_once(memory: Any, 
     assert memory.prompts == ["typed once"]
 
 
-def test_the_readers_state_holds_no_text(memory: Any, script: Any) -> None:
+def test_the_readers_state_holds_no_text(memory: Memory, script: Script) -> None:
     script.user("go")
     script.queue("enqueue", "my password is hunter2")
     memory.feed("s", script.entries)
@@ -375,7 +380,7 @@ def test_the_readers_state_holds_no_text(memory: Any, script: Any) -> None:
     assert "hunter2" not in str(memory.states["s"])
 
 
-def test_the_queue_is_bounded(memory: Any, script: Any) -> None:
+def test_the_queue_is_bounded(memory: Memory, script: Script) -> None:
     for number in range(200):
         script.queue("enqueue", f"prompt {number}")
 
@@ -413,7 +418,7 @@ STEPS = st.lists(
 )
 
 
-def play(script: Any, steps: list[str]) -> None:
+def play(script: Script, steps: list[str]) -> None:
     typed = "typed 0"
     for number, step in enumerate(steps):
         if step == "enqueue":

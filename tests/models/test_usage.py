@@ -1,0 +1,103 @@
+"""Figures of a time count what happened in it, and its weekly line is said once, whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+from engram.clock import FixedClock
+from engram.enums import Scope
+from engram.models import usage
+from engram.models.episode_rows import set_accessed
+from engram.models.episodes import Episode
+from engram.models.injections import AT_START, Injection, add_injections
+from engram.models.store import Store
+from engram.transcripts.record import Opening
+from tests.models.conversations import make_turn, store_project, store_turn
+
+WEEK_MS = 604_800_000
+
+
+def show(store: Store, episode_id: str, *, at_ms: int, channel: str = "prompt", state: str = "shown") -> None:
+    bite = Injection(
+        session_id="s1",
+        prompt_key="p",
+        channel=channel,
+        episode_id=episode_id,
+        score=1.0,
+        tokens=5,
+        state=state,
+        at_ms=at_ms,
+    )
+    with store.transaction() as tx:
+        add_injections(tx, [bite])
+
+
+def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[..., Episode]) -> None:
+    store_turn(store, make_turn("t1", "early", session_id="s1", at_ms=99), "a")
+    store_turn(store, make_turn("t2", "late", session_id="s2", at_ms=100), "b")
+    store_turn(store, make_turn("t3", "", "on", session_id="s2", at_ms=101, opening=Opening.CONTINUATION), "b")
+    store_turn(store, make_turn("t4", "late", session_id="s3", at_ms=100), "c")
+    keep("early", created_at_ms=99, project_id=store_project(store, "b").id)
+    kept = keep("late", created_at_ms=100, project_id=store_project(store, "c").id, scope=Scope.PROJECT)
+    show(store, kept.episode_id, at_ms=99)
+    show(store, kept.episode_id, at_ms=100)
+    show(store, kept.episode_id, at_ms=100, channel=AT_START)
+    show(store, kept.episode_id, at_ms=100, state="pending")
+
+    figures = usage.usage_since(store, 100)
+
+    assert (figures.sessions, figures.prompts, figures.memories, figures.shown) == (2, 2, 1, 1)
+    assert figures.projects_with_none == ("b",)
+
+
+def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, keep: Callable[..., Episode]) -> None:
+    shown, opened = keep("shown twice"), keep("shown and opened", suspect="odd")
+    show(store, shown.episode_id, at_ms=100)
+    for _ in range(2):
+        show(store, opened.episode_id, at_ms=100)
+    with store.transaction() as tx:
+        set_accessed(tx, opened.episode_id, 150, is_use=True)
+
+    most_used = usage.usage_since(store, 100).most_used
+
+    assert most_used is not None
+    assert (most_used.summary, most_used.uses, most_used.may_be_shown) == ("shown and opened", 3, False)
+    assert usage.usage_since(store, 200).most_used is None
+
+
+def test_of_any_that_race_one_tells_the_line(store: Store) -> None:
+    barrier = Barrier(4)
+
+    def claim(_: int) -> bool:
+        barrier.wait()
+        try:
+            return usage.claim_telling(store, WEEK_MS)
+        finally:
+            store.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        won = list(pool.map(claim, range(4)))
+
+    assert won.count(True) == 1
+    assert usage.told_at_ms(store) == store.now_ms()
+
+
+def test_the_line_is_told_again_after_its_time_or_once_the_clock_went_back(store: Store, clock: FixedClock) -> None:
+    assert usage.told_at_ms(store) is None
+    assert usage.claim_telling(store, WEEK_MS)
+    clock.advance(WEEK_MS / 1000 - 1)
+    assert not usage.claim_telling(store, WEEK_MS)
+    clock.advance(1)
+    assert usage.claim_telling(store, WEEK_MS)
+    clock.advance(-10)
+    assert usage.claim_telling(store, WEEK_MS)
+
+
+def test_a_writer_elsewhere_costs_the_line_and_not_the_wait(store: Store) -> None:
+    with Store(store.path, driver=store.driver) as other, other.transaction():
+        assert not usage.claim_telling(store, WEEK_MS)
+
+    assert usage.claim_telling(store, WEEK_MS)
+    assert store.value("PRAGMA busy_timeout") == 5000
