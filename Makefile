@@ -8,6 +8,8 @@ TORCH_VERSION ?= 2.13.0
 TORCH_INDEX ?=
 # Another Claude configuration folder (it holds projects/); empty: CLAUDE_CONFIG_DIR or ~/.claude.
 PROJECTS ?=
+# Processes that run the tests; many tests start processes of their own.
+WORKERS ?= 2
 # More arguments: for `engram up`, for pytest, or for `engram bench`.
 ARGS ?=
 
@@ -41,7 +43,7 @@ run: $(VENV)/.installed
 	fi
 
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest -m "not soak" $(ARGS)
+	$(BIN)/python -m pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
 
 # Apart from `make test`: installing torch takes longer than these tests, and without it `make test` proves that the
 # default installation needs none.

@@ -71,7 +71,8 @@ def _rows_of_same_turn(row_id: int) -> Query:
 def join_horizon_ms(store: Reader) -> int:
     """When the oldest turn began that may still give or change memories: it waits for its extraction, or is open.
 
-    Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that nobody has written to for a while, hold nothing up.
+    Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that nobody has written
+    to for a while, hold nothing up.
     """
     now_ms = store.now_ms()
     # The turn before one that grew is extracted again with it.

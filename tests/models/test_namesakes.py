@@ -15,7 +15,6 @@ MODELS = REPO / "engram" / "models"
 #: Module without a test of its name → the test that says what it promises, within tests.
 TESTED_BY = {
     "conditions": "models/test_fulltext.py",
-    "copies": "memories/test_forget_copies.py",
     "episode_evidence": "models/test_episode_changes.py",
     "episode_history": "models/test_episode_changes.py",
     "episode_index": "models/test_fulltext.py",
@@ -25,12 +24,10 @@ TESTED_BY = {
     "erasing": "memories/test_forget.py",
     "forgetting": "memories/test_forget.py",
     "joining": "models/test_project_folders.py",
-    "log_check": "faults/test_broken_memory.py",
     "purging": "memories/test_purge.py",
     "recovery": "models/test_backup.py",
     "replacement": "faults/test_restore_kills.py",
     "runs": "consolidation/test_consolidation_service.py",
-    "set_aside": "memories/test_forget_copies.py",
     "soundness": "faults/test_broken_memory.py",
     "tombstone_transfer": "models/test_backup.py",
     "tombstones": "memories/test_forget.py",
@@ -55,16 +52,10 @@ def engram_modules(path: Path) -> set[str]:
 
 
 def reached_modules(path: Path) -> set[str]:
-    """The modules of Engram that a test imports, and all that these import in turn."""
-    reached: set[str] = set()
-    waiting = engram_modules(path)
-    while waiting:
-        name = waiting.pop()
-        reached.add(name)
-        module = REPO / (name.replace(".", "/") + ".py")
-        if module.is_file():
-            waiting |= engram_modules(module) - reached
-    return reached
+    """The modules of Engram that a test imports, and those that these import."""
+    imported = engram_modules(path)
+    files = [REPO / (name.replace(".", "/") + ".py") for name in imported]
+    return imported.union(*(engram_modules(file) for file in files if file.is_file()))
 
 
 @pytest.mark.parametrize("name", NAMES)
