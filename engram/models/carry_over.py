@@ -1,4 +1,5 @@
-"""Carries a memory.db of version 4, whose tables were written by hand, over into the tables of ``engram.models.tables``.
+"""Carries a memory.db of version 4, whose tables were written by hand, over into the tables of
+``engram.models.tables``.
 
 The old tables get other names, the new ones are made just as in a new file, and every row is copied by the names of
 its columns. Raw SQL throughout: it reads tables that have no models.

@@ -1,4 +1,6 @@
-"""What an agent's context still holds of a session: since when it grows, and which other sessions it was copied from."""
+"""What an agent's context still holds of a session: since when it grows, and which other sessions it was copied
+from.
+"""
 
 from __future__ import annotations
 

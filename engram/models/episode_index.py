@@ -8,14 +8,15 @@ from engram.models.transaction import Reader, Tx, Value
 
 def index_episode(tx: Tx, row_id: int) -> None:
     """Take an episode into the text index as it stands in the table."""
-    tx.run_many("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
-                   _indexed(tx, row_id))  # fmt: skip
+    tx.run_many("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)", _indexed(tx, row_id))
 
 
 def unindex_episode(tx: Tx, row_id: int) -> None:
     """Take an episode out of the text index; it must stand in the table as it was indexed."""
-    tx.run_many("INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
-                   _indexed(tx, row_id))  # fmt: skip
+    tx.run_many(
+        "INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
+        _indexed(tx, row_id),
+    )
 
 
 def rebuild_episode_index(tx: Tx) -> None:

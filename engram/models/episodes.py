@@ -160,7 +160,9 @@ IS_GLOBAL = tables.Episode.scope == Scope.GLOBAL.value
 
 
 def query_episodes() -> ModelSelect[Any]:
-    """Return a query for episodes, to be narrowed by conditions over ``tables.Episode``, ``Session`` and ``Project``."""
+    """Return a query for episodes, to be narrowed by conditions over ``tables.Episode``, ``Session`` and
+    ``Project``.
+    """
     episode, session, project = tables.Episode, tables.Session, tables.Project
     return (
         EPISODES.select()

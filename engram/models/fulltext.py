@@ -83,7 +83,9 @@ def search_notes(
     weights: tuple[float, float] = (0.6, 1.0),
     project_id: int | None = None,
 ) -> list[tuple[int, float]]:
-    """``(note chunk id, BM25)`` of the best chunks, higher is better; those that a project may see where one is named."""
+    """``(note chunk id, BM25)`` of the best chunks, higher is better; those that a project may see where one is
+    named.
+    """
     expression = match_expression(terms)
     if not expression:
         return []

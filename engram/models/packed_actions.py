@@ -1,4 +1,6 @@
-"""The facts of a turn's tool calls as they are stored in its row: JSON of what differs from the defaults, compressed."""
+"""The facts of a turn's tool calls as they are stored in its row: JSON of what differs from the defaults,
+compressed.
+"""
 
 from __future__ import annotations
 

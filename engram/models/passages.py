@@ -1,4 +1,6 @@
-"""Passages and their text index. A passage's neighbours are indexed with it, so they are indexed anew when it changes."""
+"""Passages and their text index. A passage's neighbours are indexed with it, so they are indexed anew when it
+changes.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,8 @@ def _index_new(tx: Tx, ids: Sequence[int], texts: Sequence[str], before: str) ->
 def _index(tx: Tx, ids: Sequence[int]) -> None:
     """Index passages as they are now."""
     tx.run_many(
-        "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM passage_context WHERE id = ?",
+        "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM passage_context WHERE "
+        "id = ?",
         [(row_id,) for row_id in ids],
     )
 

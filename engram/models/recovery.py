@@ -172,7 +172,9 @@ def _rows_by_hand(source: Store) -> dict[int, str]:
 
 
 def _indexed_rows(source: Store) -> dict[int, str]:
-    """Row id → memory id of every memory, from the index alone; the numbers that were given out where that fails too."""
+    """Row id → memory id of every memory, from the index alone; the numbers that were given out where that fails
+    too.
+    """
     try:
         rows = source.rows("SELECT id, episode_id FROM episode ORDER BY episode_id")
         return {int(row_id): str(name) for row_id, name in sorted(rows)}
@@ -213,9 +215,14 @@ def _carry(store: Store, source: Store, one: Episode, actor: Actor) -> bool:
         place = None if project is None else projects.ensure_project(tx, project.identity, project.name, project.root)
         if session is not None:
             sessions.ensure_session(
-                tx, session.session_id, agent=session.agent, project_id=None if place is None else place.id,
-                is_global=session.is_global, cwd=session.cwd, at_ms=session.first_at_ms,
-            )  # fmt: skip
+                tx,
+                session.session_id,
+                agent=session.agent,
+                project_id=None if place is None else place.id,
+                is_global=session.is_global,
+                cwd=session.cwd,
+                at_ms=session.first_at_ms,
+            )
         made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
         episode_changes.add_episode(tx, made, evidence, action="recover", reason="by hand", actor=actor)
     return True

@@ -37,7 +37,8 @@ class Restored:
 
 
 def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
-    """Put a copy of ``backup`` in the place of the memory.db at ``path``; call it while neither watcher nor worker runs.
+    """Put a copy of ``backup`` in the place of the memory.db at ``path``; call it while neither watcher nor worker
+    runs.
 
     What was saved, pinned, edited or forgotten since is carried over into the copy as far as it can be read, and what
     was forgotten is deleted from it; then the copy takes the place of memory.db, which is set aside as
@@ -71,8 +72,9 @@ def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
     return Restored(source=backup, aside=aside, memories=memories, turns=turns, carried=carried)
 
 
-def rebuild_memory(path: Path, aside_name: str, sources: Sequence[Path], note: Callable[[Store, Path, Recovered], None],
-                   *, driver: str) -> tuple[Path, Recovered]:  # fmt: skip
+def rebuild_memory(
+    path: Path, aside_name: str, sources: Sequence[Path], note: Callable[[Store, Path, Recovered], None], *, driver: str
+) -> tuple[Path, Recovered]:
     """Put a new memory.db in the place of a damaged one, with what people did by hand to it and to the sources.
 
     Like ``restore_backup``, a kill at any instant leaves the damaged file in its place, or a swap to finish.

@@ -1,4 +1,6 @@
-"""Is memory.db sound, down to what each row says: SQLite checks its pages, not the values that Engram packs into them."""
+"""Is memory.db sound, down to what each row says: SQLite checks its pages, not the values that Engram packs into
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, Overf
 
 
 def quick_damage(store: Reader) -> str:
-    """What a quick check finds wrong with the file; "" where all is well. Raises BrokenDatabase where it cannot look."""
+    """What a quick check finds wrong with the file; "" where all is well. Raises BrokenDatabase where it cannot
+    look.
+    """
     damage = store.value("PRAGMA quick_check(1)")
     return "" if damage in (None, "ok") else str(damage)
 

@@ -1,4 +1,6 @@
-"""Money: a reservation is committed before a call, what it really took after. Caps are checked in the same transaction."""
+"""Money: a reservation is committed before a call, what it really took after. Caps are checked in the same
+transaction.
+"""
 
 from __future__ import annotations
 

@@ -35,9 +35,14 @@ class Store(Reader):
     """The open memory.db. One object may be used by many threads; each has its own connection."""
 
     def __init__(
-        self, path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, busy_ms: int = 5000,
+        self,
+        path: Path,
+        *,
+        driver: str = "auto",
+        clock: Clock = SYSTEM_CLOCK,
+        busy_ms: int = 5000,
         is_damaged: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes."""
         chosen = choose_driver(driver)
         database = open_database(path, chosen, busy_ms=busy_ms, is_damaged=is_damaged)
@@ -185,7 +190,9 @@ class Store(Reader):
         return int(self.value("PRAGMA data_version") or 0)
 
     def file_identity(self) -> tuple[int, int] | None:
-        """Device and inode of memory.db now; None where there is none. Another one than at the start: it was replaced."""
+        """Device and inode of memory.db now; None where there is none. Another one than at the start: it was
+        replaced.
+        """
         return file_identity(self.path)
 
     def schema_version(self) -> int:
@@ -193,7 +200,9 @@ class Store(Reader):
         return int(self.value("PRAGMA user_version"))
 
     def _bound_log(self) -> None:
-        """Empty a write-ahead log that has grown large because there was always some reader; wait for those a moment."""
+        """Empty a write-ahead log that has grown large because there was always some reader; wait for those a
+        moment.
+        """
         try:
             if os.stat(self._log_path).st_size < LOG_LIMIT_BYTES:
                 return

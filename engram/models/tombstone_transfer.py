@@ -1,4 +1,6 @@
-"""What was forgotten stays forgotten in every copy: tombstones carried from one database to another, and applied there."""
+"""What was forgotten stays forgotten in every copy: tombstones carried from one database to another, and applied
+there.
+"""
 
 from __future__ import annotations
 

@@ -100,7 +100,9 @@ class Reader:
                 yield tuple(row)
 
     def rows_among(self, sql: str, values: Sequence[Value], parameters: Sequence[Value] = ()) -> Iterator[Row]:
-        """All rows of a statement that ends in ``IN``, for any number of values; its other parameters stand before them."""
+        """All rows of a statement that ends in ``IN``, for any number of values; its other parameters stand before
+        them.
+        """
         for start in range(0, len(values), MOST_VALUES):
             some = values[start : start + MOST_VALUES]
             yield from self.rows(f"{sql} ({','.join('?' * len(some))})", (*parameters, *some))
@@ -168,7 +170,9 @@ class Tx(Reader):
         return int(self._database.last_insert_id(self._execute(query, parameters)))
 
     def insert_row(self, table: type[peewee.Model], row: Mapping[str, Value]) -> int:
-        """Insert one row, given by the names of the columns; returns its id. Faster than a query, for rows of a read."""
+        """Insert one row, given by the names of the columns; returns its id. Faster than a query, for rows of a
+        read.
+        """
         return self.insert(_insertion(table, tuple(row)), list(row.values()))
 
     def update_row(self, table: type[peewee.Model], row_id: int, changes: Mapping[str, Value]) -> None:

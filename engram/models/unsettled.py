@@ -18,7 +18,8 @@ from engram.models.turn_changes import withdraw_turn
 
 
 def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span] | None) -> int:
-    """Delete turns that were stored before the session's folder was known, with memories made of them; returns how many.
+    """Delete turns that were stored before the session's folder was known, with memories made of them; returns how
+    many.
 
     Args:
         store: the open memory.

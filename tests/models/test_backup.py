@@ -53,9 +53,7 @@ def folder(tmp_path: Path) -> Path:
 def keep(store: Store, text: str, **fields: object) -> Episode:
     with store.transaction() as tx:
         project = ensure_project(tx, "git:/boat", "boat", "/boat")
-        ensure_session(
-            tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5
-        )  # fmt: skip
+        ensure_session(tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5)
         made = Episode(
             episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
         )  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""A memory of version 4 becomes one of the newest version with everything in it, whatever kills or races the opening."""
+"""A memory of version 4 becomes one of the newest version with everything in it, whatever kills or races the
+opening.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ from tests.models.version_4 import put_version_4, read_rows, read_schema
 
 #: Tables that change in a carry-over.
 CHANGED = {"history", "meta", "transcript"}
-OPEN = "import sys; from engram.models.store import open_store; from pathlib import Path; open_store(Path(sys.argv[1]), driver=sys.argv[2]).close()"
+OPEN = (
+    "import sys; from engram.models.store import open_store; from pathlib import Path; "
+    "open_store(Path(sys.argv[1]), driver=sys.argv[2]).close()"
+)
 
 
 @pytest.fixture(params=["sqlite3", "cysqlite"])
@@ -153,8 +158,8 @@ def test_what_was_forgotten_since_an_old_copy_was_made_goes(old: Path, driver: s
 def count_steps(path: Path, driver: str) -> int:
     """How many points there are at which a carry-over can be killed."""
     code = (
-        "import sys; from engram import failpoint; import engram.models.carry_over as c, engram.models.migrations as m; "
-        "hits = []; c.reach = m.reach = lambda name: hits.append(name); "
+        "import sys; from engram import failpoint; import engram.models.carry_over as c, engram.models.migrations as "
+        "m; hits = []; c.reach = m.reach = lambda name: hits.append(name); "
         + OPEN.removeprefix("import sys; ")
         + "; print(len(hits))"
     )

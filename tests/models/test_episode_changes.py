@@ -238,10 +238,27 @@ def test_memories_of_a_session_move_with_it_and_lose_their_vectors(store: Store)
 
 def test_every_column_of_a_memory_is_stored_and_read(store: Store) -> None:
     episode = keep(
-        store, facts=("a",), entities=("b",), suspect="s", is_pinned=True, is_lowered=True, weight=0.25, stale_reason="t",
-        valid_from_ms=1, valid_to_ms=2, superseded_by="ep_0123456789ab", extractor="x", confirmations=3, slot="slot",
-        origin="o", graduated_at_ms=4, accessed_at_ms=5, access_count=6, confidence=0.125, quality=0.75,
-    )  # fmt: skip
+        store,
+        facts=("a",),
+        entities=("b",),
+        suspect="s",
+        is_pinned=True,
+        is_lowered=True,
+        weight=0.25,
+        stale_reason="t",
+        valid_from_ms=1,
+        valid_to_ms=2,
+        superseded_by="ep_0123456789ab",
+        extractor="x",
+        confirmations=3,
+        slot="slot",
+        origin="o",
+        graduated_at_ms=4,
+        accessed_at_ms=5,
+        access_count=6,
+        confidence=0.125,
+        quality=0.75,
+    )
 
     assert find_episode(store, episode.episode_id) == episode
     columns = set(tables.column_names(tables.Episode)) - {"session_ref", "packed_content", "is_unjoined"}

@@ -8,7 +8,9 @@ from engram.models.tables.declaring import Table
 
 
 class MetaValue(Table):
-    """A fact about this memory.db: the version of its tables, the salt of this machine, how far the tidying has looked."""
+    """A fact about this memory.db: the version of its tables, the salt of this machine, how far the tidying has
+    looked.
+    """
 
     key = TextField(primary_key=True)
     value = TextField()

@@ -16,7 +16,8 @@ class Transcript(Table):
     #: The session's key within a file that holds several; "" if the file is one session.
     part = TextField(default="")
     session = reference(Session, "session_ref", null=True)
-    #: Position up to which it was read: a JSON object that only the agent's reader understands; "" before the first read.
+    #: Position up to which it was read: a JSON object that only the agent's reader understands; "" before the first
+    #: read.
     cursor = TextField(default="")
     #: What the reader needs and may hold words, such as a branch name; deleted when the project is forgotten.
     cursor_words = TextField(default="")
