@@ -45,7 +45,8 @@ class PassageText(View):
     text = TextField()
 
     definition = """CREATE VIEW passage_text AS SELECT p.id AS id, p.turn_id, p.session_ref, p.project_id, p.role,
-        p.said_id, substr(s.text, p.start + 1, p.stop - p.start) AS text FROM passage p JOIN said s ON s.id = p.said_id"""
+        p.said_id, substr(s.text, p.start + 1, p.stop - p.start) AS text FROM passage p
+        JOIN said s ON s.id = p.said_id"""
 
 
 class PassageContext(View):
