@@ -4,8 +4,7 @@
 
 The training data are the features of each question's shortlist; the model is a softmax over the passages of a question
 (L2), once with vectors and once for text alone. ``--homes`` keeps the memories, as ``engram bench … --keep`` does, so
-that a second run takes a minute. ``--write`` writes
-``engram/search/passages/passage_weights.json``.
+that a second run takes a minute. ``--write`` writes ``engram/search/passages/passage_weights.json``.
 """
 
 from __future__ import annotations

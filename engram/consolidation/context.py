@@ -135,8 +135,7 @@ class Context:
         """Return a note of the memory folder, "" if there is none.
 
         None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock`` while you
-        read,
-        change and write it.
+        read, change and write it.
         """
         data = read_whole(self.settings.places.notes / name, MAX_NOTE_BYTES)
         try:

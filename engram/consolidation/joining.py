@@ -21,8 +21,7 @@ def join_waiting(
     """Compare waiting memories with those that were said before them; returns a line for each change.
 
     A memory waits while an earlier turn is due or still open. So the result does not depend on the order in which
-    sessions
-    are extracted, nor on the number of workers.
+    sessions are extracted, nor on the number of workers.
 
     Args:
         store: the open memory.

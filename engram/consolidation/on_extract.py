@@ -29,9 +29,9 @@ def reconcile_new(
     """Reconcile new memories with existing ones; returns a line for each change.
 
     A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
-    older
-    one supersedes it. Provisional memories that the session confirms become active. Memories of the same extraction are
-    not compared with each other. Every change keeps history and belongs to a run, which ``undo_run`` takes back.
+    older one supersedes it. Provisional memories that the session confirms become active. Memories of the same
+    extraction are not compared with each other. Every change keeps history and belongs to a run, which ``undo_run``
+    takes back.
 
     Args:
         store: the open memory.

@@ -53,8 +53,7 @@ def reword_local(context: Context) -> None:
     """Reword the most used and best memories of the local extractor, a few of one project per run, with one call.
 
     Summary, kind and entities may change; content and evidence stay, and the history keeps the old wording. The model
-    is
-    asked about a memory once. If it is unavailable, the next run tries again.
+    is asked about a memory once. If it is unavailable, the next run tries again.
     """
     if context.rewording is None:
         return

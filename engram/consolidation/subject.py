@@ -101,8 +101,7 @@ def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
     """Return True if the newer statement is about what the older one says of the abandoned thing.
 
     Words may be missing in the newer one, since the replacement may need other words; but none that narrows the older
-    one
-    (an environment, a region, "of billing", "the mail service") while the newer one is narrowed differently.
+    one (an environment, a region, "of billing", "the mail service") while the newer one is narrowed differently.
     """
     new, old = _tokens(newer), _tokens(_main_clause(older))
     said, known = {token.stem for token in new}, {token.stem for token in old}

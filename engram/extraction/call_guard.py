@@ -1,8 +1,7 @@
 """Run a command for a limited time and leave no process of its group behind.
 
 Run as a script, by the standard library alone: ``python -I -S call_guard.py SECONDS FD COMMAND…``. The guard must lead
-a
-process group of its own. ``FD`` is one end of a socket pair whose other end the parent holds open. The guard ends the
+a process group of its own. ``FD`` is one end of a socket pair whose other end the parent holds open. The guard ends the
 whole group, itself included, by SIGKILL: when the command has ended, when the time is over, or when the parent's end of
 the pair is closed, which the kernel does when the parent is killed. Just before, it writes how the command ended to
 ``FD``: an exit code in decimal, ``EXIT_TIMEOUT`` or ``EXIT_NOT_STARTED``. On Linux it also ends what left the group.

@@ -25,8 +25,8 @@ class RecordedProvider:
     """Answers from a folder, by a digest of the request.
 
     Answers are in ``NAME.jsonl`` (a line is ``{"key", "answer", "model", "date"}``) or in ``KEY.answer.json``, as a
-    model
-    gave them. A request without an answer is written to ``KEY.request.txt``, its system prompt to ``system.TASK.txt``.
+    model gave them. A request without an answer is written to ``KEY.request.txt``, its system prompt to
+    ``system.TASK.txt``.
     """
 
     model = "recorded"

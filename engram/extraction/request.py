@@ -155,8 +155,7 @@ def request_text(turns: Sequence[Turn], context: ExtractionContext) -> tuple[str
     """Return the text of a request, and what its short ids refer to.
 
     It contains what user and assistant said, and of tools only commands and how they ended. Everything was redacted
-    when
-    it was stored; it is redacted once more, since this version may know more secrets.
+    when it was stored; it is redacted once more, since this version may know more secrets.
     """
     ids = Ids()
     body = _turn_lines(turns, ids)

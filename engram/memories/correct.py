@@ -52,8 +52,7 @@ def correct_memory(
     """Replace a memory with another text, with the reason in the history of both.
 
     The new memory has the old one's kind, scope, project and importance. An agent never replaces what a person pinned
-    or
-    saved: its text is stored as provisional beside it, and a contradiction is noted.
+    or saved: its text is stored as provisional beside it, and a contradiction is noted.
 
     Args:
         store: the open memory.

@@ -74,14 +74,11 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
     That is its turns, passages, memories, vectors and history, and what was shown in its sessions; its sections of the
     daily log and of ``MEMORY.md``, its saved notes, recollections and lines of exports; and all of this in backups and
     set-aside databases. A mark keeps everything said in it until now from being stored again; what is said later is
-    read
-    as before. Global memories that came from it stay, with their summary only. The transcripts belong to Claude Code
-    and
-    stay.
+    read as before. Global memories that came from it stay, with their summary only. The transcripts belong to Claude
+    Code and stay.
 
     Whatever names a memory by its id only (files, copies, reports of runs) is cleaned before the memory is deleted, so
-    that
-    an interrupted forget can be repeated.
+    that an interrupted forget can be repeated.
 
     Raises:
         StoreError: the database cannot be written; try again.

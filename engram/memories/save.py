@@ -101,8 +101,7 @@ def replace_memory(
     """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
     Only a person's memory replaces what a person pinned or saved. A memory of an agent is stored as provisional beside
-    it,
-    and a contradiction is noted for a person to decide; its number is 0 otherwise.
+    it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
     """
     run_id = add_run(tx, "save")
     if is_persons_own(old) and actor is not Actor.USER:

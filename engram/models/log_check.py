@@ -1,8 +1,7 @@
 """Is the write-ahead log that a crash left whole? SQLite drops everything behind a damaged frame and says nothing.
 
 The format: https://sqlite.org/fileformat2.html#the_write_ahead_log. Frames of this log carry its salts; a crash leaves
-a
-valid beginning. A commit behind a frame whose checksum is wrong was written once, and is lost.
+a valid beginning. A commit behind a frame whose checksum is wrong was written once, and is lost.
 """
 
 from __future__ import annotations

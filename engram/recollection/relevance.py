@@ -1,8 +1,7 @@
 """The probability that a memory is relevant to a prompt, by a logistic regression over a few features. Pure.
 
 ``benchmarks/recollection.py`` fits the weights on prompts of real coding sessions; each is also asked in projects that
-it
-has nothing to do with. Run it again when the ranking or the extractor changes.
+it has nothing to do with. Run it again when the ranking or the extractor changes.
 """
 
 from __future__ import annotations

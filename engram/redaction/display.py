@@ -32,8 +32,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
     anything.
 
     ANSI sequences, control, invisible and bidirectional characters and lone surrogates are removed; everything else
-    stays.
-    A second call changes nothing.
+    stays. A second call changes nothing.
 
     Args:
         text: any stored text, such as a project's name.
@@ -63,8 +62,7 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
     """Return the text in a form that cannot close its fence, hide anything or steer a terminal.
 
     Control characters, ANSI sequences, invisible and bidirectional characters and lone surrogates are removed; `<` and
-    `>`
-    become `‹` and `›`; runs of two or more backticks become as many `'`. A second call changes nothing.
+    `>` become `‹` and `›`; runs of two or more backticks become as many `'`. A second call changes nothing.
 
     Args:
         text: any text.
@@ -84,8 +82,7 @@ def one_line(text: str, limit: int) -> str:
     """Return the text as one safe line of at most `limit` characters, every link replaced by its host.
 
     It is cut at the end of a word if there is one in the last fifth, with `…` for the rest. If the number of backticks
-    is
-    odd, the last is dropped, so that nothing after the line is taken for code.
+    is odd, the last is dropped, so that nothing after the line is taken for code.
     """
     text = fence_safe(text)
     previous = None

@@ -1,9 +1,8 @@
 """Kills everything that writes beside reading and extracting: run by test_upkeep.py in an interpreter of its own.
 
 Usage: python upkeep.py FOLDER SEED KILLS DRIVER. Saving, notes, forgetting, purging, importing, restoring (a backup,
-and
-an older file from outside), migrating, consolidating, setting a damaged memory aside, and reading with extraction run
-in processes that are killed at a random instant, or at a named point of a restore or migration. What was killed is
+and an older file from outside), migrating, consolidating, setting a damaged memory aside, and reading with extraction
+run in processes that are killed at a random instant, or at a named point of a restore or migration. What was killed is
 looked at by the next start, and asked for again until it is done, as a person would. Prints one JSON object.
 
 Another module may append to ``FINAL_CHECKS``: each is given the settings when nothing is killed any more, and returns
