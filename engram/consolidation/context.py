@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engram.atomic import read_whole, write_atomic
-from engram.enums import Actor, Importance, Source
+from engram.enums import Actor, Importance, Source, Status
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -130,6 +130,19 @@ class Context:
             if now is not None:
                 episode_changes.change_episode(tx, now[0], action, reason, actor=actor, run_id=self.run_id, **changes)
         return now is not None
+
+    def archive_repeated(self, tx: Tx, archived: Episode, kept: Episode, actor: Actor) -> None:
+        """Put ``kept`` in the place of a memory that says the same."""
+        episode_changes.change_episode(
+            tx,
+            archived,
+            "archive",
+            f"says the same as {kept.episode_id}",
+            run_id=self.run_id,
+            status=Status.ARCHIVED,
+            superseded_by=kept.episode_id,
+            actor=actor,
+        )
 
     def read_note(self, name: str) -> str | None:
         """Return a note of the memory folder, "" if there is none.

@@ -125,16 +125,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
                 status=Status.ACTIVE,
                 actor=Actor.MODEL,
             )
-        episode_changes.change_episode(
-            tx,
-            older,
-            "archive",
-            f"says the same as {newer.episode_id}",
-            run_id=context.run_id,
-            status=Status.ARCHIVED,
-            superseded_by=newer.episode_id,
-            actor=Actor.MODEL,
-        )
+        context.archive_repeated(tx, older, newer, Actor.MODEL)
         context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
 
 

@@ -41,16 +41,7 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
             return kept
         kept, merged = now
         episode_evidence.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=Actor.TIDYING)
-        episode_changes.change_episode(
-            tx,
-            merged,
-            "archive",
-            f"says the same as {kept.episode_id}",
-            run_id=context.run_id,
-            status=Status.ARCHIVED,
-            superseded_by=kept.episode_id,
-            actor=Actor.TIDYING,
-        )
+        context.archive_repeated(tx, merged, kept, Actor.TIDYING)
         if merged.session_id != kept.session_id:
             kept = episode_changes.change_episode(
                 tx,
