@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -183,23 +183,25 @@ def test_a_transcript_that_is_a_link_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_thousand_transcripts_need_few_descriptors(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
-    settings.places.prepare()
-    folder = settings.projects_folder / "-work"
+    folder = tmp_path / "claude/projects/-work"
     folder.mkdir(parents=True)
     for number in range(1000):
         (folder / f"session-{number}.jsonl").write_text('{"type": "user"}\n')
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 40, hard))
-    try:
-        with open_store(settings.places.memory_db) as store:
-            results = [
-                ingest_path(store, path, settings=settings, redact=redact)[0] for path in sorted(folder.iterdir())
-            ]
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    # A process of its own: what else this one has open, or opens meanwhile, must not count.
+    code = (
+        "import resource\n"
+        "from engram.cli.main import main\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir('/dev/fd')) + 40, hard))\n"
+        f"main(['--home', {str(tmp_path / 'home')!r}, '--set', 'embedding_model=hashed', 'ingest', '--json'])"
+    )
 
-    assert sum(result.bytes_read for result in results) == 17_000
+    done = run_python(code, CLAUDE_CONFIG_DIR=str(tmp_path / "claude"))
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["files"] == 1000
+    with open_store(tmp_path / "home/memory.db") as store:
+        assert store.value("SELECT sum(bytes_read) FROM transcript") == 17_000
 
 
 def test_leftovers_of_killed_writers_go_and_young_ones_stay(tmp_path: Path) -> None:
