@@ -10,15 +10,18 @@ from typing import Any
 
 from peewee import Query
 
-from engram.enums import Actor
+from engram.enums import Actor, Verdict
 from engram.models import tables
 from engram.models.episodes import ENUM_FIELDS, Episode
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
 
+#: Action of each verdict on a memory, and of a verdict that was taken back.
+VERDICT_ACTIONS = {Verdict.HELPFUL: "helpful", Verdict.WRONG: "bad", Verdict.OUTDATED: "outdated"}
+TAKE_BACK = "take back"
 #: Actions by which somebody decided what a memory says or whether it is used.
-BY_HAND_ACTIONS = ("edit", "pin", "unpin", "bad", "recover")
+BY_HAND_ACTIONS = ("edit", "pin", "unpin", *VERDICT_ACTIONS.values(), TAKE_BACK, "recover")
 
 #: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
 ERASE = "erase"

@@ -1,4 +1,4 @@
-"""A real MCP client over stdio lists and calls all eleven tools, with no worker running."""
+"""A real MCP client over stdio lists and calls all tools, with no worker running."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ CONTRACT = {
         "cwd": None,
     },
     "memory_correct": {"id": None, "text": None, "why": None, "project": None},
+    "memory_feedback": {"id": None, "verdict": None, "why": None, "project": None},
     "memory_pin": {"id": None, "on": True, "project": None},
     "memory_forget": {"id": None, "also_source": False, "project": None},
     "memory_status": {},
