@@ -171,3 +171,16 @@ class Actor(StoredEnum):
     @classmethod
     def safest(cls) -> Actor:
         return cls.TIDYING
+
+
+class BranchState(StoredEnum):
+    """Whether a branch of a repository was merged into the default branch."""
+
+    MERGED = "merged"
+    OPEN = "open"
+    #: It is gone, or was changed on the way: nobody can tell.
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def safest(cls) -> BranchState:
+        return cls.UNKNOWN
