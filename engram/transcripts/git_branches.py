@@ -24,7 +24,6 @@ _CREATED = "branch: Created"
 _COMMITTED = ("commit", "cherry-pick", "revert", "am:")
 
 
-
 @dataclass(frozen=True, slots=True)
 class KnownBranch:
     """What is known of a branch before git is asked."""
