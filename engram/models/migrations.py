@@ -15,32 +15,18 @@ import peewee
 from engram.clock import SYSTEM_CLOCK
 from engram.errors import BrokenDatabase, NewerSchema, UnsupportedSchema
 from engram.failpoint import reach
+from engram.models import migration_steps
 from engram.models.carry_over import CARRIED_VERSION, carry_over, prepared_for_carry_over
 from engram.models.schema import APPLICATION_ID, schema_statements
 
 Migration = Callable[[Any], None]
-
-
-def _add_branches(database: Any) -> None:
-    """Version 6: whether branches were merged."""
-    database.execute_sql(
-        'CREATE TABLE "branch" ("project_id" INTEGER NOT NULL, "name" TEXT NOT NULL, '
-        "\"state\" TEXT NOT NULL DEFAULT 'unknown', \"tip\" TEXT NOT NULL DEFAULT '', "
-        "\"reported_commit\" TEXT NOT NULL DEFAULT '', "
-        '"has_commits" INTEGER NOT NULL DEFAULT 0 CHECK (has_commits IN (0, 1)), '
-        '"compared_with" TEXT NOT NULL DEFAULT \'\', "last_turn_ms" INTEGER NOT NULL DEFAULT 0, '
-        '"changed_at_ms" INTEGER NOT NULL DEFAULT 0, PRIMARY KEY ("project_id", "name"), '
-        'FOREIGN KEY ("project_id") REFERENCES "project" ("id") ON DELETE CASCADE, '
-        "CHECK (state IN ('merged', 'open', 'unknown'))) WITHOUT ROWID"
-    )
-
 
 #: The first version whose tables are made from ``engram.models.tables``.
 FIRST_VERSION = 5
 #: One function a version, from ``FIRST_VERSION`` on: the first leads from 5 to 6. A new file is made as the newest
 #: version at once, and a file of version 4 is carried over to the newest at once: both come from the tables as they are
 #: declared, so that a step has to change what it finds into just that.
-MIGRATIONS: Sequence[Migration] = (_add_branches,)
+MIGRATIONS: Sequence[Migration] = (migration_steps.add_outcomes, migration_steps.add_branches)
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
 _RECORDED = "schema_version"
