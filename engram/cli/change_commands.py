@@ -9,7 +9,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.enums import Actor, Importance, Scope, Verdict
+from engram.enums import Actor, Importance, Judgement, Scope
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, require_episode
@@ -120,7 +120,7 @@ def bad(workspace: Workspace, episode_id: str, why: str, off: bool, as_json: boo
             changed, what = take_back_judgement(store, episode_id, actor=Actor.USER)
             sentence = f"Took back {what}."
         else:
-            changed = judge_memory(store, episode_id, Verdict.WRONG, why, workspace.redactor(), actor=Actor.USER)
+            changed = judge_memory(store, episode_id, Judgement.WRONG, why, workspace.redactor(), actor=Actor.USER)
             sentence = f"{episode_id} is no longer injected."
         _report(store, changed, as_json, sentence)
     workspace.wake_worker()
@@ -128,11 +128,11 @@ def bad(workspace: Workspace, episode_id: str, why: str, off: bool, as_json: boo
 
 @click.command("feedback")
 @click.argument("episode_id", metavar="ID")
-@click.argument("verdict", type=click.Choice(Verdict.values()))
+@click.argument("judgement", type=click.Choice(Judgement.values()))
 @click.option("--why", default="by hand", help="The reason, which its history keeps (default: by hand).")
 @json_option
 @pass_workspace
-def feedback(workspace: Workspace, episode_id: str, verdict: str, why: str, as_json: bool) -> None:
+def feedback(workspace: Workspace, episode_id: str, judgement: str, why: str, as_json: bool) -> None:
     """Judge a memory as helpful, wrong or outdated. `engram bad ID --off` takes that back.
 
     A helpful memory is shown a little more readily. A wrong one is never injected again. An outdated one ends: it is
@@ -141,8 +141,8 @@ def feedback(workspace: Workspace, episode_id: str, verdict: str, why: str, as_j
     Example: engram feedback ep_0123456789ab outdated --why "the server has moved"
     """
     with workspace.store() as store:
-        judged = judge_memory(store, episode_id, Verdict(verdict), why, workspace.redactor(), actor=Actor.USER)
-        _report(store, judged, as_json, f"{episode_id} is judged {verdict}. `engram bad {episode_id} --off` reverts.")
+        judged = judge_memory(store, episode_id, Judgement(judgement), why, workspace.redactor(), actor=Actor.USER)
+        _report(store, judged, as_json, f"{episode_id} is judged {judgement}. `engram bad {episode_id} --off` reverts.")
     workspace.wake_worker()
 
 

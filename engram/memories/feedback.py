@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from engram.enums import Actor, Status, Verdict
+from engram.enums import Actor, Judgement, Status
 from engram.errors import BadRequest
 from engram.memories.save import Redact, require_episode
 from engram.models.contradictions import is_persons_own
 from engram.models.episode_changes import note_judgement
-from engram.models.episode_history import TAKE_BACK, VERDICT_ACTIONS, Change, fields_of_snapshot, history_of, snapshot
+from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, fields_of_snapshot, history_of, snapshot
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.models.transaction import Tx
-from engram.models.usefulness import standing_verdicts, usefulness_of, verdict_of
+from engram.models.usefulness import judgement_of, standing_judgements, usefulness_of
 
 #: Maximum length of the reason of a judgement, in characters.
 MAX_WHY_CHARACTERS = 500
 
 
-def judge_memory(store: Store, episode_id: str, verdict: Verdict, why: str, redact: Redact, *, actor: Actor) -> Episode:
+def judge_memory(
+    store: Store, episode_id: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
+) -> Episode:
     """Record what somebody found of a memory; returns it as it is now.
 
     A helpful memory is shown a little more readily and never counts as unused. A wrong one is never injected again and
@@ -29,7 +31,7 @@ def judge_memory(store: Store, episode_id: str, verdict: Verdict, why: str, reda
     Args:
         store: the open memory.
         episode_id: the memory.
-        verdict: the judgement; the same verdict again changes nothing.
+        judgement: the judgement; the same judgement again changes nothing.
         why: the reason, 1 to 500 characters; its history keeps it.
         redact: removes secrets.
         actor: who judges, a user or an agent.
@@ -43,38 +45,38 @@ def judge_memory(store: Store, episode_id: str, verdict: Verdict, why: str, reda
         raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
     with store.transaction() as tx:
         episode = require_episode(store, episode_id)
-        standing = standing_verdicts(history_of(tx, episode_id))
-        if verdict is _standing_verdict(episode, standing):
+        standing = standing_judgements(history_of(tx, episode_id))
+        if judgement is _standing_judgement(episode, standing):
             return episode
         if actor is Actor.AGENT:
-            _check_agent(episode, verdict, standing)
-        if verdict is not Verdict.WRONG and not episode.is_current:
-            raise BadRequest(f"{episode_id} is {episode.status} already; only what is current can be {verdict}")
-        changes = _changes(tx, episode, verdict)
-        return note_judgement(tx, episode, VERDICT_ACTIONS[verdict], reason, actor=actor, **changes)
+            _check_agent(episode, judgement, standing)
+        if judgement is not Judgement.WRONG and not episode.is_current:
+            raise BadRequest(f"{episode_id} is {episode.status} already; only what is current can be {judgement}")
+        changes = _changes(tx, episode, judgement)
+        return note_judgement(tx, episode, JUDGEMENT_ACTIONS[judgement], reason, actor=actor, **changes)
 
 
-def _check_agent(episode: Episode, verdict: Verdict, standing: list[Change]) -> None:
+def _check_agent(episode: Episode, judgement: Judgement, standing: list[Change]) -> None:
     """Check that an agent does not overrule a person. Raises BadRequest."""
-    ask = f"ask the user, who can run `engram feedback {episode.episode_id} {verdict}`"
+    ask = f"ask the user, who can run `engram feedback {episode.episode_id} {judgement}`"
     if standing and standing[-1].actor is Actor.USER:
-        raise BadRequest(f"the user judged {episode.episode_id} as {verdict_of(standing[-1])}; {ask}")
-    if verdict is not Verdict.HELPFUL and is_persons_own(episode):
+        raise BadRequest(f"the user judged {episode.episode_id} as {judgement_of(standing[-1])}; {ask}")
+    if judgement is not Judgement.HELPFUL and is_persons_own(episode):
         raise BadRequest(f"{episode.episode_id} was pinned or saved by the user and stays; {ask}")
 
 
-def _standing_verdict(episode: Episode, standing: list[Change]) -> Verdict | None:
-    """Return the verdict that counts. An imported or recovered memory may be lowered without a step that says so."""
+def _standing_judgement(episode: Episode, standing: list[Change]) -> Judgement | None:
+    """Return the judgement that counts. An imported or recovered memory may be lowered without a step that says so."""
     if standing:
-        return verdict_of(standing[-1])
-    return Verdict.WRONG if episode.is_lowered else None
+        return judgement_of(standing[-1])
+    return Judgement.WRONG if episode.is_lowered else None
 
 
-def _changes(tx: Tx, episode: Episode, verdict: Verdict) -> dict[str, Any]:
-    """Return the fields that a verdict changes."""
-    if verdict is Verdict.OUTDATED:
+def _changes(tx: Tx, episode: Episode, judgement: Judgement) -> dict[str, Any]:
+    """Return the fields that a judgement changes."""
+    if judgement is Judgement.OUTDATED:
         return {"status": Status.ARCHIVED, "valid_to_ms": tx.now_ms()}
-    is_lowered = verdict is Verdict.WRONG
+    is_lowered = judgement is Judgement.WRONG
     return {} if episode.is_lowered == is_lowered else {"is_lowered": is_lowered}
 
 
@@ -90,21 +92,21 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
     """
     with store.transaction() as tx:
         episode = require_episode(store, episode_id)
-        standing = standing_verdicts(history_of(tx, episode_id))
+        standing = standing_judgements(history_of(tx, episode_id))
         if not standing:
             return _take_back_unwritten(tx, episode, actor)
-        judgement = standing[-1]
+        step = standing[-1]
         now = snapshot(episode)
-        changed = [name for name, value in judgement.after.items() if now[name] != value]
+        changed = [name for name, value in step.after.items() if now[name] != value]
         if changed:
             raise BadRequest(
                 f"{episode_id} was changed after it was judged ({', '.join(changed)}), so that cannot be taken back; "
                 f"`engram expand {episode_id} --why` shows its history"
             )
-        verdict = verdict_of(judgement)
-        fields = fields_of_snapshot(judgement.before)
-        reason = f"judged {verdict}: {judgement.reason}"
-        return note_judgement(tx, episode, TAKE_BACK, reason, actor=actor, **fields), f"the judgement as {verdict}"
+        judgement = judgement_of(step)
+        fields = fields_of_snapshot(step.before)
+        reason = f"judged {judgement}: {step.reason}"
+        return note_judgement(tx, episode, TAKE_BACK, reason, actor=actor, **fields), f"the judgement as {judgement}"
 
 
 def _take_back_unwritten(tx: Tx, episode: Episode, actor: Actor) -> tuple[Episode, str]:

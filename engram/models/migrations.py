@@ -15,23 +15,22 @@ import peewee
 from engram.clock import SYSTEM_CLOCK
 from engram.errors import BrokenDatabase, NewerSchema, UnsupportedSchema
 from engram.failpoint import reach
+from engram.models import migration_steps
 from engram.models.carry_over import CARRIED_VERSION, carry_over, prepared_for_carry_over
 from engram.models.schema import APPLICATION_ID, schema_statements
 
 Migration = Callable[[Any], None]
-
-
-def _rename_expanded(database: Any) -> None:
-    """Version 6: a showing keeps when its session used the memory, by expanding it or by naming it."""
-    database.execute_sql("ALTER TABLE injection RENAME COLUMN expanded_at_ms TO used_at_ms")
-
 
 #: The first version whose tables are made from ``engram.models.tables``.
 FIRST_VERSION = 5
 #: One function a version, from ``FIRST_VERSION`` on: the first leads from 5 to 6. A new file is made as the newest
 #: version at once, and a file of version 4 is carried over to the newest at once: both come from the tables as they are
 #: declared, so that a step has to change what it finds into just that.
-MIGRATIONS: Sequence[Migration] = (_rename_expanded,)
+MIGRATIONS: Sequence[Migration] = (
+    migration_steps.add_outcomes,
+    migration_steps.add_branches,
+    migration_steps.rename_expanded,
+)
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
 _RECORDED = "schema_version"

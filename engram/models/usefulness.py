@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from peewee import Query, fn
 
-from engram.enums import Verdict
+from engram.enums import Judgement
 from engram.models import tables
-from engram.models.episode_history import TAKE_BACK, VERDICT_ACTIONS, Change
+from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change
 from engram.models.injections import AT_START
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx
@@ -30,13 +30,13 @@ SINK_STEP, MAX_SINK = 0.03, 0.15
 HELPFUL_LIFT = 0.1
 #: Actions after which a memory is counted anew: somebody looked at it, or it says something else now.
 _RESETTING_ACTIONS = ("edit", "pin", "unpin", "recover", "merge", "extract", "rewritten", TAKE_BACK)
-_VERDICTS = {action: verdict for verdict, action in VERDICT_ACTIONS.items()}
+_JUDGEMENTS = {action: judgement for judgement, action in JUDGEMENT_ACTIONS.items()}
 _ID = re.compile(r"\bep_[0-9a-f]{12}\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Usefulness:
-    """The uses of a memory, counted in sessions, and the verdict that stands."""
+    """The uses of a memory, counted in sessions, and the judgement that stands."""
 
     #: Sessions that were shown a bite of it. What only a briefing told is not counted.
     shown: int = 0
@@ -44,19 +44,19 @@ class Usefulness:
     used: int = 0
     #: Sessions that were shown it and did not use it, since it was last used, judged or changed.
     unused: int = 0
-    verdict: Verdict | None = None
+    judgement: Judgement | None = None
 
     @property
     def sink(self) -> float:
         """The share of its relevance that the memory loses because nobody uses it, from 0 to ``MAX_SINK``."""
-        if self.verdict is Verdict.HELPFUL or self.unused < MIN_UNUSED_SESSIONS:
+        if self.judgement is Judgement.HELPFUL or self.unused < MIN_UNUSED_SESSIONS:
             return 0.0
         return min(SINK_STEP * (self.unused - MIN_UNUSED_SESSIONS + 1), MAX_SINK)
 
     @property
     def factor(self) -> float:
         """What the relevance of the memory is multiplied by: 1 for most memories."""
-        return 1 + HELPFUL_LIFT if self.verdict is Verdict.HELPFUL else 1 - self.sink
+        return 1 + HELPFUL_LIFT if self.judgement is Judgement.HELPFUL else 1 - self.sink
 
 
 def usefulness_of(store: Reader, episode_ids: Collection[str]) -> dict[str, Usefulness]:
@@ -64,38 +64,38 @@ def usefulness_of(store: Reader, episode_ids: Collection[str]) -> dict[str, Usef
     if not episode_ids:
         return {}
     listed = json.dumps(sorted(episode_ids))
-    verdicts, reset_ms = _read_history(store, listed)
+    judgements, reset_ms = _read_history(store, listed)
     showings: dict[str, list[tuple[bool, int, int | None]]] = defaultdict(list)
     for row in store.fetch(_showings(listed)):
         showings[row.episode_id].append((bool(row.is_bite), row.shown_at_ms, row.used_at_ms))
     return {
-        episode_id: _count(showings.get(episode_id, ()), reset_ms.get(episode_id, 0), verdicts.get(episode_id))
-        for episode_id in {*showings, *verdicts}
+        episode_id: _count(showings.get(episode_id, ()), reset_ms.get(episode_id, 0), judgements.get(episode_id))
+        for episode_id in {*showings, *judgements}
     }
 
 
-def _count(rows: Iterable[tuple[bool, int, int | None]], reset_ms: int, verdict: Verdict | None) -> Usefulness:
+def _count(rows: Iterable[tuple[bool, int, int | None]], reset_ms: int, judgement: Judgement | None) -> Usefulness:
     sessions = list(rows)
     since_ms = max([reset_ms, *(used_at_ms for *_, used_at_ms in sessions if used_at_ms)])
     return Usefulness(
         shown=sum(is_bite for is_bite, *_ in sessions),
         used=sum(used_at_ms is not None for *_, used_at_ms in sessions),
         unused=sum(is_bite and shown_at_ms > since_ms for is_bite, shown_at_ms, _ in sessions),
-        verdict=verdict,
+        judgement=judgement,
     )
 
 
-def _read_history(store: Reader, listed: str) -> tuple[dict[str, Verdict], dict[str, int]]:
-    """Return the standing verdict of each memory of a JSON list, and when each was last changed or judged."""
-    standing: dict[str, list[Verdict]] = defaultdict(list)
+def _read_history(store: Reader, listed: str) -> tuple[dict[str, Judgement], dict[str, int]]:
+    """Return the standing judgement of each memory of a JSON list, and when each was last changed or judged."""
+    standing: dict[str, list[Judgement]] = defaultdict(list)
     reset_ms: dict[str, int] = {}
     for row in store.fetch(_steps(listed)):
         reset_ms[row.episode_id] = max(row.at_ms, reset_ms.get(row.episode_id, 0))
-        if row.action in _VERDICTS:
-            standing[row.episode_id].append(_VERDICTS[row.action])
+        if row.action in _JUDGEMENTS:
+            standing[row.episode_id].append(_JUDGEMENTS[row.action])
         elif row.action == TAKE_BACK and standing[row.episode_id]:
             standing[row.episode_id].pop()
-    return {episode_id: verdicts[-1] for episode_id, verdicts in standing.items() if verdicts}, reset_ms
+    return {episode_id: judgements[-1] for episode_id, judgements in standing.items() if judgements}, reset_ms
 
 
 @prepared
@@ -116,25 +116,25 @@ def _showings(listed: str) -> Query:
 @prepared
 def _steps(listed: str) -> Query:
     history = tables.History
-    actions = history.action.in_([*_RESETTING_ACTIONS, *_VERDICTS])
+    actions = history.action.in_([*_RESETTING_ACTIONS, *_JUDGEMENTS])
     query = history.select(history.episode_id, history.action, history.at_ms)
     return query.where(in_json_list(history.episode_id, listed) & actions).order_by(history.id)
 
 
-def standing_verdicts(history: Sequence[Change]) -> list[Change]:
-    """Return the verdicts in a memory's history that were not taken back; the last one counts."""
+def standing_judgements(history: Sequence[Change]) -> list[Change]:
+    """Return the judgements in a memory's history that were not taken back; the last one counts."""
     standing: list[Change] = []
     for change in history:
-        if change.action in _VERDICTS:
+        if change.action in _JUDGEMENTS:
             standing.append(change)
         elif change.action == TAKE_BACK and standing:
             standing.pop()
     return standing
 
 
-def verdict_of(change: Change) -> Verdict:
-    """Return the verdict that a step of a history is."""
-    return _VERDICTS[change.action]
+def judgement_of(change: Change) -> Judgement:
+    """Return the judgement that a step of a history is."""
+    return _JUDGEMENTS[change.action]
 
 
 def ids_in(text: str) -> list[str]:

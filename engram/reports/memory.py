@@ -44,7 +44,7 @@ class MemoryReport:
                 "used_sessions": self.uses.used,
                 "unused_in_a_row": self.uses.unused,
                 "sunk": round(self.uses.sink, 4),
-                "verdict": self.uses.verdict,
+                "judgement": self.uses.judgement,
             },
             "related": [{"id": episode.episode_id, "summary": episode.summary} for episode in self.related],
         }

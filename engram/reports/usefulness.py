@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engram.enums import Verdict
+from engram.enums import Judgement
 from engram.models.usefulness import HELPFUL_LIFT, Usefulness
 
 
@@ -11,10 +11,10 @@ def describe_uses(uses: Usefulness, episode_id: str) -> str:
     parts = []
     if uses.shown or uses.used:
         parts.append(f"shown in {_sessions(uses.shown)}, used in {uses.used or 'none'}")
-    if uses.verdict is Verdict.HELPFUL:
+    if uses.judgement is Judgement.HELPFUL:
         parts.append(f"judged helpful, which makes it {HELPFUL_LIFT:.0%} more relevant")
-    elif uses.verdict is not None:
-        parts.append(f"judged {uses.verdict}")
+    elif uses.judgement is not None:
+        parts.append(f"judged {uses.judgement}")
     if uses.sink:
         parts.append(
             f"{uses.sink:.0%} less relevant, since {_sessions(uses.unused)} in a row did not use it "

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from engram.enums import Status, Verdict, Voice
+from engram.enums import Judgement, Status, Voice
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace
@@ -77,16 +77,16 @@ def contradiction_line(older_id: str, newer_id: str) -> str:
 
 
 _JUDGED = {
-    Verdict.HELPFUL: "will be shown a little more readily",
-    Verdict.WRONG: "will not be shown again. memory_correct replaces it by what is right",
-    Verdict.OUTDATED: "has ended",
+    Judgement.HELPFUL: "will be shown a little more readily",
+    Judgement.WRONG: "will not be shown again. memory_correct replaces it by what is right",
+    Judgement.OUTDATED: "has ended",
 }
 
 
-def judged_text(episode_id: str, verdict: Verdict) -> str:
+def judged_text(episode_id: str, judgement: Judgement) -> str:
     """The answer of ``memory_feedback``."""
     revert = f"The user can revert this: engram bad {episode_id} --off"
-    return f"{episode_id} is judged {verdict}: it {_JUDGED[verdict]}. {revert}"
+    return f"{episode_id} is judged {judgement}: it {_JUDGED[judgement]}. {revert}"
 
 
 def _heading(hits: Sequence[PublicHit]) -> list[str]:

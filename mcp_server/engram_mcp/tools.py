@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
-from engram.enums import Actor, Importance, Kind, Scope, Verdict
+from engram.enums import Actor, Importance, Judgement, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.models import (
@@ -219,13 +219,13 @@ def feedback(access: Access, episode_id: str, verdict: str, why: str, project: s
         judge_memory(
             store,
             episode_id,
-            Verdict.parse(verdict),
+            Judgement.parse(verdict),
             why,
             lambda text: access.redact(store, text),
             actor=Actor.AGENT,
         )
     access.wake_worker()
-    return answers.judged_text(episode_id, Verdict.parse(verdict)) + answers.tail(view.note)
+    return answers.judged_text(episode_id, Judgement.parse(verdict)) + answers.tail(view.note)
 
 
 def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:

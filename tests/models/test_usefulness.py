@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engram.clock import FixedClock
-from engram.enums import Actor, Verdict
+from engram.enums import Actor, Judgement
 from engram.models import injections
 from engram.models.episode_changes import add_episode, change_episode, note_access, note_judgement
-from engram.models.episode_history import TAKE_BACK, VERDICT_ACTIONS
+from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK
 from engram.models.episodes import Episode, find_episode, new_episode_id
 from engram.models.injections import AT_START, Injection
 from engram.models.store import Store
@@ -131,18 +131,18 @@ def test_the_sink_is_a_bounded_share_and_a_helpful_memory_rises_instead() -> Non
     assert Usefulness(shown=5, unused=MIN_UNUSED_SESSIONS).sink == SINK_STEP
     assert Usefulness(shown=900, unused=900).sink == MAX_SINK == 0.15
     assert Usefulness(shown=900, unused=900).factor == pytest.approx(0.85)
-    assert Usefulness(shown=900, unused=900, verdict=Verdict.HELPFUL).factor == 1 + HELPFUL_LIFT
+    assert Usefulness(shown=900, unused=900, judgement=Judgement.HELPFUL).factor == 1 + HELPFUL_LIFT
 
 
 def test_the_last_verdict_that_was_not_taken_back_counts(store: Store, memory: Episode) -> None:
-    def step(action: str) -> Verdict | None:
+    def step(action: str) -> Judgement | None:
         with store.transaction() as tx:
             note_judgement(tx, memory, action, "why", actor=Actor.USER)
-        return uses(store, memory).verdict
+        return uses(store, memory).judgement
 
-    assert step(VERDICT_ACTIONS[Verdict.HELPFUL]) is Verdict.HELPFUL
-    assert step(VERDICT_ACTIONS[Verdict.WRONG]) is Verdict.WRONG
-    assert step(TAKE_BACK) is Verdict.HELPFUL
+    assert step(JUDGEMENT_ACTIONS[Judgement.HELPFUL]) is Judgement.HELPFUL
+    assert step(JUDGEMENT_ACTIONS[Judgement.WRONG]) is Judgement.WRONG
+    assert step(TAKE_BACK) is Judgement.HELPFUL
     assert step(TAKE_BACK) is None
     assert step(TAKE_BACK) is None
 
