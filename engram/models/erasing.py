@@ -10,6 +10,7 @@ from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import erase_fields
 from engram.models.episodes import Episode, episodes_by_row, evidence_of
 from engram.models.failures import replace_failed_calls
+from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed import pack_text
 from engram.models.packed_actions import unpack_facts
 from engram.models.passages import drop_passages_of_texts
@@ -72,6 +73,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
             tx.run("UPDATE turn SET actions = ? WHERE id = ?", (actions, turn_id))
             replace_failed_calls(tx, turn_id, kept)
         begin_anew(tx, turn_id)
+        drop_outcomes_of_turn(tx, turn_id)
     for source in sources:
         for episode in episodes_resting_on_source(tx, source):
             _drop_quotes(tx, episode, actor)

@@ -34,8 +34,6 @@ _HELPING = re.compile(
 _LOOK_ELSEWHERE = re.compile(
     r"^(?:let me|now|i'll|let's|good|great|perfect|ok|okay|done)\b[^.:;]*[.:;!]?$", re.IGNORECASE
 )
-    r"^(?:let me|now|i'll|let's|good|great|perfect|ok|okay|done)\b[^.:;]*[.:;!]?$", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +134,10 @@ def _words_between(turns: Sequence[Turn], failed: Action, passed: Action) -> str
     places = {entry.uuid: (index, entry.offset) for index, turn in enumerate(turns) for entry in turn.entries}
     start, stop = places.get(failed.uuid, (0, 0)), places.get(passed.uuid, (len(turns), 0))
     blocks = [
-        ((index, block.offset), block)
-        for index, turn in enumerate(turns)
+        (places[block.uuid], block)
+        for turn in turns
         for block in turn.said
-        if block.role is Role.ASSISTANT and start < (index, block.offset) <= stop
+        if block.role is Role.ASSISTANT and start < places.get(block.uuid, start) <= stop
     ]
     blocks.sort(key=lambda placed: placed[0])
     return next((words for words in (_telling_words(block) for _, block in blocks) if words), "")

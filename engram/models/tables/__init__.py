@@ -21,6 +21,7 @@ from engram.models.tables.failures import FailedCall
 from engram.models.tables.injections import Injection, Shown
 from engram.models.tables.meta import MetaValue
 from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex
+from engram.models.tables.outcomes import Outcome, OutcomeCandidate
 from engram.models.tables.passages import CONTEXT_CHARS, Passage, PassageContext, PassageIndex, PassageText
 from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
 from engram.models.tables.runs import Run
@@ -58,6 +59,8 @@ __all__ = [
     "NoteChunk",
     "NoteChunkProject",
     "NoteIndex",
+    "Outcome",
+    "OutcomeCandidate",
     "Passage",
     "PassageContext",
     "PassageIndex",
@@ -113,6 +116,8 @@ ALL_TABLES: tuple[type[Table], ...] = (
     NoteChunk,
     Injection,
     Shown,
+    Outcome,
+    OutcomeCandidate,
     Work,
     TaskRun,
     Lease,
