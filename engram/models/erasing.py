@@ -12,7 +12,7 @@ from engram.models.episodes import Episode, episodes_by_row, evidence_of
 from engram.models.failures import replace_failed_calls
 from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed import pack_text
-from engram.models.packed_actions import unpack_facts
+from engram.models.packed_actions import todos_of, unpack_facts
 from engram.models.passages import drop_passages_of_texts
 from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid, unpack_uuid
@@ -51,6 +51,7 @@ def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
         for call in _calls(store, turn_id):
             if _sources_of_call(store, turn_id, call) & wanted:
                 texts += [str(call.get(name, "")) for name in ("command", "error_line", "commit", "refusal")]
+                texts += [todo.text for todo in todos_of(call)]
     return [text for text in texts if text]
 
 

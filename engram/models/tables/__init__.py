@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from peewee import Model
 
+from engram.models.tables.branches import Branch
 from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
 from engram.models.tables.episodes import (
     Contradiction,
@@ -39,6 +40,7 @@ __all__ = [
     "ALL_VIEWS",
     "CONTEXT_CHARS",
     "BadLine",
+    "Branch",
     "Context",
     "Contradiction",
     "CopiedHistory",
@@ -93,6 +95,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     Project,
     ProjectFolder,
     FormerName,
+    Branch,
     Session,
     KnownValue,
     Context,
