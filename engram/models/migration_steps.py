@@ -55,8 +55,19 @@ def add_branches(database: Any) -> None:
     )
 
 
+def add_failed_calls(database: Any) -> None:
+    """From 7 to 8: failing commands by what identifies their errors. Those of turns that are stored stay unknown."""
+    for statement in (
+        'CREATE TABLE "failed_call" ("turn_id" INTEGER NOT NULL, "seq" INTEGER NOT NULL, "error_key" INTEGER NOT NULL, '
+        '"programs" TEXT NOT NULL, PRIMARY KEY ("turn_id", "seq", "error_key"), '
+        'FOREIGN KEY ("turn_id") REFERENCES "turn" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+        'CREATE INDEX "failed_call_error_key" ON "failed_call" ("error_key")',
+    ):
+        database.execute_sql(statement)
+
+
 def rename_expanded(database: Any) -> None:
-    """From 7 to 8: of a showing is kept when its session used the memory, by expanding it or by naming it."""
+    """From 8 to 9: of a showing is kept when its session used the memory, by expanding it or by naming it."""
     database.execute_sql("ALTER TABLE injection RENAME COLUMN expanded_at_ms TO used_at_ms")
 
 

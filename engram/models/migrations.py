@@ -29,6 +29,7 @@ FIRST_VERSION = 5
 MIGRATIONS: Sequence[Migration] = (
     migration_steps.add_outcomes,
     migration_steps.add_branches,
+    migration_steps.add_failed_calls,
     migration_steps.rename_expanded,
 )
 
