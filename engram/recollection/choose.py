@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engram.enums import Importance, Scope, Status, Voice
 from engram.models.episodes import Episode
 from engram.recollection.relevance import FeatureContext, Support, relevance
+from engram.search.episodes.branches import BRANCH_DEDUCTION
 from engram.search.hits import Hit
 from engram.text.recollection_stems import same_words, stems
 from engram.text.topic_words import topic_words
@@ -43,6 +44,8 @@ class Bite:
     #: Uuids of the entries that the memory rests on.
     evidence: tuple[str, ...]
     stale_reason: str = ""
+    #: The branch that it was learned on, if it was not merged and the session is elsewhere; else "".
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class InjectionRequest:
     shown: Collection[str] = ()
     #: Maximum number of bites.
     bites: int = 3
+    #: The branch that the session is on; "" if it is not known.
+    branch: str = ""
     now_ms: int = 0
 
 
@@ -82,7 +87,7 @@ def choose_bites(
     for rank, hit in enumerate(hits):
         if hit.episode is None or hit.id in request.shown or not may_inject(hit.episode, request):
             continue
-        score = relevance(hit, rank, context)
+        score = relevance(hit, rank, context) * (1 - BRANCH_DEDUCTION if hit.branch else 1)
         if score >= _threshold(hit, request, thresholds):
             rated.append((score, hit))
     return deduplicate(sorted(rated, key=lambda pair: -pair[0]), request.bites, thresholds.below_best)
@@ -140,4 +145,5 @@ def _bite(relevance: float, hit: Hit) -> Bite:
         relevance=round(relevance, 4),
         evidence=tuple(place.uuid for place in hit.evidence if place.uuid),
         stale_reason=hit.episode.stale_reason,
+        branch=hit.branch,
     )

@@ -14,6 +14,7 @@ from engram.recollection.scope import SessionScope
 from engram.recollection.searching import Searcher
 from engram.recollection.tool_context import ToolCall
 from engram.settings import Settings
+from engram.transcripts.git_head import read_branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class BiteSelector:
             shown=told_ids | given_ids | self.ledger.in_context(session_id),
             bites=remaining,
             now_ms=self.ledger.now_ms(),
+            branch=read_branch(prompt.cwd),
         )
         if call:
             bites = bites_for_tool_call(self.searcher, request, call)
