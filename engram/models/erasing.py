@@ -9,6 +9,7 @@ from engram.enums import Actor
 from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import erase_fields
 from engram.models.episodes import Episode, episodes_by_row, evidence_of
+from engram.models.failures import replace_failed_calls
 from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed import pack_text
 from engram.models.packed_actions import todos_of, unpack_facts
@@ -71,6 +72,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
         if len(kept) < len(calls):
             actions = pack_text(json.dumps(kept, ensure_ascii=False))
             tx.run("UPDATE turn SET actions = ? WHERE id = ?", (actions, turn_id))
+            replace_failed_calls(tx, turn_id, kept)
         begin_anew(tx, turn_id)
         drop_outcomes_of_turn(tx, turn_id)
     for source in sources:
