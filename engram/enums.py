@@ -173,6 +173,19 @@ class Actor(StoredEnum):
         return cls.TIDYING
 
 
+class BranchState(StoredEnum):
+    """Whether a branch of a repository was merged into the default branch."""
+
+    MERGED = "merged"
+    OPEN = "open"
+    #: It is gone, or was changed on the way: nobody can tell.
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def safest(cls) -> BranchState:
+        return cls.UNKNOWN
+
+
 class Channel(StoredEnum):
     """The moment at which a session may be shown memories."""
 

@@ -41,6 +41,31 @@ def add_outcomes(database: Any) -> None:
         database.execute_sql(statement)
 
 
+def add_branches(database: Any) -> None:
+    """From 6 to 7: whether branches were merged."""
+    database.execute_sql(
+        'CREATE TABLE "branch" ("project_id" INTEGER NOT NULL, "name" TEXT NOT NULL, '
+        "\"state\" TEXT NOT NULL DEFAULT 'unknown', \"tip\" TEXT NOT NULL DEFAULT '', "
+        "\"reported_commit\" TEXT NOT NULL DEFAULT '', "
+        '"has_commits" INTEGER NOT NULL DEFAULT 0 CHECK (has_commits IN (0, 1)), '
+        '"compared_with" TEXT NOT NULL DEFAULT \'\', "last_turn_ms" INTEGER NOT NULL DEFAULT 0, '
+        '"changed_at_ms" INTEGER NOT NULL DEFAULT 0, PRIMARY KEY ("project_id", "name"), '
+        'FOREIGN KEY ("project_id") REFERENCES "project" ("id") ON DELETE CASCADE, '
+        "CHECK (state IN ('merged', 'open', 'unknown'))) WITHOUT ROWID"
+    )
+
+
+def add_failed_calls(database: Any) -> None:
+    """From 7 to 8: failing commands by what identifies their errors. Those of turns that are stored stay unknown."""
+    for statement in (
+        'CREATE TABLE "failed_call" ("turn_id" INTEGER NOT NULL, "seq" INTEGER NOT NULL, "error_key" INTEGER NOT NULL, '
+        '"programs" TEXT NOT NULL, PRIMARY KEY ("turn_id", "seq", "error_key"), '
+        'FOREIGN KEY ("turn_id") REFERENCES "turn" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+        'CREATE INDEX "failed_call_error_key" ON "failed_call" ("error_key")',
+    ):
+        database.execute_sql(statement)
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
