@@ -164,8 +164,20 @@ def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> f
     return min(threshold * thresholds.own_session, 0.95) if is_own else threshold
 
 
+def may_inject(episode: Episode, request: InjectionRequest) -> bool:
+    """Return False for a memory that is never injected, or that belongs to another project."""
+    return _why_never(episode, request) is None
+
+
 def why_barred(episode_id: str, episode: Episode, request: InjectionRequest) -> Verdict | None:
     """Return why a memory is not injected, however relevant it is; None if it may be."""
+    reason = _why_never(episode, request)
+    if reason is None and episode_id in request.shown:
+        return Verdict.ALREADY_SHOWN
+    return Verdict.IN_CONTEXT if reason is None and episode_id in request.in_context else reason
+
+
+def _why_never(episode: Episode, request: InjectionRequest) -> Verdict | None:
     is_visible = episode.scope == Scope.GLOBAL or (
         request.project_id is not None and episode.project_id == request.project_id
     )
@@ -173,11 +185,7 @@ def why_barred(episode_id: str, episode: Episode, request: InjectionRequest) -> 
         return Verdict.OTHER_PROJECT
     if episode.suspect:
         return Verdict.SUSPECT
-    if not _is_in_force(episode, request.now_ms):
-        return Verdict.NOT_CURRENT
-    if episode_id in request.shown:
-        return Verdict.ALREADY_SHOWN
-    return Verdict.IN_CONTEXT if episode_id in request.in_context else None
+    return None if _is_in_force(episode, request.now_ms) else Verdict.NOT_CURRENT
 
 
 def _is_in_force(episode: Episode, now_ms: int) -> bool:
