@@ -30,6 +30,7 @@ from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.redaction.display import fence_safe, one_line
 from engram.search.hits import PublicHit
+from engram.transcripts.git_head import read_branch
 from engram.worker.client import ask_status
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram_mcp import answers
@@ -64,7 +65,11 @@ def _find(
     with access.store() as store:
         view = access.view(store, project)
         request = RecallRequest(
-            operation=operation, text=query, limit=max(1, min(limit, LIMIT)), project_id=view.project_id
+            operation=operation,
+            text=query,
+            limit=max(1, min(limit, LIMIT)),
+            project_id=view.project_id,
+            branch=read_branch(access.folder),
         )
         response = ask_memory(store, access.settings, request, with_model=False)
         no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER
