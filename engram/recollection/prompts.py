@@ -33,6 +33,8 @@ class AskedPrompt:
     text: str
     at_ms: int
     cwd: str = ""
+    #: Row id of the project that is asked about, if that does not follow from session and folder.
+    project_id: int | None = None
 
 
 class Claim(StrEnum):
@@ -76,6 +78,8 @@ class LatestPrompts:
         self._lock = threading.Lock()
         self._latest: OrderedDict[str, AskedPrompt] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
+        #: Session → the latest tool call for which nothing was shown although a memory names it.
+        self._silences: OrderedDict[str, str] = OrderedDict()
         #: Session → key of the latest prompt that a hook asked about.
         self._asked: OrderedDict[str, str] = OrderedDict()
 
@@ -105,10 +109,17 @@ class LatestPrompts:
 
     def is_new_call(self, session_id: str, call: str) -> bool:
         """Return True at the first call for a tool call, given as its turn and its number in it."""
+        return self._is_new(self._calls, session_id, call)
+
+    def is_new_silence(self, session_id: str, digest: str) -> bool:
+        """Return True at the first call for a tool call about which nothing was shown, given by its digest."""
+        return self._is_new(self._silences, session_id, digest)
+
+    def _is_new(self, kept: OrderedDict[str, str], session_id: str, value: str) -> bool:
         with self._lock:
-            if self._calls.get(session_id) == call:
+            if kept.get(session_id) == value:
                 return False
-            _remember(self._calls, session_id, call)
+            _remember(kept, session_id, value)
             return True
 
     def _keep(self, session_id: str, prompt: AskedPrompt) -> None:
