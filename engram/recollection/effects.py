@@ -66,16 +66,19 @@ class HookEffects:
         self.ledger.record(outcome)
 
 
+@dataclass(frozen=True, slots=True)
 class NoEffects:
-    """Changes nothing: for a dry run, which is asked by nobody before."""
+    """Changes nothing: for a dry run."""
+
+    prompts: LatestPrompts
 
     def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
         """Return "": a dry run brings no briefing."""
         return ""
 
     def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
-        """Return that no hook has asked about the prompt."""
-        return Claim.NEW
+        """Return what a hook would be told, and record nothing."""
+        return self.prompts.check(session_id, prompt)
 
     def withdraw(self, session_id: str) -> None:
         """Leave what waits: the selection counts it as not shown anyway."""

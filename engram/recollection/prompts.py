@@ -91,12 +91,22 @@ class LatestPrompts:
     def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
         """Record a prompt that a hook asks about, unless another hook has asked about it."""
         with self._lock:
-            if self._asked.get(session_id) == prompt.key:
-                return Claim.ASKED_BEFORE
-            _remember(self._asked, session_id, prompt.key)
-            known = self._latest.get(session_id)
-            self._keep(session_id, prompt)
-            return Claim.READ_BEFORE if known is not None and known.key in (prompt.key, prompt.digest) else Claim.NEW
+            claim = self._check(session_id, prompt)
+            if claim is not Claim.ASKED_BEFORE:
+                _remember(self._asked, session_id, prompt.key)
+                self._keep(session_id, prompt)
+            return claim
+
+    def check(self, session_id: str, prompt: AskedPrompt) -> Claim:
+        """Return what ``claim`` would return, and record nothing."""
+        with self._lock:
+            return self._check(session_id, prompt)
+
+    def _check(self, session_id: str, prompt: AskedPrompt) -> Claim:
+        if self._asked.get(session_id) == prompt.key:
+            return Claim.ASKED_BEFORE
+        known = self._latest.get(session_id)
+        return Claim.READ_BEFORE if known is not None and known.key in (prompt.key, prompt.digest) else Claim.NEW
 
     def claim_written(self, session_id: str, prompt: AskedPrompt) -> bool:
         """Record a prompt that was read in a transcript; returns False if it is known."""

@@ -16,6 +16,7 @@ from engram.recollection.searching import Searcher
 from engram.recollection.tool_context import ToolCall
 from engram.recollection.verdicts import find_decisive
 from engram.settings import Settings
+from engram.transcripts.git_head import read_branch
 
 #: Channels of what counts against the bites of a prompt.
 _OF_PROMPTS = (Channel.PROMPT, Channel.TOOL)
@@ -80,6 +81,7 @@ class BiteSelector:
             shown=told_ids | given_ids,
             bites=remaining,
             now_ms=self.ledger.now_ms(),
+            branch=read_branch(prompt.cwd),
             in_context=self.ledger.in_context(session_id),
         )
         if call:

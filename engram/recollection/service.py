@@ -133,7 +133,7 @@ class RecollectionService:
         session_id = session_id or NEW_SESSION
         cwd = "" if project is None else project.root
         payload = {"hook_event_name": EVENT, "session_id": session_id, "cwd": cwd, "prompt": prompt}
-        return self._answerer.answer(payload, NoEffects(), None if project is None else project.id)
+        return self._answerer.answer(payload, NoEffects(self._prompts), None if project is None else project.id)
 
     def write_down(self) -> None:
         """Store what was shown and recorded. Call it after the answer was sent: it may wait for another writer."""
