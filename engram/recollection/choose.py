@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from engram.enums import Importance, Scope, Status, Verdict, Voice
 from engram.models.episodes import Episode
 from engram.recollection.relevance import FEATURES, FeatureContext, Support, features, rate_features
+from engram.search.episodes.branches import BRANCH_DEDUCTION
 from engram.search.hits import Hit
 from engram.text.recollection_stems import same_words, stems
 from engram.text.topic_words import topic_words
@@ -43,6 +44,8 @@ class Bite:
     #: Uuids of the entries that the memory rests on.
     evidence: tuple[str, ...]
     stale_reason: str = ""
+    #: The branch that it was learned on, if it was not merged and the session is elsewhere; else "".
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class InjectionRequest:
     shown: Collection[str] = ()
     #: Maximum number of bites.
     bites: int = 3
+    #: The branch that the session is on; "" if it is not known.
+    branch: str = ""
     now_ms: int = 0
     #: Ids of memories whose source is still in the session's context.
     in_context: Collection[str] = ()
@@ -108,6 +113,8 @@ def rate_hits(
             continue
         values = features(hit, place, context)
         score, floor = rate_features(hit, values), _threshold(hit, request, thresholds)
+        if hit.branch:
+            score *= 1 - BRANCH_DEDUCTION
         verdict = why_barred(hit.id, hit.episode, request)
         rated.append(
             RatedHit(
@@ -211,4 +218,5 @@ def _bite(relevance: float, hit: Hit) -> Bite:
         relevance=round(relevance, 4),
         evidence=tuple(place.uuid for place in hit.evidence if place.uuid),
         stale_reason=hit.episode.stale_reason,
+        branch=hit.branch,
     )

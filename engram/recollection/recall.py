@@ -40,6 +40,7 @@ def query_for(request: InjectionRequest, limit: int = CANDIDATES, call: ToolCall
         limit=limit,
         now_ms=request.now_ms or None,
         session_id=request.session_id,
+        branch=request.branch,
         files=call.files if call else (),
         command=call.command if call else "",
         error=call.error if call else "",
