@@ -24,6 +24,7 @@ TESTED_BY = {
     "erasing": "memories/test_forget.py",
     "forgetting": "memories/test_forget.py",
     "joining": "models/test_project_folders.py",
+    "migration_steps": "models/test_migrations.py",
     "purging": "memories/test_purge.py",
     "recovery": "models/test_backup.py",
     "replacement": "faults/test_restore_kills.py",

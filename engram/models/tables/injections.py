@@ -5,6 +5,7 @@ from __future__ import annotations
 from peewee import BooleanField, CompositeKey, FloatField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField
 
+from engram.enums import Channel
 from engram.models.tables.declaring import Table, one_of
 
 
@@ -23,11 +24,12 @@ class Injection(Table):
     #: The session's context was cleared since: the memory may be shown again.
     is_cleared = BooleanField(default=False)
     at_ms = IntegerField()
-    expanded_at_ms = IntegerField(null=True)
+    #: When the session used the memory after it was shown: expanded it, or named its id in a reply.
+    used_at_ms = IntegerField(null=True)
 
     class Meta:
         indexes = ((("session_id", "id"), False), (("episode_id",), False))
-        constraints = (one_of("channel", ("prompt", "tool", "start")), one_of("state", ("pending", "shown")))
+        constraints = (one_of("channel", Channel.values()), one_of("state", ("pending", "shown")))
 
 
 class Shown(Table):
