@@ -99,7 +99,8 @@ def made_up_sessions() -> dict[str, bytes]:
             ("user", "Good. From now on always write files with a final newline in this project."),
             (
                 "assistant",
-                f"We decided that the journal keeps format {number + 7}, because journal_writer.rs must not reorder the crc32c column.",
+                f"We decided that the journal keeps format {number + 7}, because journal_writer.rs must not reorder "
+                "the crc32c column.",
             ),
             ("user", "And the exporter? It writes the header twice under gzip."),
             (
