@@ -15,7 +15,7 @@ from engram.transcripts.record import Action, EntryRef
 _ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 #: Facts that name an entry; stored as its place among the turn's entries.
-_ENTRY_FACTS = ("uuid", "result_uuid")
+ENTRY_FACTS = ("uuid", "result_uuid")
 
 
 def pack_actions(actions: Iterable[Action], entries: Sequence[EntryRef]) -> str | bytes:
@@ -34,7 +34,7 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
     facts = {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
     if action.result_uuid:
         facts.pop("tool_use_id", None)
-    for name in _ENTRY_FACTS:
+    for name in ENTRY_FACTS:
         if name in facts:
             facts[name] = places.get(facts[name], facts[name])
     return facts
@@ -52,7 +52,7 @@ def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
 def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Action:
     known = {k: v for k, v in facts.items() if k in _ACTION_DEFAULTS}
     known["files"] = tuple(known.get("files", ()))
-    for name in _ENTRY_FACTS:
+    for name in ENTRY_FACTS:
         if isinstance(known.get(name), int):
             known[name] = entries[known[name]].uuid
     return Action(**({"tool_use_id": "", "tool": ""} | known))
