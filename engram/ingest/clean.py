@@ -6,7 +6,15 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from engram.redaction import env_values, hash_value
-from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action, TextBlock, Turn, TurnUpdate
+from engram.transcripts.record import (
+    MAX_COMMAND_CHARS,
+    MAX_ERROR_CHARS,
+    MAX_TODO_CHARS,
+    Action,
+    TextBlock,
+    Turn,
+    TurnUpdate,
+)
 
 #: How many redacted short texts (paths, commands) are cached, since they repeat.
 _CACHE_SIZE = 4096
@@ -63,7 +71,8 @@ class Cleaner:
         return block if text == block.text else replace(block, text=text)
 
     def _clean_action(self, action: Action) -> Action:
-        if not (action.files or action.command or action.error_line or action.commit or action.refusal):
+        said = action.command or action.error_line or action.commit or action.refusal
+        if not (action.files or said or action.todos):
             return action
         # Cut after redaction, not before.
         return replace(
@@ -73,6 +82,7 @@ class Cleaner:
             error_line=self._short(action.error_line)[:MAX_ERROR_CHARS],
             commit=self._short(action.commit)[:MAX_ERROR_CHARS],
             refusal=self._short(action.refusal),
+            todos=tuple(todo._replace(text=self._short(todo.text)[:MAX_TODO_CHARS]) for todo in action.todos),
         )
 
     def _short(self, text: str) -> str:

@@ -10,6 +10,7 @@ from peewee import Query, fn
 
 from engram.models import tables
 from engram.models.entries import claim_entries, entries_of_turn, free_entries
+from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed_actions import pack_actions
 from engram.models.packed_entries import in_order, pack_entries, unpack_entries
 from engram.models.passages import add_passages, drop_passages
@@ -144,7 +145,7 @@ def clear_turn(tx: Tx, key: str) -> None:
 
 
 def delete_turn(tx: Tx, turn_id: int) -> list[str]:
-    """Forget a turn for good: texts, passages, index, vectors; its entries leave tombstones.
+    """Forget a turn for good: texts, passages, index, vectors, what became of its prompt; its entries leave tombstones.
 
     Returns the uuids of its entries.
     """
@@ -154,6 +155,7 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
     add_tombstones(tx, TombstoneKind.ENTRY, map(pack_uuid, uuids))
     if key is not None:
         add_tombstones(tx, TombstoneKind.TURN, [str(key).encode()])
+    drop_outcomes_of_turn(tx, turn_id)
     _delete_rows(tx, turn_id)
     return uuids
 

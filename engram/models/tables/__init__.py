@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from peewee import Model
 
+from engram.models.tables.branches import Branch
 from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
 from engram.models.tables.episodes import (
     Contradiction,
@@ -20,6 +21,7 @@ from engram.models.tables.episodes import (
 from engram.models.tables.injections import Injection, Shown
 from engram.models.tables.meta import MetaValue
 from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex
+from engram.models.tables.outcomes import Outcome, OutcomeCandidate
 from engram.models.tables.passages import CONTEXT_CHARS, Passage, PassageContext, PassageIndex, PassageText
 from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
 from engram.models.tables.runs import Run
@@ -37,6 +39,7 @@ __all__ = [
     "ALL_VIEWS",
     "CONTEXT_CHARS",
     "BadLine",
+    "Branch",
     "Context",
     "Contradiction",
     "CopiedHistory",
@@ -56,6 +59,8 @@ __all__ = [
     "NoteChunk",
     "NoteChunkProject",
     "NoteIndex",
+    "Outcome",
+    "OutcomeCandidate",
     "Passage",
     "PassageContext",
     "PassageIndex",
@@ -88,6 +93,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     Project,
     ProjectFolder,
     FormerName,
+    Branch,
     Session,
     KnownValue,
     Context,
@@ -110,6 +116,8 @@ ALL_TABLES: tuple[type[Table], ...] = (
     NoteChunk,
     Injection,
     Shown,
+    Outcome,
+    OutcomeCandidate,
     Work,
     TaskRun,
     Lease,

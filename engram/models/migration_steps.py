@@ -1,0 +1,75 @@
+"""The numbered steps that bring a memory.db from one version to the next.
+
+Raw SQL throughout: a step that was released never changes, while the declared tables do. A step leaves just what a new
+file of its version has; ``tests/models/test_migrations.py`` compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def add_outcomes(database: Any) -> None:
+    """From 5 to 6: what became of each prompt, and two more channels of what was shown."""
+    _rebuild(
+        database,
+        "injection",
+        '"id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "session_id" TEXT NOT NULL, "prompt_key" TEXT NOT NULL, '
+        '"channel" TEXT NOT NULL, "episode_id" TEXT NOT NULL, "score" REAL NOT NULL, "tokens" INTEGER NOT NULL, '
+        '"state" TEXT NOT NULL, "is_cleared" INTEGER NOT NULL DEFAULT 0 CHECK (is_cleared IN (0, 1)), '
+        '"at_ms" INTEGER NOT NULL, "expanded_at_ms" INTEGER, '
+        "CHECK (channel IN ('prompt', 'tool', 'start', 'error', 'agent')), CHECK (state IN ('pending', 'shown'))",
+    )
+    for statement in (
+        'CREATE INDEX "injection_session_id_id" ON "injection" ("session_id", "id")',
+        'CREATE INDEX "injection_episode_id" ON "injection" ("episode_id")',
+        'CREATE TABLE "outcome" ("id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "session_id" TEXT NOT NULL, '
+        '"prompt_key" TEXT NOT NULL DEFAULT \'\', "digest" TEXT NOT NULL DEFAULT \'\', "channel" TEXT NOT NULL, '
+        '"project_id" INTEGER, "at_ms" INTEGER NOT NULL, "verdict" TEXT NOT NULL, '
+        '"candidates" INTEGER NOT NULL DEFAULT 0, "score" REAL, "floor" REAL, '
+        '"is_text_only" INTEGER NOT NULL DEFAULT 0 CHECK (is_text_only IN (0, 1)), '
+        '"duration_ms" INTEGER NOT NULL DEFAULT 0, '
+        "CHECK (channel IN ('prompt', 'tool', 'start', 'error', 'agent')))",
+        'CREATE INDEX "outcome_session_id_id" ON "outcome" ("session_id", "id")',
+        'CREATE INDEX "outcome_channel_id" ON "outcome" ("channel", "id")',
+        'CREATE TABLE "outcome_candidate" ("outcome_id" INTEGER NOT NULL, "place" INTEGER NOT NULL, '
+        '"episode_id" TEXT NOT NULL, "verdict" TEXT NOT NULL, "score" REAL NOT NULL, "floor" REAL NOT NULL, '
+        '"features" TEXT NOT NULL DEFAULT \'{}\', PRIMARY KEY ("outcome_id", "place"), '
+        'FOREIGN KEY ("outcome_id") REFERENCES "outcome" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+        'CREATE INDEX "outcome_candidate_episode_id" ON "outcome_candidate" ("episode_id")',
+    ):
+        database.execute_sql(statement)
+
+
+def add_branches(database: Any) -> None:
+    """From 6 to 7: whether branches were merged."""
+    database.execute_sql(
+        'CREATE TABLE "branch" ("project_id" INTEGER NOT NULL, "name" TEXT NOT NULL, '
+        "\"state\" TEXT NOT NULL DEFAULT 'unknown', \"tip\" TEXT NOT NULL DEFAULT '', "
+        "\"reported_commit\" TEXT NOT NULL DEFAULT '', "
+        '"has_commits" INTEGER NOT NULL DEFAULT 0 CHECK (has_commits IN (0, 1)), '
+        '"compared_with" TEXT NOT NULL DEFAULT \'\', "last_turn_ms" INTEGER NOT NULL DEFAULT 0, '
+        '"changed_at_ms" INTEGER NOT NULL DEFAULT 0, PRIMARY KEY ("project_id", "name"), '
+        'FOREIGN KEY ("project_id") REFERENCES "project" ("id") ON DELETE CASCADE, '
+        "CHECK (state IN ('merged', 'open', 'unknown'))) WITHOUT ROWID"
+    )
+
+
+def _rebuild(database: Any, table: str, columns: str) -> None:
+    """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
+
+    SQLite can't change a constraint in place. No other table refers to this one.
+    """
+    database.execute_sql(f'CREATE TABLE "new_{table}" ({columns})')
+    database.execute_sql(f'INSERT INTO "new_{table}" SELECT * FROM "{table}"')
+    database.execute_sql(
+        "INSERT INTO sqlite_sequence (name, seq) SELECT ?, seq FROM sqlite_sequence WHERE name = ? "
+        "AND NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?)",
+        (f"new_{table}", table, f"new_{table}"),
+    )
+    database.execute_sql(
+        "UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = ?) WHERE name = ?",
+        (table, f"new_{table}"),
+    )
+    database.execute_sql(f'DROP TABLE "{table}"')
+    database.execute_sql(f'ALTER TABLE "new_{table}" RENAME TO "{table}"')
