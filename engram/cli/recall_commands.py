@@ -6,11 +6,12 @@ import click
 
 from engram.cli.options import Command, json_option, project_option
 from engram.cli.output import iso, one_line, print_json, safe, say
-from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.enums import Scope
 from engram.errors import BadRequest
 from engram.search.hits import PublicHit
 from engram.search.question.query import MAX_HITS
+from engram.transcripts.git_head import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 
 #: Longest text of a hit that is printed, in characters.
@@ -81,6 +82,7 @@ def _run(
             text=query,
             limit=limit or workspace.settings.recall_limit,
             project_id=None if place is None else place.id,
+            branch=read_branch(current_folder()),
         )
         # The worker uses the settings of its start; flags of this call need a search in this process.
         with_worker = not set(workspace.flags) - {"home", "claude_folder"}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from engram.redaction import env_values, hash_value
+from engram.text.failures import error_keys
 from engram.transcripts.record import (
     MAX_COMMAND_CHARS,
     MAX_ERROR_CHARS,
@@ -61,7 +62,7 @@ class Cleaner:
         return replace(
             turn,
             said=(*old, *(self._clean_text(block) for block in new)),
-            actions=tuple(self._clean_action(action) for action in turn.actions),
+            actions=tuple(self._clean_action(action, turn.branch) for action in turn.actions),
             branch=self._short(turn.branch),
         )
 
@@ -70,7 +71,7 @@ class Cleaner:
         text = self._redact(block.text, self._known)
         return block if text == block.text else replace(block, text=text)
 
-    def _clean_action(self, action: Action) -> Action:
+    def _clean_action(self, action: Action, branch: str) -> Action:
         said = action.command or action.error_line or action.commit or action.refusal
         if not (action.files or said or action.todos):
             return action
@@ -80,10 +81,19 @@ class Cleaner:
             files=tuple(self._short(file) for file in action.files),
             command=self._short(action.command)[:MAX_COMMAND_CHARS],
             error_line=self._short(action.error_line)[:MAX_ERROR_CHARS],
+            error_lines=(),
+            error_keys=self._error_keys(action, branch),
             commit=self._short(action.commit)[:MAX_ERROR_CHARS],
             refusal=self._short(action.refusal),
             todos=tuple(todo._replace(text=self._short(todo.text)[:MAX_TODO_CHARS]) for todo in action.todos),
         )
+
+    def _error_keys(self, action: Action, branch: str) -> tuple[int, ...]:
+        """Return the keys of a failing command's error: those that are stored, or those of its redacted lines."""
+        if action.error_keys or not (action.is_error and action.command):
+            return action.error_keys
+        lines = action.error_lines or (action.error_line,)
+        return error_keys(map(self._short, lines), [branch])
 
     def _short(self, text: str) -> str:
         """Return a short text redacted, from the cache if possible."""

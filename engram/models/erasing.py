@@ -12,6 +12,7 @@ from engram.models import tables
 from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import erase_fields
 from engram.models.episodes import Episode, episodes_by_row, evidence_of
+from engram.models.failures import replace_failed_calls
 from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed import pack_text
 from engram.models.packed_actions import ENTRY_FACTS, todos_of, unpack_facts
@@ -73,6 +74,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
         if len(kept) < len(calls):
             actions = Plain(pack_text(json.dumps(kept, ensure_ascii=False)), converter=False)
             tx.run(tables.Turn.update(actions=actions).where(tables.Turn.id == turn_id))
+            replace_failed_calls(tx, turn_id, kept)
         begin_anew(tx, turn_id)
         drop_outcomes_of_turn(tx, turn_id)
     for source in sources:

@@ -55,6 +55,17 @@ def add_branches(database: Any) -> None:
     )
 
 
+def add_failed_calls(database: Any) -> None:
+    """From 7 to 8: failing commands by what identifies their errors. Those of turns that are stored stay unknown."""
+    for statement in (
+        'CREATE TABLE "failed_call" ("turn_id" INTEGER NOT NULL, "seq" INTEGER NOT NULL, "error_key" INTEGER NOT NULL, '
+        '"programs" TEXT NOT NULL, PRIMARY KEY ("turn_id", "seq", "error_key"), '
+        'FOREIGN KEY ("turn_id") REFERENCES "turn" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+        'CREATE INDEX "failed_call_error_key" ON "failed_call" ("error_key")',
+    ):
+        database.execute_sql(statement)
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 

@@ -17,6 +17,8 @@ _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 _TODO_STATES = frozenset(state.value for state in TodoState)
 #: Facts that name an entry; stored as its place among the turn's entries.
 ENTRY_FACTS = ("uuid", "result_uuid")
+#: Facts with several values.
+_LISTS = ("files", "error_lines", "error_keys")
 
 
 def pack_actions(actions: Iterable[Action], entries: Sequence[EntryRef]) -> str | bytes:
@@ -65,7 +67,8 @@ def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
 
 def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Action:
     known = {k: v for k, v in facts.items() if k in _ACTION_DEFAULTS}
-    known["files"] = tuple(known.get("files", ()))
+    for name in _LISTS:
+        known[name] = tuple(known.get(name, ()))
     known["todos"] = todos_of(known)
     for name in ENTRY_FACTS:
         if isinstance(known.get(name), int):

@@ -10,6 +10,7 @@ from peewee import Query, fn
 
 from engram.models import tables
 from engram.models.entries import claim_entries, entries_of_turn, free_entries
+from engram.models.failures import replace_failed_calls
 from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed_actions import pack_actions
 from engram.models.packed_entries import in_order, pack_entries, unpack_entries
@@ -85,6 +86,8 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> t
         turn_id = stored.id
         known = {entry.uuid for entry in unpack_entries(bytes(stored.entries))}
         tx.update_row(tables.Turn, turn_id, columns | {"revision": stored.revision + 1})
+    if stored is not None or any(action.error_keys for action in turn.actions):
+        replace_failed_calls(tx, turn_id, turn.actions)
     claim_entries(tx, turn_id, [entry for entry in turn.entries if entry.uuid not in known])
     return turn_id, stored is None
 

@@ -13,6 +13,10 @@ from engram.clock import iso_time, parse_time_ms
 from engram.enums import Importance, Status
 from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace
+from engram.redaction.display import one_line
+
+#: Maximum length of the name of a branch that is shown, in characters.
+MAX_BRANCH_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class Hit:
     #: Row ids of the turn, and of the passage, memory or note chunk.
     turn_id: int | None = None
     row_id: int = 0
+    #: The branch that a memory was learned on, if it was not merged and the asker works elsewhere; else "".
+    branch: str = ""
     #: Cosine to the query; None without a model.
     cosine: float | None = field(default=None, compare=False)
     #: No hit of the answer matches the question closely; this one is among the closest.
@@ -63,6 +69,8 @@ class MemoryFields:
     superseded_by: str
     #: Why it may no longer hold; "" if nothing speaks against it.
     stale_reason: str
+    #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
+    branch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +132,7 @@ class PublicHit:
                 is_lowered=episode.is_lowered,
                 superseded_by=episode.superseded_by,
                 stale_reason=episode.stale_reason,
+                branch=one_line(hit.branch, MAX_BRANCH_CHARACTERS),
             ),
         )
 
@@ -153,6 +162,7 @@ class PublicHit:
                 "lowered": self.memory.is_lowered,
                 "superseded_by": self.memory.superseded_by,
                 "stale": self.memory.stale_reason,
+                "unmerged_branch": self.memory.branch,
             }
         return values
 
@@ -185,7 +195,8 @@ class PublicHit:
     def caveats(self) -> str:
         """What a reader must know before believing it; "" for a hit that holds.
 
-        "superseded by ep_…", "archived", "may no longer hold: <reason>", "marked as bad"; several are joined.
+        "superseded by ep_…", "archived", "may no longer hold: <reason>", "marked as bad", "on branch <name>, not
+        merged"; several are joined.
         """
         memory = self.memory
         if memory is None:
@@ -199,6 +210,8 @@ class PublicHit:
             caveats.append(f"may no longer hold: {memory.stale_reason}")
         if memory.is_lowered:
             caveats.append("marked as bad")
+        if memory.branch:
+            caveats.append(f"on branch {memory.branch}, not merged")
         return "; ".join(caveats)
 
 
@@ -210,6 +223,7 @@ def _memory_from_json(values: Mapping[str, Any]) -> MemoryFields:
         is_lowered=values["lowered"],
         superseded_by=values["superseded_by"],
         stale_reason=values["stale"],
+        branch=values["unmerged_branch"],
     )
 
 

@@ -104,6 +104,11 @@ class Action:
     exit_code: int | None = None
     #: The most telling line of an error, at most ``MAX_ERROR_CHARS``.
     error_line: str = ""
+    #: The telling lines of a failing command's error as they were read. Ingest turns them into ``error_keys``; they are
+    #: not stored.
+    error_lines: tuple[str, ...] = ()
+    #: Hashes of those lines without what differs between two runs (``engram.text.failures``).
+    error_keys: tuple[int, ...] = ()
     #: "sha subject" of a commit that the command made.
     commit: str = ""
     #: What the user typed to refuse the call. Only in turns read by an early version: today it is a text of the turn.

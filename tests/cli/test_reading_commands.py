@@ -157,7 +157,8 @@ def test_recall_and_search_call_the_text_of_a_hit_and_everything_else_that_both_
 ) -> None:
     memory, passage = run_json("recall", "pnpm")["hits"][0], run_json("search", "pnpm")["hits"][0]
 
-    assert set(memory) - set(passage) == {"content", "scope", "pinned", "lowered", "superseded_by", "stale"}
+    only_of_memories = {"content", "scope", "pinned", "lowered", "superseded_by", "stale", "unmerged_branch"}
+    assert set(memory) - set(passage) == only_of_memories
     assert set(passage) - set(memory) == set()
     assert "pnpm" in memory["text"]
     assert "pnpm" in passage["text"]

@@ -18,6 +18,7 @@ from engram.models.tables.episodes import (
     Evidence,
     History,
 )
+from engram.models.tables.failures import FailedCall
 from engram.models.tables.injections import Injection, Shown
 from engram.models.tables.meta import MetaValue
 from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex
@@ -49,6 +50,7 @@ __all__ = [
     "EpisodeEntity",
     "EpisodeIndex",
     "Evidence",
+    "FailedCall",
     "FormerName",
     "History",
     "Injection",
@@ -103,6 +105,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     Turn,
     Entry,
     TextBlock,
+    FailedCall,
     Passage,
     Episode,
     Evidence,

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from engram.text.failures import telling_lines
 from engram.transcripts.claude_code.todos import todos_of_call, todos_of_result
 from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action
 from engram.transcripts.text import MAX_ID_CHARS, storable
@@ -72,6 +73,7 @@ def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refuse
         is_error=is_error,
         exit_code=exit_code,
         error_line=telling_line(text) if is_error and not is_refused else "",
+        error_lines=telling_lines(text) if action.command and is_error and not is_refused else (),
         commit=_commit(action, text) if not is_error else "",
         result_uuid=uuid,
         is_refused=is_refused,
