@@ -36,6 +36,7 @@ COMMANDS = {
     "correct": "engram.cli.change_commands",
     "pin": "engram.cli.change_commands",
     "bad": "engram.cli.change_commands",
+    "feedback": "engram.cli.change_commands",
     "forget": "engram.cli.forget_command",
     "contradictions": "engram.cli.contradictions_command",
     "status": "engram.cli.status_command",
