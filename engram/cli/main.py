@@ -30,6 +30,7 @@ COMMANDS = {
     "recall": "engram.cli.recall_commands",
     "search": "engram.cli.recall_commands",
     "expand": "engram.cli.expand_command",
+    "why": "engram.cli.why_command",
     "timeline": "engram.cli.timeline_command",
     "save": "engram.cli.save_command",
     "edit": "engram.cli.change_commands",
