@@ -54,7 +54,7 @@ class Cleaner:
             turn,
             said=(*old, *(self._clean_text(block) for block in new)),
             actions=tuple(self._clean_action(action) for action in turn.actions),
-            branch=self._short(turn.branch),
+            branch=self.clean_short(turn.branch),
         )
 
     def _clean_text(self, block: TextBlock) -> TextBlock:
@@ -68,14 +68,14 @@ class Cleaner:
         # Cut after redaction, not before.
         return replace(
             action,
-            files=tuple(self._short(file) for file in action.files),
-            command=self._short(action.command)[:MAX_COMMAND_CHARS],
-            error_line=self._short(action.error_line)[:MAX_ERROR_CHARS],
-            commit=self._short(action.commit)[:MAX_ERROR_CHARS],
-            refusal=self._short(action.refusal),
+            files=tuple(self.clean_short(file) for file in action.files),
+            command=self.clean_short(action.command)[:MAX_COMMAND_CHARS],
+            error_line=self.clean_short(action.error_line)[:MAX_ERROR_CHARS],
+            commit=self.clean_short(action.commit)[:MAX_ERROR_CHARS],
+            refusal=self.clean_short(action.refusal),
         )
 
-    def _short(self, text: str) -> str:
+    def clean_short(self, text: str) -> str:
         """Return a short text redacted, from the cache if possible."""
         if not text:
             return text

@@ -15,6 +15,7 @@ import peewee
 from engram.clock import SYSTEM_CLOCK
 from engram.errors import BrokenDatabase, NewerSchema, UnsupportedSchema
 from engram.failpoint import reach
+from engram.models import migration_steps
 from engram.models.carry_over import CARRIED_VERSION, carry_over, prepared_for_carry_over
 from engram.models.schema import APPLICATION_ID, schema_statements
 
@@ -25,7 +26,7 @@ FIRST_VERSION = 5
 #: One function a version, from ``FIRST_VERSION`` on: the first leads from 5 to 6. A new file is made as the newest
 #: version at once, and a file of version 4 is carried over to the newest at once: both come from the tables as they are
 #: declared, so that a step has to change what it finds into just that.
-MIGRATIONS: Sequence[Migration] = ()
+MIGRATIONS: Sequence[Migration] = (migration_steps.add_pull_requests,)
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
 _RECORDED = "schema_version"

@@ -13,7 +13,7 @@ from engram.models.evidence_places import EvidencePlace, places_of
 from engram.models.injections import Injection
 from engram.models.store import Store
 from engram.reports.episode_json import episode_to_json
-from engram.search.hits import place_to_json
+from engram.search.public_hits import place_to_json
 
 
 @dataclass(frozen=True, slots=True)

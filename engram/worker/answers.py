@@ -10,7 +10,8 @@ from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError
 from engram.recollection.searching import NO_PROJECT
-from engram.search.hits import PublicHit
+from engram.search.answer import answer_question
+from engram.search.origins import public_hits
 from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
@@ -115,11 +116,13 @@ class Answers:
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.recall(_query(request))]}
+        answer = answer_question(self._runtime.store, self._runtime.searcher, _query(request))
+        return {"hits": [hit.to_json() for hit in answer.hits]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.search(_query(request))]}
+        hits = public_hits(self._runtime.store, self._runtime.searcher.search(_query(request)))
+        return {"hits": [hit.to_json() for hit in hits]}
 
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._runtime

@@ -28,7 +28,7 @@ from engram.models.evidence_places import places_of
 from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.redaction.display import fence_safe, one_line
-from engram.search.hits import PublicHit
+from engram.search.public_hits import PublicHit
 from engram.worker.client import ask_status
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram_mcp import answers

@@ -14,13 +14,16 @@ import pytest
 
 from engram.errors import BrokenDatabase, NewerSchema, StoreError, UnsupportedSchema
 from engram.models.database import open_database
-from engram.models.migrations import FIRST_VERSION, migrate, newest_version
+from engram.models.migrations import FIRST_VERSION, MIGRATIONS, migrate, newest_version
+from engram.models.schema import APPLICATION_ID
 from engram.models.store import Store, open_store
 from tests.models.version_4 import put_version_4, read_schema
 
 #: SHA-256 of what each version's tables, indexes and views are declared as. A version that was released never changes:
 #: a new column needs a numbered step in ``engram.models.migrations`` and a line here.
-DIGESTS = {5: "7a355ec18468f2a8"}
+DIGESTS = {5: "7a355ec18468f2a8", 6: "4b5f96c7aac4a768"}
+#: The statements that made a memory.db of version 5.
+FIRST_SCHEMA = Path(__file__).with_name("fixtures") / "version-5.sql"
 
 
 def add_column(database: Any) -> None:
@@ -48,6 +51,25 @@ def path(tmp_path: Path, driver: str) -> Path:
     return path
 
 
+def put_first_version(path: Path) -> Path:
+    """Write an empty memory.db of version 5, as its statements were before any numbered step."""
+    connection = sqlite3.connect(path)
+    connection.executescript(FIRST_SCHEMA.read_text(encoding="utf-8"))
+    connection.execute("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", (str(FIRST_VERSION),))
+    connection.execute("INSERT INTO meta (key, value) VALUES ('machine', 'a'), ('salt', '00'), ('made_at_ms', '1')")
+    connection.execute(f"PRAGMA user_version = {FIRST_VERSION}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.commit()
+    connection.close()
+    return path
+
+
+def digest_of(path: Path) -> str:
+    """The digest of what a file's tables, indexes and views are declared as."""
+    declared = json.dumps([row for row in read_schema(path) if "_fts_" not in row[1]])  # those tables are SQLite's own
+    return hashlib.sha256(declared.encode()).hexdigest()[:16]
+
+
 def version_of(path: Path) -> tuple[int, str]:
     connection = sqlite3.connect(path)
     try:
@@ -62,20 +84,28 @@ def test_a_new_file_has_the_newest_version_at_once(path: Path) -> None:
     assert version_of(path) == (newest_version(), str(newest_version()))
 
 
+def test_the_steps_lead_from_the_first_version_to_what_a_new_file_has(path: Path, tmp_path: Path, driver: str) -> None:
+    first = put_first_version(tmp_path / "first.db")
+    assert digest_of(first) == DIGESTS[FIRST_VERSION]
+
+    open_store(first, driver=driver).close()
+
+    assert read_schema(first) == read_schema(path)
+    assert version_of(first) == (newest_version(), str(newest_version()))
+
+
 def test_a_changed_table_has_a_version_of_its_own(path: Path) -> None:
-    declared = json.dumps([row for row in read_schema(path) if "_fts_" not in row[1]])  # those tables are SQLite's own
-
-    assert hashlib.sha256(declared.encode()).hexdigest()[:16] == DIGESTS[newest_version()]
+    assert digest_of(path) == DIGESTS[newest_version()]
 
 
-def test_numbered_steps_go_on_from_the_first_version(path: Path, driver: str) -> None:
+def test_numbered_steps_go_on_from_the_newest_version(path: Path, driver: str) -> None:
     database = open_database(path, driver)
 
-    assert migrate(database, (add_column,)) == 1
-    assert migrate(database, (add_column, add_table)) == 1
-    assert migrate(database, (add_column, add_table)) == 0
+    assert migrate(database, (*MIGRATIONS, add_column)) == 1
+    assert migrate(database, (*MIGRATIONS, add_column, add_table)) == 1
+    assert migrate(database, (*MIGRATIONS, add_column, add_table)) == 0
 
-    assert version_of(path) == (FIRST_VERSION + 2, str(FIRST_VERSION + 2))
+    assert version_of(path) == (newest_version() + 2, str(newest_version() + 2))
     assert {"boat"} <= {name for _, name, *_ in read_schema(path)}
     database.close()
 
@@ -85,9 +115,9 @@ def test_a_step_that_fails_leaves_the_version_before(path: Path, driver: str) ->
     before = read_schema(path)
 
     with pytest.raises(peewee.OperationalError):
-        migrate(database, (fail,))
+        migrate(database, (*MIGRATIONS, fail))
 
-    assert version_of(path) == (FIRST_VERSION, str(FIRST_VERSION))
+    assert version_of(path) == (newest_version(), str(newest_version()))
     assert read_schema(path) == before
     database.close()
 
@@ -99,7 +129,7 @@ def test_of_threads_that_race_one_makes_the_step(path: Path, driver: str) -> Non
     def bring_on() -> None:
         database = open_database(path, driver)
         ready.wait()
-        done.append(migrate(database, (add_column, add_table)))
+        done.append(migrate(database, (*MIGRATIONS, add_column, add_table)))
         database.close()
 
     threads = [threading.Thread(target=bring_on) for _ in range(4)]
@@ -109,7 +139,7 @@ def test_of_threads_that_race_one_makes_the_step(path: Path, driver: str) -> Non
         thread.join()
 
     assert sum(done) == 2
-    assert version_of(path) == (FIRST_VERSION + 2, str(FIRST_VERSION + 2))
+    assert version_of(path) == (newest_version() + 2, str(newest_version() + 2))
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -133,14 +163,14 @@ def test_a_version_from_before_the_first_release_is_refused_and_says_what_to_do(
 
 def test_a_newer_version_is_refused(path: Path, driver: str) -> None:
     database = open_database(path, driver)
-    migrate(database, (add_column,))
+    migrate(database, (*MIGRATIONS, add_column))
 
     with pytest.raises(NewerSchema):
         migrate(database)
     database.close()
 
 
-@pytest.mark.parametrize("version", [0, 4, 6])
+@pytest.mark.parametrize("version", [0, 4, newest_version() + 1])
 def test_a_header_that_contradicts_the_tables_is_damage(path: Path, driver: str, version: int) -> None:
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")

@@ -14,6 +14,7 @@ MODELS = REPO / "engram" / "models"
 
 #: Module without a test of its name → the test that says what it promises, within tests.
 TESTED_BY = {
+    "commits": "search/test_origins.py",
     "conditions": "models/test_fulltext.py",
     "episode_evidence": "models/test_episode_changes.py",
     "episode_history": "models/test_episode_changes.py",
@@ -24,6 +25,7 @@ TESTED_BY = {
     "erasing": "memories/test_forget.py",
     "forgetting": "memories/test_forget.py",
     "joining": "models/test_project_folders.py",
+    "migration_steps": "models/test_migrations.py",
     "purging": "memories/test_purge.py",
     "recovery": "models/test_backup.py",
     "replacement": "faults/test_restore_kills.py",

@@ -23,7 +23,7 @@ from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIn
 from engram.models.tables.passages import CONTEXT_CHARS, Passage, PassageContext, PassageIndex, PassageText
 from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
 from engram.models.tables.runs import Run
-from engram.models.tables.sessions import Context, CopiedHistory, KnownValue, Session
+from engram.models.tables.sessions import Context, CopiedHistory, KnownValue, PullRequest, Session
 from engram.models.tables.spend import Spend
 from engram.models.tables.tombstones import Tombstone
 from engram.models.tables.transcripts import BadLine, Transcript
@@ -64,6 +64,7 @@ __all__ = [
     "Project",
     "ProjectFolder",
     "ProjectNamed",
+    "PullRequest",
     "Run",
     "Session",
     "Shown",
@@ -89,6 +90,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     ProjectFolder,
     FormerName,
     Session,
+    PullRequest,
     KnownValue,
     Context,
     CopiedHistory,
