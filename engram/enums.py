@@ -1,4 +1,4 @@
-"""The closed sets of values that describe a memory; stored, printed and exchanged as their values."""
+"""The closed sets of values that describe a memory, and what became of it; stored, printed and exchanged as values."""
 
 from __future__ import annotations
 
@@ -184,3 +184,102 @@ class Actor(StoredEnum):
     @classmethod
     def safest(cls) -> Actor:
         return cls.TIDYING
+
+
+class BranchState(StoredEnum):
+    """Whether a branch of a repository was merged into the default branch."""
+
+    MERGED = "merged"
+    OPEN = "open"
+    #: It is gone, or was changed on the way: nobody can tell.
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def safest(cls) -> BranchState:
+        return cls.UNKNOWN
+
+
+class Channel(StoredEnum):
+    """The moment at which a session may be shown memories."""
+
+    #: A prompt is sent (UserPromptSubmit).
+    PROMPT = "prompt"
+    #: A tool is called (PreToolUse): what came too late for the prompt, or what belongs to the call.
+    TOOL = "tool"
+    #: A session starts (SessionStart): the briefing.
+    START = "start"
+    #: A tool call has failed.
+    ERROR = "error"
+    #: A subagent starts.
+    AGENT = "agent"
+
+    @classmethod
+    def safest(cls) -> Channel:
+        return cls.TOOL
+
+
+class Verdict(StoredEnum):
+    """What became of a prompt (or another moment), or of one memory that was considered for it."""
+
+    #: Claude was shown it.
+    SHOWN = "shown"
+    #: It waits for the next tool call.
+    PENDING = "pending"
+    #: It waited for a tool call that did not come in time, or was replaced.
+    WITHDRAWN = "withdrawn"
+    #: The hook had ended before the answer came.
+    TOO_LATE = "too late"
+
+    # Why nothing was searched
+    #: Injection is switched off (``inject = false``).
+    INJECT_OFF = "inject off"
+    #: The folder is excluded.
+    EXCLUDED = "excluded"
+    #: The project, or everything, is paused.
+    PAUSED = "paused"
+    #: A program sent it: a notification, command output, a scheduled wake-up.
+    NOT_TYPED = "not typed"
+    #: A subagent sent it.
+    SUBAGENT = "subagent"
+    #: It names no topic: agreement, thanks, a bare command, fewer than two meaningful words.
+    TOO_SHORT = "too short"
+    #: Another hook has asked about the same prompt and got the answer.
+    ASKED_BEFORE = "asked before"
+    #: It is about the topic of the last recollection, which is kept.
+    SAME_TOPIC = "same topic"
+    #: The session is a fork whose transcript was not read yet: what its context holds is not known.
+    UNREAD_FORK = "unread fork"
+    #: The session replays its context, with what was injected into it.
+    REPLAYED = "replayed"
+    #: The prompt has had all its bites.
+    USED_UP = "used up"
+    #: No worker answered: nothing was recorded for a prompt that stands in the transcript. Never stored.
+    NO_WORKER = "no worker"
+
+    # Why nothing of what was found was shown
+    #: No memory has anything to do with it.
+    NOTHING_NEAR = "nothing near"
+    #: The memory is not relevant enough.
+    BELOW_FLOOR = "below floor"
+    #: It names neither the file nor the command nor the error of the tool call.
+    NOT_NAMED = "not named"
+    #: The session was shown it before.
+    ALREADY_SHOWN = "already shown"
+    #: Its source is still in the session's context.
+    IN_CONTEXT = "in context"
+    #: It is suspect: its text looks like an instruction that somebody else wrote.
+    SUSPECT = "suspect"
+    #: It was superseded, archived, lowered or is over, or it is provisional and doubtful.
+    NOT_CURRENT = "not current"
+    #: It belongs to another project.
+    OTHER_PROJECT = "other project"
+    #: It says the same as a better one.
+    REPEATS = "repeats"
+    #: It is relevant, but much less so than the best one.
+    FAR_BELOW_BEST = "far below best"
+    #: The better ones used up the number of bites or the budget of tokens.
+    NO_ROOM = "no room"
+
+    @classmethod
+    def safest(cls) -> Verdict:
+        return cls.BELOW_FLOOR

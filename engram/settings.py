@@ -101,6 +101,8 @@ class Settings:
     topic_threshold: float = 0.0
     #: A pending recollection older than this is not injected, in seconds.
     stale_seconds: int = 300
+    #: Days for which it is kept what became of each prompt (`engram why`): ids and figures, no words; 0 for none.
+    outcome_days: int = 180
 
     # Consolidation
     #: Seconds between two consolidations.

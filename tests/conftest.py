@@ -18,6 +18,8 @@ from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store, open_store
 from engram.settings import Settings
+from tests.branch_sessions import Workshop
+from tests.repositories import Repository
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -111,3 +113,9 @@ def keep(store: Store) -> Callable[..., Episode]:
             )
 
     return keep
+
+
+@pytest.fixture
+def workshop(store: Store, settings: Settings, clock: FixedClock, tmp_path: Path) -> Workshop:
+    """A repository in which sessions take place, and the memory that reads them."""
+    return Workshop(store, settings, clock, Repository.make(tmp_path / "repo"))

@@ -35,6 +35,44 @@ WAVES = 2
 MIN_ANSWERED = 95.0
 
 
+@contextmanager
+def copy_of_turns(homes: BenchHomes, corpus: Path, project: str, suffix: str) -> Iterator[tuple[Store, Settings]]:
+    """Open a fresh copy of a memory that holds a project's turns and nothing else, with the settings to extract it.
+
+    Args:
+        homes: where the memories are.
+        corpus: folder with one Claude configuration folder for each project.
+        project: name of the project's folder.
+        suffix: tells this copy from others.
+    """
+    with homes.memory(f"{project}-turns", as_one_project(corpus / project)) as (store, _):
+        turns_db = store.path
+    fresh = replace(
+        homes.settings,
+        home=homes.folder / f"{project}-{suffix}",
+        hourly_memories=NO_LIMIT,
+        exclude=(),
+        capture=True,
+        llm_calls_per_hour=NO_LIMIT,
+    )
+    shutil.rmtree(fresh.home, ignore_errors=True)
+    fresh.places.prepare()
+    shutil.copy(turns_db, fresh.places.memory_db)
+    store = open_store(fresh.places.memory_db, driver=fresh.sqlite_driver)
+    try:
+        yield store, fresh
+    finally:
+        store.close()
+
+
+def ready_searcher(homes: BenchHomes, store: Store, settings: Settings) -> Searcher:
+    """Embed what has no vector, and return a searcher with all vectors loaded."""
+    embed_all(store, homes.embedder)
+    searcher = Searcher(store, settings, embedder=homes.embedder)
+    searcher.refresh()
+    return searcher
+
+
 @dataclass(slots=True)
 class AnsweredMemories:
     """Memories of several projects, made from recorded answers."""
@@ -50,29 +88,9 @@ class AnsweredMemories:
     @contextmanager
     def memory(self, project: str) -> Iterator[tuple[Store, Searcher]]:
         """A memory filled with a project's turns and with what the answers make of them; made anew each time."""
-        name = f"{project}-turns"
-        with self.homes.memory(name, as_one_project(self.corpus / project)) as (store, searcher):
-            turns_db = store.path
-        fresh = replace(
-            self.homes.settings,
-            home=self.homes.folder / f"{project}-answers",
-            hourly_memories=NO_LIMIT,
-            exclude=(),
-            capture=True,
-            llm_calls_per_hour=NO_LIMIT,
-        )
-        shutil.rmtree(fresh.home, ignore_errors=True)
-        fresh.places.prepare()
-        shutil.copy(turns_db, fresh.places.memory_db)
-        store = open_store(fresh.places.memory_db, driver=fresh.sqlite_driver)
-        try:
-            self._extract(store, fresh)
-            embed_all(store, self.homes.embedder)
-            searcher = Searcher(store, fresh, embedder=self.homes.embedder)
-            searcher.refresh()
-            yield store, searcher
-        finally:
-            store.close()
+        with copy_of_turns(self.homes, self.corpus, project, "answers") as (store, settings):
+            self._extract(store, settings)
+            yield store, ready_searcher(self.homes, store, settings)
 
     def figures(self) -> dict[str, Any]:
         """The number of requests, and how many of them are answered."""

@@ -106,28 +106,39 @@ def summarise(run: Sequence[QuestionResult], *, seed: int = 7) -> Summary:
 def compare(
     run: Sequence[QuestionResult], baseline: Sequence[QuestionResult], figure: str, *, seed: int = 7
 ) -> dict[str, float]:
-    """Return the paired difference in percent, its 95 % interval and p; {} without a question in common.
-
-    p is how often a draw of the bootstrap has the opposite sign, on both sides.
-    """
+    """Return the paired difference in percent, its 95 % interval and p; {} without a question in common."""
     by_id = {result.id: result for result in baseline}
     pairs = [
         (question_figures(result), question_figures(by_id[result.id]))
         for result in run
         if result.wanted and result.id in by_id
     ]
-    gains = np.array([own[figure] - other[figure] for own, other in pairs])
-    if not len(gains):
+    return paired_difference([own[figure] - other[figure] for own, other in pairs], seed=seed)
+
+
+def paired_difference(gains: Sequence[float], *, seed: int = 7) -> dict[str, float]:
+    """Return the mean of paired gains in percent, its 95 % interval and p; {} if there are none.
+
+    p is how often a draw of the bootstrap has the opposite sign, on both sides.
+    """
+    values = np.array(gains, dtype=np.float64)
+    if not len(values):
         return {}
-    draws = np.random.default_rng(seed).choice(gains, (_DRAWS, len(gains))).mean(axis=1)
+    draws = np.random.default_rng(seed).choice(values, (_DRAWS, len(values))).mean(axis=1)
     low, high = np.percentile(draws, (2.5, 97.5))
     opposite = float(min((draws <= 0).mean(), (draws >= 0).mean()))
     return {
-        "difference": _percent(gains.mean()),
+        "difference": _percent(values.mean()),
         "low": _percent(low),
         "high": _percent(high),
-        "p": round(2 * opposite, 4),
+        "p": round(min(2 * opposite, 1.0), 4),
     }
+
+
+def share(values: Sequence[bool], *, seed: int = 7) -> tuple[float, float]:
+    """Return the share of True in percent, and half the width of its 95 % interval; (0, 0) if there are none."""
+    column = np.array(values, dtype=np.float64)
+    return (_percent(column.mean()), _half_width(column, seed)) if len(column) else (0.0, 0.0)
 
 
 def _half_width(values: np.ndarray[tuple[int], np.dtype[np.float64]], seed: int) -> float:

@@ -53,7 +53,7 @@ def inject_for(
     """One entry for each prompt of one project, over its existing memories."""
     lines = []
     service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
-    folder = _usual_folder(store)
+    folder = usual_folder(store)
     for number, prompt in enumerate(prompts):
         bites = list(_bites(store, service, prompt["prompt"], f"bench-{secrets.token_hex(4)}-{number}", folder))
         lines.append({"id": prompt["id"], "bites": bites})
@@ -90,7 +90,7 @@ def _bites(
                 yield {"id": episode.episode_id, "text": line, "evidence": evidence}
 
 
-def _usual_folder(store: Store) -> str:
-    """The folder of most sessions: the new session belongs to the same project."""
+def usual_folder(store: Store) -> str:
+    """Return the working folder of most sessions, to which a new session would belong; "/" if there is none."""
     counted = Counter(session.cwd for session in list_sessions(store) if session.cwd)
     return counted.most_common(1)[0][0] if counted else "/"

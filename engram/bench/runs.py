@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 
 from engram.bench.baselines import CHUNK_METHOD, ChunkBaseline, PassageBaselines
 from engram.bench.datasets import Chat, Question, read_code_questions
+from engram.bench.gold import read_gold
 from engram.bench.homes import BenchHomes, read_transcripts
 from engram.bench.measure import QuestionResult, compare
 from engram.bench.memories import Search, ask_questions, question_time_ms, write_chat
@@ -109,7 +109,7 @@ def count_prompts(lines: Sequence[Mapping[str, Any]], prompts: Path, memories: P
     relevant = {
         prompt["id"]: prompt["relevant"] for of_project in read_prompts(prompts).values() for prompt in of_project
     }
-    gold = _read_gold(memories) if memories is not None else {}
+    gold = {memory["id"]: set(memory["evidence"]) for memory in read_gold(memories)} if memories is not None else {}
 
     def is_right(line: Mapping[str, Any], bite: Mapping[str, Any]) -> bool:
         return any(gold.get(name, set()) & set(bite["evidence"]) for name in relevant[line["id"]])
@@ -126,12 +126,6 @@ def count_prompts(lines: Sequence[Mapping[str, Any]], prompts: Path, memories: P
         "prompts without": len(without),
         "false alarms": _percent(sum(bool(line["bites"]) for line in without), len(without)),
     }
-
-
-def _read_gold(path: Path) -> dict[str, set[str]]:
-    """Return the evidence of each gold memory by its id."""
-    memories = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return {memory["id"]: set(memory["evidence"]) for memory in memories if "id" in memory}
 
 
 def _percent(part: int, whole: int) -> float | None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from engram.cli.bench_options import FILE, FOLDER, open_bench_homes
+from engram.cli.bench_qa_command import qa
 from engram.cli.options import Command, json_option
 from engram.cli.output import print_json, print_table
 from engram.cli.workspace import Workspace, pass_workspace
-
-if TYPE_CHECKING:
-    from engram.bench.homes import BenchHomes
-
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
 @click.group("bench")
@@ -31,15 +26,7 @@ def bench() -> None:
     """
 
 
-def _open_homes(
-    workspace: Workspace, *, no_model: bool, keep: Path | None
-) -> contextlib.AbstractContextManager[BenchHomes]:
-    """Open the folder for a benchmark's memories; progress goes to the error output."""
-    from engram.bench.homes import open_homes
-
-    return open_homes(
-        workspace.settings, no_model=no_model, keep=keep, progress=lambda line: click.echo(line, err=True)
-    )
+bench.add_command(qa)
 
 
 def _common(command: Command) -> Command:
@@ -67,10 +54,10 @@ def _common(command: Command) -> Command:
 
 
 @bench.command("locomo")
-@click.option("--data", required=True, type=_FILE, metavar="FILE", help="LoCoMo's JSON file (no default).")
+@click.option("--data", required=True, type=FILE, metavar="FILE", help="LoCoMo's JSON file (no default).")
 @click.option(
     "--published",
-    type=_FILE,
+    type=FILE,
     metavar="FILE",
     default=None,
     help="Published scores to show for comparison (default: none).",
@@ -96,13 +83,13 @@ def locomo(
     from engram.bench.runs import run_chats
     from engram.cli.bench_report import published_rows, report
 
-    with _open_homes(workspace, no_model=no_model, keep=keep) as homes:
+    with open_bench_homes(workspace, no_model=no_model, keep=keep) as homes:
         runs = run_chats(homes, read_locomo(data), ablation=ablation)
     report("LoCoMo", runs, as_json=as_json, run_file=run_file, more={"published": published_rows(published)})
 
 
 @bench.command("longmemeval")
-@click.option("--data", required=True, type=_FILE, metavar="FILE", help="LongMemEval's JSON file (no default).")
+@click.option("--data", required=True, type=FILE, metavar="FILE", help="LongMemEval's JSON file (no default).")
 @_common
 @pass_workspace
 def longmemeval(
@@ -116,7 +103,7 @@ def longmemeval(
     from engram.bench.runs import run_chats
     from engram.cli.bench_report import report
 
-    with _open_homes(workspace, no_model=no_model, keep=keep) as homes:
+    with open_bench_homes(workspace, no_model=no_model, keep=keep) as homes:
         runs = run_chats(homes, read_longmemeval(data))
     report("LongMemEval", runs, as_json=as_json, run_file=run_file)
 
@@ -125,21 +112,21 @@ def longmemeval(
 @click.option(
     "--corpus",
     required=True,
-    type=_FOLDER,
+    type=FOLDER,
     metavar="DIR",
     help="Folder with one Claude configuration folder for each project (no default).",
 )
-@click.option("--questions", required=True, type=_FILE, metavar="FILE", help="Questions, as JSON lines (no default).")
+@click.option("--questions", required=True, type=FILE, metavar="FILE", help="Questions, as JSON lines (no default).")
 @click.option(
     "--prompts",
-    type=_FILE,
+    type=FILE,
     metavar="FILE",
     default=None,
     help="Prompts, as JSON lines; --run then gets what would be injected for them (default: none).",
 )
 @click.option(
     "--memories",
-    type=_FILE,
+    type=FILE,
     metavar="FILE",
     default=None,
     help="Gold memories, as JSON lines, to count the prompts that were served (default: none).",
@@ -191,9 +178,10 @@ def code(
     Example: engram bench code --corpus corpus --questions questions.jsonl --run run.jsonl
     """
     from engram.bench import runs as bench_runs
-    from engram.cli.bench_report import report, write_lines
+    from engram.bench.json_lines import write_lines
+    from engram.cli.bench_report import report
 
-    with _open_homes(workspace, no_model=no_model, keep=keep) as homes:
+    with open_bench_homes(workspace, no_model=no_model, keep=keep) as homes:
         if answers is not None:
             from engram.bench.answers import run_answers
 
@@ -239,7 +227,7 @@ def speed(workspace: Workspace, turns: int, queries: int, as_json: bool) -> None
     """
     from engram.bench.speed import run_speed
 
-    with _open_homes(workspace, no_model=False, keep=None) as homes:
+    with open_bench_homes(workspace, no_model=False, keep=None) as homes:
         figures = run_speed(homes, turns, queries)
     if as_json:
         print_json(figures)

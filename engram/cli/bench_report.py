@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from engram.atomic import write_atomic
+from engram.bench.json_lines import write_lines
 from engram.bench.measure import QuestionResult, Summary, summarise
 from engram.cli.output import print_json, print_table
 
@@ -91,11 +91,6 @@ def write_run(path: Path, run: Sequence[QuestionResult]) -> None:
         for answer in run
     ]
     write_lines(path, lines)
-
-
-def write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Write JSON lines, all of them or none."""
-    write_atomic(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode())
 
 
 def published_rows(path: Path | None, count: int = 5) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass
 from functools import partial
 
 from engram.consolidation import steps
+from engram.consolidation.branches import confirm_merged
 from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
@@ -139,6 +140,7 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
         ("supersede", lambda: supersede_outdated(context)),
         ("reconcile", lambda: reconcile(context)),
         ("confirm", lambda: confirm_recent(context, since_ms)),
+        ("branches", lambda: confirm_merged(context)),
         ("stale", lambda: mark_stale(context)),
         ("age", lambda: steps.age(context)),
         ("pack", lambda: steps.pack_old(context)),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,6 +16,7 @@ from engram.models.episodes import Episode
 from engram.models.projects import ProjectRow, list_projects
 from engram.models.sessions import find_session
 from engram.models.turns import load_turn_row
+from engram.transcripts.git_command import run_git
 from engram.transcripts.project import is_excluded
 
 #: Kinds that describe the code; preferences and decisions do not go stale with a file.
@@ -27,26 +26,11 @@ MIN_CHANGED_LINES = 40
 MIN_CHANGED_SHARE = 0.5
 #: Maximum duration of a call of git, in seconds.
 MAX_GIT_SECONDS = 10.0
-#: Maximum number of commits that are read, and maximum size of git's output, in bytes.
-_MAX_COMMITS, _MAX_OUTPUT_BYTES = 3_000, 20_000_000
+#: Maximum number of commits that are read.
+_MAX_COMMITS = 3_000
 #: Maximum size of a file whose lines are counted, in bytes.
 _MAX_FILE_BYTES = 4_000_000
 _NUMSTAT = re.compile(r"(\d+)\t(\d+)\t(.+)")
-#: Options of git without hooks, helpers, pager, locks and network.
-_READ_ONLY_OPTIONS = (
-    "--no-pager",
-    "--no-optional-locks",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.quotePath=false",
-    "-c",
-    "log.showSignature=false",
-    "-c",
-    "protocol.allow=never",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,44 +138,25 @@ def _count_lines(path: Path) -> int | None:
 
 def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
     """Return the changes of each file, relative to the root, since a time; {} if git is missing, slow or fails."""
-    answer = _ask_git(
+    answer = run_git(
         root,
-        [
-            "log",
-            f"--since=@{since_ms // 1000}",
-            f"--max-count={_MAX_COMMITS}",
-            "--format=@%ct",
-            "--numstat",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-renames",
-            "--no-merges",
-        ],
+        "log",
+        f"--since=@{since_ms // 1000}",
+        f"--max-count={_MAX_COMMITS}",
+        "--format=@%ct",
+        "--numstat",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-renames",
+        "--no-merges",
+        seconds=MAX_GIT_SECONDS,
     )
     return {} if answer is None else read_numstat(answer)
 
 
 def head_of(root: str) -> str:
     """Return the current commit of a repository; "" if there is none, or git is missing, slow or fails."""
-    return (_ask_git(root, ["rev-parse", "--verify", "HEAD"]) or "").strip()
-
-
-def _ask_git(root: str, arguments: Sequence[str]) -> str | None:
-    """Return what git prints; None if it is missing, slow or fails."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            ["git", "-C", root, *_READ_ONLY_OPTIONS, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=MAX_GIT_SECONDS,
-            check=False,
-            env=environment,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return None if done.returncode else done.stdout[:_MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+    return (run_git(root, "rev-parse", "--verify", "HEAD", seconds=MAX_GIT_SECONDS) or "").strip()
 
 
 def read_numstat(text: str) -> dict[str, list[FileChange]]:

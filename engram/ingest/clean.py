@@ -6,7 +6,16 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from engram.redaction import env_values, hash_value
-from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action, TextBlock, Turn, TurnUpdate
+from engram.text.failures import error_keys
+from engram.transcripts.record import (
+    MAX_COMMAND_CHARS,
+    MAX_ERROR_CHARS,
+    MAX_TODO_CHARS,
+    Action,
+    TextBlock,
+    Turn,
+    TurnUpdate,
+)
 
 #: How many redacted short texts (paths, commands) are cached, since they repeat.
 _CACHE_SIZE = 4096
@@ -53,7 +62,7 @@ class Cleaner:
         return replace(
             turn,
             said=(*old, *(self._clean_text(block) for block in new)),
-            actions=tuple(self._clean_action(action) for action in turn.actions),
+            actions=tuple(self._clean_action(action, turn.branch) for action in turn.actions),
             branch=self.clean_short(turn.branch),
         )
 
@@ -62,8 +71,9 @@ class Cleaner:
         text = self._redact(block.text, self._known)
         return block if text == block.text else replace(block, text=text)
 
-    def _clean_action(self, action: Action) -> Action:
-        if not (action.files or action.command or action.error_line or action.commit or action.refusal):
+    def _clean_action(self, action: Action, branch: str) -> Action:
+        said = action.command or action.error_line or action.commit or action.refusal
+        if not (action.files or said or action.todos):
             return action
         # Cut after redaction, not before.
         return replace(
@@ -71,9 +81,19 @@ class Cleaner:
             files=tuple(self.clean_short(file) for file in action.files),
             command=self.clean_short(action.command)[:MAX_COMMAND_CHARS],
             error_line=self.clean_short(action.error_line)[:MAX_ERROR_CHARS],
+            error_lines=(),
+            error_keys=self._error_keys(action, branch),
             commit=self.clean_short(action.commit)[:MAX_ERROR_CHARS],
             refusal=self.clean_short(action.refusal),
+            todos=tuple(todo._replace(text=self.clean_short(todo.text)[:MAX_TODO_CHARS]) for todo in action.todos),
         )
+
+    def _error_keys(self, action: Action, branch: str) -> tuple[int, ...]:
+        """Return the keys of a failing command's error: those that are stored, or those of its redacted lines."""
+        if action.error_keys or not (action.is_error and action.command):
+            return action.error_keys
+        lines = action.error_lines or (action.error_line,)
+        return error_keys(map(self.clean_short, lines), [branch])
 
     def clean_short(self, text: str) -> str:
         """Return a short text redacted, from the cache if possible."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peewee import SQL, ColumnBase, Query, fn
@@ -14,10 +16,11 @@ from engram.models.episodes import (
     IS_GLOBAL,
     Episode,
     episodes_by_row,
+    evidence_of,
     query_episodes,
     select_episodes,
 )
-from engram.models.statement import is_same, prepared
+from engram.models.statement import in_json_list, is_same, prepared
 from engram.models.transaction import Reader
 
 
@@ -34,6 +37,22 @@ class EpisodeCount:
 def current_episodes(store: Reader, project_id: int | None) -> list[Episode]:
     """Return what is current in a project: its memories and the global ones, the oldest first."""
     return store.fetch_records(EPISODES, _current_in(project_id))
+
+
+def episodes_resting_on_turns(store: Reader, turn_ids: Sequence[int]) -> list[tuple[Episode, frozenset[str]]]:
+    """Return the episodes that rest on entries of these turns, the newest first, each with the uuids of its entries."""
+    row_ids = store.fetch_values(_resting_on_turns(json.dumps([int(turn_id) for turn_id in turn_ids])))
+    episodes = episodes_by_row(store, [int(row_id) for row_id in row_ids]).values()
+    return [
+        (episode, frozenset(entry.uuid for entry in evidence_of(store, episode.id)))
+        for episode in sorted(episodes, key=lambda episode: -episode.created_at_ms)
+    ]
+
+
+@prepared
+def _resting_on_turns(turn_ids: str) -> Query:
+    evidence = tables.Evidence
+    return evidence.select(evidence.episode).distinct().where(in_json_list(evidence.turn_id, turn_ids))
 
 
 @prepared

@@ -61,9 +61,12 @@ def update_episode(tx: Tx, episode: Episode, changed: Collection[str]) -> None:
 
 
 def delete_episode_rows(tx: Tx, episode: Episode) -> None:
-    """Delete the episode with everything that names it: index, vectors, evidence, entities, history, injections."""
+    """Delete the episode with everything that names it: index, vectors, evidence, entities, history, injections.
+
+    What became of prompts stays, without this memory.
+    """
     unindex_episode(tx, episode.id)
-    for table in (tables.History, tables.Injection):
+    for table in (tables.History, tables.Injection, tables.OutcomeCandidate):
         tx.run(table.delete().where(table.episode_id == episode.episode_id))
     contradiction = tables.Contradiction
     tx.run(

@@ -9,8 +9,10 @@ from engram.enums import Actor
 from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import erase_fields
 from engram.models.episodes import Episode, episodes_by_row, evidence_of
+from engram.models.failures import replace_failed_calls
+from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed import pack_text
-from engram.models.packed_actions import unpack_facts
+from engram.models.packed_actions import todos_of, unpack_facts
 from engram.models.passages import drop_passages_of_texts
 from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid, unpack_uuid
@@ -49,6 +51,7 @@ def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
         for call in _calls(store, turn_id):
             if _sources_of_call(store, turn_id, call) & wanted:
                 texts += [str(call.get(name, "")) for name in ("command", "error_line", "commit", "refusal")]
+                texts += [todo.text for todo in todos_of(call)]
     return [text for text in texts if text]
 
 
@@ -69,7 +72,9 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
         if len(kept) < len(calls):
             actions = pack_text(json.dumps(kept, ensure_ascii=False))
             tx.run("UPDATE turn SET actions = ? WHERE id = ?", (actions, turn_id))
+            replace_failed_calls(tx, turn_id, kept)
         begin_anew(tx, turn_id)
+        drop_outcomes_of_turn(tx, turn_id)
     for source in sources:
         for episode in episodes_resting_on_source(tx, source):
             _drop_quotes(tx, episode, actor)

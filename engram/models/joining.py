@@ -27,6 +27,7 @@ def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Acto
             move_episodes_of_project(tx, project_id, into, "two projects became one", actor=actor)
         _move_rows(tx, tables.Turn, others, into)
         _move_rows(tx, tables.Passage, others, into)
+        _move_rows(tx, tables.Outcome, others, into)
         return _move_rows(tx, tables.Session, others, into)
 
 

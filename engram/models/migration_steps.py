@@ -9,10 +9,91 @@ from __future__ import annotations
 from typing import Any
 
 
+def add_outcomes(database: Any) -> None:
+    """From 5 to 6: what became of each prompt, and two more channels of what was shown."""
+    _rebuild(
+        database,
+        "injection",
+        '"id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "session_id" TEXT NOT NULL, "prompt_key" TEXT NOT NULL, '
+        '"channel" TEXT NOT NULL, "episode_id" TEXT NOT NULL, "score" REAL NOT NULL, "tokens" INTEGER NOT NULL, '
+        '"state" TEXT NOT NULL, "is_cleared" INTEGER NOT NULL DEFAULT 0 CHECK (is_cleared IN (0, 1)), '
+        '"at_ms" INTEGER NOT NULL, "expanded_at_ms" INTEGER, '
+        "CHECK (channel IN ('prompt', 'tool', 'start', 'error', 'agent')), CHECK (state IN ('pending', 'shown'))",
+    )
+    for statement in (
+        'CREATE INDEX "injection_session_id_id" ON "injection" ("session_id", "id")',
+        'CREATE INDEX "injection_episode_id" ON "injection" ("episode_id")',
+        'CREATE TABLE "outcome" ("id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "session_id" TEXT NOT NULL, '
+        '"prompt_key" TEXT NOT NULL DEFAULT \'\', "digest" TEXT NOT NULL DEFAULT \'\', "channel" TEXT NOT NULL, '
+        '"project_id" INTEGER, "at_ms" INTEGER NOT NULL, "verdict" TEXT NOT NULL, '
+        '"candidates" INTEGER NOT NULL DEFAULT 0, "score" REAL, "floor" REAL, '
+        '"is_text_only" INTEGER NOT NULL DEFAULT 0 CHECK (is_text_only IN (0, 1)), '
+        '"duration_ms" INTEGER NOT NULL DEFAULT 0, '
+        "CHECK (channel IN ('prompt', 'tool', 'start', 'error', 'agent')))",
+        'CREATE INDEX "outcome_session_id_id" ON "outcome" ("session_id", "id")',
+        'CREATE INDEX "outcome_channel_id" ON "outcome" ("channel", "id")',
+        'CREATE TABLE "outcome_candidate" ("outcome_id" INTEGER NOT NULL, "place" INTEGER NOT NULL, '
+        '"episode_id" TEXT NOT NULL, "verdict" TEXT NOT NULL, "score" REAL NOT NULL, "floor" REAL NOT NULL, '
+        '"features" TEXT NOT NULL DEFAULT \'{}\', PRIMARY KEY ("outcome_id", "place"), '
+        'FOREIGN KEY ("outcome_id") REFERENCES "outcome" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+        'CREATE INDEX "outcome_candidate_episode_id" ON "outcome_candidate" ("episode_id")',
+    ):
+        database.execute_sql(statement)
+
+
+def add_branches(database: Any) -> None:
+    """From 6 to 7: whether branches were merged."""
+    database.execute_sql(
+        'CREATE TABLE "branch" ("project_id" INTEGER NOT NULL, "name" TEXT NOT NULL, '
+        "\"state\" TEXT NOT NULL DEFAULT 'unknown', \"tip\" TEXT NOT NULL DEFAULT '', "
+        "\"reported_commit\" TEXT NOT NULL DEFAULT '', "
+        '"has_commits" INTEGER NOT NULL DEFAULT 0 CHECK (has_commits IN (0, 1)), '
+        '"compared_with" TEXT NOT NULL DEFAULT \'\', "last_turn_ms" INTEGER NOT NULL DEFAULT 0, '
+        '"changed_at_ms" INTEGER NOT NULL DEFAULT 0, PRIMARY KEY ("project_id", "name"), '
+        'FOREIGN KEY ("project_id") REFERENCES "project" ("id") ON DELETE CASCADE, '
+        "CHECK (state IN ('merged', 'open', 'unknown'))) WITHOUT ROWID"
+    )
+
+
+def add_failed_calls(database: Any) -> None:
+    """From 7 to 8: failing commands by what identifies their errors. Those of turns that are stored stay unknown."""
+    for statement in (
+        'CREATE TABLE "failed_call" ("turn_id" INTEGER NOT NULL, "seq" INTEGER NOT NULL, "error_key" INTEGER NOT NULL, '
+        '"programs" TEXT NOT NULL, PRIMARY KEY ("turn_id", "seq", "error_key"), '
+        'FOREIGN KEY ("turn_id") REFERENCES "turn" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+        'CREATE INDEX "failed_call_error_key" ON "failed_call" ("error_key")',
+    ):
+        database.execute_sql(statement)
+
+
 def add_pull_requests(database: Any) -> None:
-    """From 5 to 6: the pull requests that sessions name."""
+    """From 8 to 9: the pull requests that sessions name."""
     database.execute_sql(
         'CREATE TABLE "pull_request" ("session_ref" INTEGER NOT NULL, "url" TEXT NOT NULL, "at_ms" INTEGER NOT NULL, '
         'PRIMARY KEY ("session_ref", "url"), FOREIGN KEY ("session_ref") REFERENCES "session" ("id") ON DELETE CASCADE)'
         " WITHOUT ROWID"
     )
+
+
+def _rebuild(database: Any, table: str, columns: str) -> None:
+    """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
+
+    SQLite can't change a constraint in place. No other table refers to this one.
+    """
+    database.execute_sql(f'CREATE TABLE "new_{table}" ({columns})')
+    database.execute_sql(f'INSERT INTO "new_{table}" SELECT * FROM "{table}"')
+    database.execute_sql(
+        "INSERT INTO sqlite_sequence (name, seq) SELECT ?, seq FROM sqlite_sequence WHERE name = ? "
+        "AND NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?)",
+        (f"new_{table}", table, f"new_{table}"),
+    )
+    database.execute_sql(
+        "UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = ?) WHERE name = ?",
+        (table, f"new_{table}"),
+    )
+    database.execute_sql(f'DROP TABLE "{table}"')
+    database.execute_sql(f'ALTER TABLE "new_{table}" RENAME TO "{table}"')
+
+
+#: The steps in order: the first leads from version 5 to 6.
+STEPS = (add_outcomes, add_branches, add_failed_calls, add_pull_requests)

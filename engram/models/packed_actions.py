@@ -10,12 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from engram.models.packed import pack_text, unpack_text
-from engram.transcripts.record import Action, EntryRef
+from engram.transcripts.record import Action, EntryRef, Todo, TodoState
 
 _ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
+_TODO_STATES = frozenset(state.value for state in TodoState)
 #: Facts that name an entry; stored as its place among the turn's entries.
 _ENTRY_FACTS = ("uuid", "result_uuid")
+#: Facts with several values.
+_LISTS = ("files", "error_lines", "error_keys")
 
 
 def pack_actions(actions: Iterable[Action], entries: Sequence[EntryRef]) -> str | bytes:
@@ -27,6 +30,19 @@ def pack_actions(actions: Iterable[Action], entries: Sequence[EntryRef]) -> str 
 def unpack_actions(stored: str | bytes, entries: Sequence[EntryRef]) -> tuple[Action, ...]:
     """Tool calls out of their column. Raises BrokenDatabase where it is damaged."""
     return tuple(_action_from_json(facts, entries) for facts in unpack_facts(stored))
+
+
+def todos_of(facts: Mapping[str, Any]) -> tuple[Todo, ...]:
+    """The changes of a todo list among the facts of a tool call; malformed ones are left out."""
+    listed = facts.get("todos")
+    rows = [row for row in listed if _is_todo(row)] if isinstance(listed, list) else []
+    return tuple(Todo(key, text, TodoState(state)) for key, text, state in rows)
+
+
+def _is_todo(row: object) -> bool:
+    if not (isinstance(row, list) and len(row) == 3 and all(isinstance(part, str) for part in row)):
+        return False
+    return row[2] in _TODO_STATES
 
 
 def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:
@@ -51,7 +67,9 @@ def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
 
 def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Action:
     known = {k: v for k, v in facts.items() if k in _ACTION_DEFAULTS}
-    known["files"] = tuple(known.get("files", ()))
+    for name in _LISTS:
+        known[name] = tuple(known.get(name, ()))
+    known["todos"] = todos_of(known)
     for name in _ENTRY_FACTS:
         if isinstance(known.get(name), int):
             known[name] = entries[known[name]].uuid

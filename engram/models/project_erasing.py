@@ -15,6 +15,7 @@ from engram.models.episode_evidence import forget_evidence_of_project
 from engram.models.episodes import Episode, select_episodes
 from engram.models.erasing import begin_anew
 from engram.models.forgetting import clean_runs, drop_all_notes
+from engram.models.outcomes import drop_outcomes_of_project
 from engram.models.pauses import Span
 from engram.models.project_folders import identities_of_project
 from engram.models.projects import ProjectRow, find_project_of_identity
@@ -201,6 +202,8 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     listed = json.dumps(contents.session_ids)
     tx.run(tables.Injection.delete().where(in_json_list(tables.Injection.session_id, listed)))
     tx.run(tables.Shown.delete().where(in_json_list(tables.Shown.session_id, listed)))
+    tx.run(tables.Branch.delete().where(tables.Branch.project == contents.project.id))
+    drop_outcomes_of_project(tx, contents.project.id, contents.session_ids)
     tx.run(transcript.update(cursor_words="").where(transcript.session.in_(_sessions_of(contents.project.id))))
 
 

@@ -30,6 +30,11 @@ def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
     return list(files)
 
 
+def last_turn_of_project_ms(store: Reader, project_id: int) -> int:
+    """When the last turn of a project began, in milliseconds since 1970; 0 where there is none."""
+    return int(store.fetch_value(_last_turn_of(project_id)))
+
+
 def pinned_episodes(store: Reader, project_id: int, limit: int = 100) -> list[Episode]:
     """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
     episode = tables.Episode
@@ -47,6 +52,12 @@ def _latest_turn_of(session_id: str) -> Query:
     turn, session = tables.Turn, tables.Session
     query = turn.select(fn.MAX(turn.id)).join(session)
     return query.where((session.session_id == session_id) & (turn.opening != Opening.CONTINUATION))
+
+
+@prepared
+def _last_turn_of(project_id: int) -> Query:
+    turn = tables.Turn
+    return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.project == project_id)
 
 
 @prepared

@@ -10,6 +10,8 @@ from peewee import Query, fn
 
 from engram.models import tables
 from engram.models.entries import claim_entries, entries_of_turn, free_entries
+from engram.models.failures import replace_failed_calls
+from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed_actions import pack_actions
 from engram.models.packed_entries import in_order, pack_entries, unpack_entries
 from engram.models.passages import add_passages, drop_passages
@@ -84,6 +86,8 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> t
         turn_id = stored.id
         known = {entry.uuid for entry in unpack_entries(bytes(stored.entries))}
         tx.update_row(tables.Turn, turn_id, columns | {"revision": stored.revision + 1})
+    if stored is not None or any(action.error_keys for action in turn.actions):
+        replace_failed_calls(tx, turn_id, turn.actions)
     claim_entries(tx, turn_id, [entry for entry in turn.entries if entry.uuid not in known])
     return turn_id, stored is None
 
@@ -144,7 +148,7 @@ def clear_turn(tx: Tx, key: str) -> None:
 
 
 def delete_turn(tx: Tx, turn_id: int) -> list[str]:
-    """Forget a turn for good: texts, passages, index, vectors; its entries leave tombstones.
+    """Forget a turn for good: texts, passages, index, vectors, what became of its prompt; its entries leave tombstones.
 
     Returns the uuids of its entries.
     """
@@ -154,6 +158,7 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
     add_tombstones(tx, TombstoneKind.ENTRY, map(pack_uuid, uuids))
     if key is not None:
         add_tombstones(tx, TombstoneKind.TURN, [str(key).encode()])
+    drop_outcomes_of_turn(tx, turn_id)
     _delete_rows(tx, turn_id)
     return uuids
 

@@ -33,6 +33,8 @@ class StoredTurn:
     project_id: int | None
     session_ref: int
     path: Path
+    #: Names the turn on every machine: ``turn_<stable_id>`` in hits.
+    stable_id: str = ""
 
 
 def load_turn(store: Reader, key: str) -> StoredTurn | None:
@@ -118,6 +120,7 @@ def _stored_turn(store: Reader, row: Any) -> StoredTurn:
         project_id=row.project_id,
         session_ref=row.session_ref,
         path=Path(os.fsdecode(bytes(row.path))),
+        stable_id=row.stable_id,
     )
 
 

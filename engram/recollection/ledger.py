@@ -1,12 +1,19 @@
-"""The ledger of what each session was shown, stored after the answer was sent: no hook waits for the write lock."""
+"""The ledger of what each session was shown, and of what became of each prompt.
+
+It is stored after the answer was sent: no hook waits for the write lock.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
-from engram.models import contexts, injections
+from engram.enums import Channel, Verdict
+from engram.models import contexts, injections, outcomes
 from engram.models.injections import Injection
+from engram.models.outcomes import Candidate, Outcome
 from engram.models.store import Store
 from engram.recollection.briefing_lines import told_in
 from engram.recollection.choose import Bite
@@ -14,16 +21,31 @@ from engram.recollection.render import CHARACTERS_PER_TOKEN
 
 #: Under this name a briefing stands among the things shown to a session.
 BRIEFING = "briefing"
+#: Of an excluded folder and during a pause nothing is stored, and what never happened is no outcome.
+NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_WORKER)
+#: Maximum number of outcomes that wait to be stored; of more, as on a full disk, the oldest are dropped.
+MAX_UNWRITTEN = 1_000
+
+T = TypeVar("T")
 
 
 class Ledger:
     """The ledger in memory.db with what is not stored yet. Any thread may call any method."""
 
-    def __init__(self, store: Store) -> None:
-        """``store``: the open memory."""
+    def __init__(self, store: Store, *, keeps_outcomes: bool = True) -> None:
+        """Prepare.
+
+        Args:
+            store: the open memory.
+            keeps_outcomes: record what became of each prompt.
+        """
         self._store = store
+        self._keeps_outcomes = keeps_outcomes
         self._lock = threading.Lock()
+        #: Held by the one thread that stores; the others leave what they noted to it.
+        self._writing = threading.Lock()
         self._unwritten: list[Injection] = []
+        self._unwritten_outcomes: list[Outcome] = []
         #: Session that is briefed ("" for none) and what to write.
         self._writers: list[tuple[str, Callable[[], object]]] = []
         #: Session → when its context was emptied, for sessions whose time is not stored yet.
@@ -75,15 +97,29 @@ class Ledger:
             what for what, _, _ in injections.shown_of_session(self._store, session_id)
         }
 
+    def record(self, outcome: Outcome) -> None:
+        """Note what became of a prompt or another moment; stored by ``write_down``.
+
+        Excluded folders and pauses are not recorded, and nothing is if ``outcome_days`` is 0.
+        """
+        if self._keeps(outcome):
+            with self._lock:
+                self._unwritten_outcomes.append(outcome)
+                del self._unwritten_outcomes[:-MAX_UNWRITTEN]
+
+    def _keeps(self, outcome: Outcome) -> bool:
+        return self._keeps_outcomes and outcome.verdict not in NEVER_RECORDED
+
     def note_shown(self, session_id: str, key: str, bites: Sequence[Bite]) -> None:
         """Note that bites are the answer to a prompt; stored by ``write_down``."""
         with self._lock:
-            self._unwritten += self._injections(session_id, key, "prompt", bites, "shown")
+            self._unwritten += self._injections(session_id, key, Channel.PROMPT, bites, "shown")
 
-    def note_pending(self, session_id: str, key: str, bites: Sequence[Bite]) -> None:
-        """Store at once that bites wait for the next tool call."""
+    def note_pending(self, session_id: str, key: str, bites: Sequence[Bite], outcome: Outcome) -> None:
+        """Store at once that bites wait for the next tool call, and the outcome that says so."""
         with self._store.transaction() as tx:
-            injections.add_injections(tx, self._injections(session_id, key, "tool", bites, "pending"))
+            injections.add_injections(tx, self._injections(session_id, key, Channel.TOOL, bites, "pending"))
+            outcomes.add_outcomes(tx, [outcome] if self._keeps(outcome) else [])
 
     def note_briefing(self, session_id: str, briefing: str, *, is_new_context: bool) -> None:
         """Note a briefing of a new session or of an empty context; stored by ``write_down``.
@@ -91,7 +127,9 @@ class Ledger:
         The memories in it count as shown: they do not come again as bites.
         """
         tokens = len(briefing) // CHARACTERS_PER_TOKEN
-        told = injections.told_at_start(session_id, told_in(briefing), self._store.now_ms())
+        now_ms = self._store.now_ms()
+        told_ids = told_in(briefing)
+        told = injections.told_at_start(session_id, told_ids, now_ms)
 
         def write() -> None:
             if is_new_context:
@@ -104,48 +142,76 @@ class Ledger:
                 self._unwritten = [injection for injection in self._unwritten if injection.session_id != session_id]
             self._unwritten += told
             self._writers.append((session_id, write))
+        self.record(_briefing_outcome(session_id, told_ids if tokens else (), now_ms))
 
     def take_back_briefing(self, session_id: str) -> None:
         """Note that a briefing came too late: neither it nor the memories in it were shown."""
-        self.write_down()
-        with self._store.transaction() as tx:
-            injections.drop_told_at_start(tx, session_id)
-            injections.clear_ledger(self._store, session_id)
+        with self._writing:
+            self._store_all()
+            with self._store.transaction() as tx:
+                injections.drop_told_at_start(tx, session_id)
+                outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=BRIEFING)
+                injections.clear_ledger(self._store, session_id)
 
     def write_down(self) -> None:
-        """Store what was sent since the last call. Raises StoreError; then it is stored by the next call."""
+        """Store what was sent since the last call. Raises StoreError; then it is stored by the next call.
+
+        While another thread does this, it returns at once: that thread stores this too. So only one of the threads that
+        answer hooks ever waits for the write lock.
+        """
+        while self._has_unwritten() and self._writing.acquire(blocking=False):
+            try:
+                self._store_all()
+            finally:
+                self._writing.release()
+
+    def _has_unwritten(self) -> bool:
         with self._lock:
-            unwritten, writers = tuple(self._unwritten), tuple(self._writers)
+            return bool(self._unwritten or self._unwritten_outcomes or self._writers)
+
+    def _store_all(self) -> None:
+        """Store everything that was noted. Call it with ``_writing`` held."""
+        with self._lock:
+            shown, became, writers = tuple(self._unwritten), tuple(self._unwritten_outcomes), tuple(self._writers)
         for writer in writers:
             _, write = writer
             write()
             with self._lock:
                 self._writers.remove(writer)
-        if unwritten:
+        if shown or became:
             with self._store.transaction() as tx:
-                injections.add_injections(tx, unwritten)
+                injections.add_injections(tx, shown)
+                outcomes.add_outcomes(tx, became)
             with self._lock:
-                self._unwritten = [
-                    injection for injection in self._unwritten if not any(injection is stored for stored in unwritten)
-                ]
+                self._unwritten = _without(self._unwritten, shown)
+                self._unwritten_outcomes = _without(self._unwritten_outcomes, became)
 
     def take_back(self, session_id: str, key: str) -> None:
         """Note that an answer came too late: its bites were not shown."""
-        with self._lock:
-            self._unwritten = [
-                injection
-                for injection in self._unwritten
-                if (injection.session_id, injection.prompt_key) != (session_id, key)
-            ]
-        with self._store.transaction() as tx:
-            injections.mark_pending(tx, session_id, key)
-            injections.drop_pending(tx, session_id, key)
+        with self._writing:
+            with self._lock:
+                self._unwritten = [
+                    injection
+                    for injection in self._unwritten
+                    if (injection.session_id, injection.prompt_key) != (session_id, key)
+                ]
+                self._unwritten_outcomes = [
+                    _too_late(outcome)
+                    if (outcome.session_id, outcome.prompt_key, outcome.verdict) == (session_id, key, Verdict.SHOWN)
+                    else outcome
+                    for outcome in self._unwritten_outcomes
+                ]
+            with self._store.transaction() as tx:
+                injections.mark_pending(tx, session_id, key)
+                injections.drop_pending(tx, session_id, key)
+                outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=key)
 
     def drop_pending(self, session_id: str) -> None:
         """Note that pending bites were withdrawn. Nothing is written if none were pending."""
         if any(injection.state == "pending" for injection in self.of_session(session_id)):
             with self._store.transaction() as tx:
                 injections.drop_pending(tx, session_id)
+                outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.WITHDRAWN)
 
     def mark_shown(self, session_id: str) -> None:
         """Note that pending bites were shown."""
@@ -154,16 +220,23 @@ class Ledger:
             with self._store.transaction() as tx:
                 for key in pending:
                     injections.mark_shown(tx, session_id, key)
+                outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.SHOWN)
+
+    def drop_old(self, before_ms: int) -> None:
+        """Delete outcomes from before a time, and the oldest beyond ``MAX_OUTCOMES`` of each channel."""
+        if outcomes.has_old_outcomes(self._store, before_ms):
+            with self._store.transaction() as tx:
+                outcomes.drop_old_outcomes(tx, before_ms)
 
     def _injections(
-        self, session_id: str, key: str, channel: str, bites: Sequence[Bite], state: str
+        self, session_id: str, key: str, channel: Channel, bites: Sequence[Bite], state: str
     ) -> list[Injection]:
         now_ms = self._store.now_ms()
         return [
             Injection(
                 session_id=session_id,
                 prompt_key=key,
-                channel=channel,
+                channel=channel.value,
                 episode_id=bite.episode_id,
                 score=bite.relevance,
                 tokens=len(bite.text) // CHARACTERS_PER_TOKEN,
@@ -172,3 +245,34 @@ class Ledger:
             )
             for bite in bites
         ]
+
+
+def _briefing_outcome(session_id: str, told_ids: Sequence[str], now_ms: int) -> Outcome:
+    """Return the outcome of a start: the memories that the briefing tells, in its order."""
+    verdict = Verdict.SHOWN if told_ids else Verdict.NOTHING_NEAR
+    return Outcome(
+        session_id=session_id,
+        channel=Channel.START,
+        verdict=verdict,
+        at_ms=now_ms,
+        prompt_key=BRIEFING,
+        candidates=len(told_ids),
+        considered=tuple(
+            Candidate(place=place, episode_id=episode_id, verdict=Verdict.SHOWN, score=0.0, floor=0.0)
+            for place, episode_id in enumerate(told_ids)
+        ),
+    )
+
+
+def _too_late(outcome: Outcome) -> Outcome:
+    considered = [
+        replace(candidate, verdict=Verdict.TOO_LATE) if candidate.verdict is Verdict.SHOWN else candidate
+        for candidate in outcome.considered
+    ]
+    return replace(outcome, verdict=Verdict.TOO_LATE, considered=tuple(considered))
+
+
+def _without(kept: list[T], stored: Sequence[T]) -> list[T]:
+    """Return what is not among these objects: what was noted meanwhile stays."""
+    gone = set(map(id, stored))
+    return [value for value in kept if id(value) not in gone]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from engram.embedding.embedder import Embedder
+from engram.enums import Channel, Verdict
 from engram.models import sessions
+from engram.models.outcomes import Outcome
 from engram.models.recent import latest_turn
 from engram.models.store import Store
 from engram.paths import is_session_id
@@ -58,7 +60,7 @@ class RecollectionService:
         self._redact = redact
         self._prompts = LatestPrompts()
         self._topics = Topics(embedder, settings.topic_threshold)
-        self._ledger = Ledger(store)
+        self._ledger = Ledger(store, keeps_outcomes=settings.outcome_days > 0)
         self._pending = PendingBites(settings.places.recollections, self._ledger, self._prompts, self._topics)
         scope = SessionScope(store, settings)
         self._selector = BiteSelector(searcher, settings, self._ledger, scope, thresholds or Thresholds())
@@ -193,7 +195,14 @@ class RecollectionService:
         """Choose bites and let them wait for the next tool call, in place of what waits there."""
         bites = self._selector.select(session_id, prompt, call)
         data = hook_output(_TOOL, bites_text(bites, self._settings.bite_tokens))
-        if not self._pending.put(session_id, prompt, bites, data):
+        outcome = Outcome(
+            session_id=session_id,
+            channel=Channel.TOOL,
+            verdict=Verdict.PENDING,
+            at_ms=self._store.now_ms(),
+            prompt_key=prompt.key,
+        )
+        if not self._pending.put(session_id, prompt, bites, data, outcome):
             return False
         if call is None:
             self._topics.note(session_id, prompt.text)

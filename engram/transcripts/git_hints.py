@@ -5,12 +5,12 @@ Both are hints, never a key: anybody can write a remote's address into a forged 
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from engram.transcripts.git_command import run_git
 
 #: How long each call of git may take, in seconds. A history that takes longer has no known first commit.
 GIT_SECONDS = 5.0
@@ -18,17 +18,6 @@ GIT_SECONDS = 5.0
 MAX_ADDRESS_CHARS = 500
 _SCP_FORM = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!//)(\S+)")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
-#: Keeps git from running programs that the repository or the user configured, from asking, and from fetching.
-_ENVIRONMENT = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "LC_ALL": "C",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +69,4 @@ def normal_address(address: str) -> str:
 
 def _git(root: Path, *arguments: str) -> str:
     """Return what git prints; "" if it fails or takes too long."""
-    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | _ENVIRONMENT
-    try:
-        done = subprocess.run(
-            ["git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-C", str(root), *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_SECONDS,
-            env=environment,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode("utf-8", "replace").strip()
+    return (run_git(root, *arguments, seconds=GIT_SECONDS) or "").strip()

@@ -27,7 +27,8 @@ _BESIDE = re.compile(r"(.+)[.-]worktrees")
 #: Bytes of ``.git`` and ``commondir`` that are read.
 _LINK_BYTES = 4096
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
-_MAX_DEPTH = 64
+#: Maximum number of folders that are looked at, from the inside out.
+MAX_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None
     if not _exists(str(folder)):
         return None
     here = Path(os.path.realpath(folder))
-    for candidate in (here, *here.parents)[:_MAX_DEPTH]:
+    for candidate in (here, *here.parents)[:MAX_DEPTH]:
         git = candidate / ".git"
         if os.path.isfile(git / "HEAD"):
             return candidate
@@ -115,23 +116,24 @@ def _main_folder(worktree: Path, link: Path) -> Path:
     """
     if os.path.islink(link):
         return worktree
-    git_folder = _read_link(link, worktree, prefix="gitdir:")
+    git_folder = read_link(link, worktree, prefix="gitdir:")
     if git_folder is None:
         return worktree
     git_folder = Path(os.path.realpath(git_folder))
-    common = _read_link(git_folder / "commondir", git_folder)
+    common = read_link(git_folder / "commondir", git_folder)
     if common is None:
         return worktree
     common = Path(os.path.realpath(common))
     if git_folder.parent != common / "worktrees" or not os.path.isfile(common / "HEAD"):
         return worktree
-    named = _read_link(git_folder / "gitdir", git_folder)
+    named = read_link(git_folder / "gitdir", git_folder)
     if named is None or Path(os.path.realpath(named.parent)) / named.name != link:
         return worktree
     return common.parent if common.name == ".git" else common
 
 
-def _read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
+def read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
+    """Return the path that a link file of git names, relative to ``base``; None if it names none."""
     data = read_regular(file, _LINK_BYTES)
     text = data.decode("utf-8", "surrogateescape").strip() if data else ""
     if not text.startswith(prefix) or "\0" in text:

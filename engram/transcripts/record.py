@@ -12,6 +12,8 @@ ARROW = "→"
 MAX_COMMAND_CHARS = 400
 #: Longest error line and commit subject that is kept, in characters.
 MAX_ERROR_CHARS = 200
+#: Longest entry of a todo list that is kept, in characters, and maximum number of entries of a call.
+MAX_TODO_CHARS, MAX_TODOS = 200, 30
 
 
 class Role(StrEnum):
@@ -62,6 +64,25 @@ class TextBlock:
     at_ms: int | None = None
 
 
+class TodoState(StrEnum):
+    """What a call makes of an entry of a todo list."""
+
+    OPEN = "open"
+    DONE = "done"
+    #: Only its text changes.
+    SAME = "same"
+
+
+class Todo(NamedTuple):
+    """A change of an entry of a todo list."""
+
+    #: The agent's id of the entry; "" in a list that has none.
+    key: str
+    #: "" if the text stays as it was.
+    text: str
+    state: TodoState
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """The facts of one tool call: used for matching, never as the text of a memory."""
@@ -83,6 +104,11 @@ class Action:
     exit_code: int | None = None
     #: The most telling line of an error, at most ``MAX_ERROR_CHARS``.
     error_line: str = ""
+    #: The telling lines of a failing command's error as they were read. Ingest turns them into ``error_keys``; they are
+    #: not stored.
+    error_lines: tuple[str, ...] = ()
+    #: Hashes of those lines without what differs between two runs (``engram.text.failures``).
+    error_keys: tuple[int, ...] = ()
     #: "sha subject" of a commit that the command made.
     commit: str = ""
     #: What the user typed to refuse the call. Only in turns read by an early version: today it is a text of the turn.
@@ -91,6 +117,10 @@ class Action:
     result_uuid: str = ""
     #: True if the user refused the call.
     is_refused: bool = False
+    #: What it changes in the todo list of the session.
+    todos: tuple[Todo, ...] = ()
+    #: True if ``todos`` takes the place of the whole list.
+    is_todo_list: bool = False
 
 
 class EntryRef(NamedTuple):

@@ -37,7 +37,12 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
                 _entry(relays["SessionStart"]),
                 _entry(place + detached_command(flush, interpreter), matcher="compact"),
             ],
-            "PreToolUse": [_entry(place + pending_command(FOLDER / "pretooluse.sh"))],
+            "PreToolUse": [
+                _entry(place + pending_command(FOLDER / "pretooluse.sh")),
+                _entry(place + detached_relay_command(FOLDER / "prompt.py"), matcher=AGENT_TOOLS),
+            ],
+            "PostToolUseFailure": [_entry(place + failure_command(FOLDER / "failure.sh", FOLDER / "prompt.py"))],
+            "SubagentStart": [_entry(relays["SubagentStart"])],
             "Stop": [_entry(place + detached_command(FOLDER / "stop.py", interpreter))],
             "SessionEnd": [_entry(place + detached_command(flush, interpreter))],
         },
@@ -45,7 +50,9 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
     }
 
 
-_RELAYS = {"UserPromptSubmit": "prompt.py", "SessionStart": "briefing.py"}
+_RELAYS = {"UserPromptSubmit": "prompt.py", "SessionStart": "briefing.py", "SubagentStart": "prompt.py"}
+#: The tools that start a subagent, as a matcher.
+AGENT_TOOLS = "Agent|Task"
 
 
 def relay_command(script: Path) -> str:
@@ -72,6 +79,18 @@ def pending_command(script: Path) -> str:
     """The command of PreToolUse: one file test, and the script only if something is pending."""
     pending = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.pending"'
     return f"[ -e {pending} ] && sh {shlex.quote(str(script))} 2>/dev/null; exit 0"
+
+
+def detached_relay_command(script: Path) -> str:
+    """The command that hands a payload to the worker and prints nothing; nobody waits for it."""
+    run = f'"$P" -I -S {shlex.quote(str(script))} <&3 3<&-'
+    return f'P="{_HOME}/python"; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
+
+
+def failure_command(script: Path, relay: Path) -> str:
+    """The command of PostToolUseFailure: one file test, and the script only if failures of this project are known."""
+    known = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.failures"'
+    return f"[ -e {known} ] && sh {shlex.quote(str(script))} {shlex.quote(str(relay))} 2>/dev/null; exit 0"
 
 
 def link_interpreter(home: Home) -> None:

@@ -11,10 +11,10 @@ CDPATH='' cd -- "${ENGRAM_HOME:-${HOME:-}/.claude-memory}/recollections" >/dev/n
 # A regular file, younger than five minutes, and no larger than an answer may be.
 [ -n "$(find "./$id.pending" -type f -mmin -5 -size -65536c)" ] || exit 0
 
-# The beginning of the payload says whose call it is. A stdin that stays open is given up after a moment.
+# The beginning of the payload, up to the name of the tool, says whose call it is. A stdin that stays open is given up after a moment.
 exec 3<&0
 beginning=$(
-    head -c 2048 <&3 &
+    head -c 16384 <&3 &
     reader=$!
     { sleep 0.2; kill $reader; } >/dev/null 3<&- &
     clock=$!
@@ -22,7 +22,7 @@ beginning=$(
     kill $clock
 )
 exec 3<&-
-case $beginning in *'"agent_id"'*) exit 0 ;; '{'*) ;; *) exit 0 ;; esac
+case $beginning in *'"agent_id"'*) exit 0 ;; '{'*'"tool_name"'*) ;; *) exit 0 ;; esac
 
 # Whoever moves the file has it; the worker takes the moved one away as the receipt, so it is opened before.
 text=

@@ -9,7 +9,7 @@ from engram.ingest.clean import MAX_KNOWN_VALUES, Cleaner
 from engram.models.store import Store
 from engram.redaction import redact
 from engram.transcripts.claude_code.action import finish_action, start_action
-from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Opening, Turn, TurnUpdate
+from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, MAX_TODO_CHARS, Opening, Turn, TurnUpdate
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 VALUE = "zV9kQ2mX7pL4wR8tY3nB"
@@ -105,3 +105,19 @@ def test_a_secret_at_the_cut_of_a_command_or_an_error_leaves_no_half(limit: int,
     assert len(clean.command) <= MAX_COMMAND_CHARS
     assert 0 < len(clean.error_line) <= MAX_ERROR_CHARS
     assert "ghp_" not in clean.command + clean.error_line
+
+
+@pytest.mark.parametrize("inside", [4, 12, 39])
+def test_a_secret_in_a_todo_list_leaves_no_half(inside: int) -> None:
+    token = "ghp_x7Kq2mZr9TbV4nWc8YhJ3sLd6PfGa1Qe5Uo0"
+    text = "deploy " + "x " * ((MAX_TODO_CHARS - inside - 7) // 2) + token
+    action = start_action(
+        {"id": "t1", "name": "TodoWrite", "input": {"todos": [{"content": text, "status": "pending"}]}}, "u1"
+    )
+    assert action is not None
+    turn = Turn(key="t", session_id="s", opening=Opening.PROMPT, actions=(action,))
+
+    (clean,) = Cleaner(redact, b"salt").clean(TurnUpdate(turn, 0)).actions
+
+    assert 0 < len(clean.todos[0].text) <= MAX_TODO_CHARS
+    assert "ghp_" not in clean.todos[0].text

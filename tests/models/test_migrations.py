@@ -14,16 +14,24 @@ import pytest
 
 from engram.errors import BrokenDatabase, NewerSchema, StoreError, UnsupportedSchema
 from engram.models.database import open_database
+from engram.models.migration_steps import add_outcomes
 from engram.models.migrations import FIRST_VERSION, MIGRATIONS, migrate, newest_version
-from engram.models.schema import APPLICATION_ID
 from engram.models.store import Store, open_store
-from tests.models.version_4 import put_version_4, read_schema
+from tests.models.version_4 import put_version_4, read_rows, read_schema
 
 #: SHA-256 of what each version's tables, indexes and views are declared as. A version that was released never changes:
 #: a new column needs a numbered step in ``engram.models.migrations`` and a line here.
-DIGESTS = {5: "7a355ec18468f2a8", 6: "4b5f96c7aac4a768"}
-#: The statements that made a memory.db of version 5.
-FIRST_SCHEMA = Path(__file__).with_name("fixtures") / "version-5.sql"
+DIGESTS = {5: "7a355ec18468f2a8", 6: "7a4844fc71be8594", 7: "77cd9d82b8f1ce18", 8: "3e07006145957f77"}
+#: The first version's own declaration of what a later step makes anew.
+INJECTION_5 = (
+    'CREATE TABLE "injection" ("id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "session_id" TEXT NOT NULL, '
+    '"prompt_key" TEXT NOT NULL, "channel" TEXT NOT NULL, "episode_id" TEXT NOT NULL, "score" REAL NOT NULL, '
+    '"tokens" INTEGER NOT NULL, "state" TEXT NOT NULL, "is_cleared" INTEGER NOT NULL DEFAULT 0 '
+    'CHECK (is_cleared IN (0, 1)), "at_ms" INTEGER NOT NULL, "expanded_at_ms" INTEGER, '
+    "CHECK (channel IN ('prompt', 'tool', 'start')), CHECK (state IN ('pending', 'shown')))",
+    'CREATE INDEX "injection_session_id_id" ON "injection" ("session_id", "id")',
+    'CREATE INDEX "injection_episode_id" ON "injection" ("episode_id")',
+)
 
 
 def add_column(database: Any) -> None:
@@ -51,21 +59,32 @@ def path(tmp_path: Path, driver: str) -> Path:
     return path
 
 
-def put_first_version(path: Path) -> Path:
-    """Write an empty memory.db of version 5, as its statements were before any numbered step."""
+@pytest.fixture
+def first(path: Path) -> Path:
+    """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
-    connection.executescript(FIRST_SCHEMA.read_text(encoding="utf-8"))
-    connection.execute("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", (str(FIRST_VERSION),))
-    connection.execute("INSERT INTO meta (key, value) VALUES ('machine', 'a'), ('salt', '00'), ('made_at_ms', '1')")
-    connection.execute(f"PRAGMA user_version = {FIRST_VERSION}")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    for statement in (
+        "DROP TABLE pull_request",
+        "DROP TABLE failed_call",
+        "DROP TABLE branch",
+        "DROP TABLE outcome_candidate",
+        "DROP TABLE outcome",
+        "DROP TABLE injection",
+        *INJECTION_5,
+        "INSERT INTO injection (id, session_id, prompt_key, channel, episode_id, score, tokens, state, at_ms) "
+        "VALUES (41, 's1', 'p1', 'prompt', 'ep_1', 0.5, 9, 'shown', 7)",
+        "DELETE FROM injection WHERE id = 42",
+        "UPDATE sqlite_sequence SET seq = 42 WHERE name = 'injection'",
+        f"PRAGMA user_version = {FIRST_VERSION}",
+        f"UPDATE meta SET value = '{FIRST_VERSION}' WHERE key = 'schema_version'",
+    ):
+        connection.execute(statement)
     connection.commit()
     connection.close()
     return path
 
 
 def digest_of(path: Path) -> str:
-    """The digest of what a file's tables, indexes and views are declared as."""
     declared = json.dumps([row for row in read_schema(path) if "_fts_" not in row[1]])  # those tables are SQLite's own
     return hashlib.sha256(declared.encode()).hexdigest()[:16]
 
@@ -84,52 +103,73 @@ def test_a_new_file_has_the_newest_version_at_once(path: Path) -> None:
     assert version_of(path) == (newest_version(), str(newest_version()))
 
 
-def test_the_steps_lead_from_the_first_version_to_what_a_new_file_has(path: Path, tmp_path: Path, driver: str) -> None:
-    first = put_first_version(tmp_path / "first.db")
-    assert digest_of(first) == DIGESTS[FIRST_VERSION]
-
-    open_store(first, driver=driver).close()
-
-    assert read_schema(first) == read_schema(path)
-    assert version_of(first) == (newest_version(), str(newest_version()))
-
-
 def test_a_changed_table_has_a_version_of_its_own(path: Path) -> None:
     assert digest_of(path) == DIGESTS[newest_version()]
 
 
-def test_numbered_steps_go_on_from_the_newest_version(path: Path, driver: str) -> None:
+def test_a_file_of_the_first_version_becomes_what_a_new_file_is(first: Path, tmp_path: Path, driver: str) -> None:
+    assert digest_of(first) == DIGESTS[FIRST_VERSION]
+    open_store(tmp_path / "new.db", driver=driver).close()
+
+    database = open_database(first, driver)
+    assert migrate(database) == len(MIGRATIONS)
+    database.close()
+
+    assert read_schema(first) == read_schema(tmp_path / "new.db")
+    assert version_of(first) == (newest_version(), str(newest_version()))
+
+
+def test_what_was_shown_before_outcomes_were_kept_stays_and_numbers_go_on(first: Path, driver: str) -> None:
+    before = read_rows(first, "injection")
+
+    database = open_database(first, driver)
+    migrate(database, (add_outcomes,))
+    database.execute_sql(
+        "INSERT INTO injection (session_id, prompt_key, channel, episode_id, score, tokens, state, at_ms) "
+        "VALUES ('s1', 'p1', 'error', 'ep_1', 0.5, 9, 'shown', 7)"
+    )
+    database.close()
+
+    kept, added = read_rows(first, "injection")
+    assert [kept] == before
+    assert (added["id"], added["channel"]) == (43, "error")
+
+
+def test_numbered_steps_go_on_from_the_first_version(first: Path, driver: str) -> None:
+    path = first
     database = open_database(path, driver)
 
-    assert migrate(database, (*MIGRATIONS, add_column)) == 1
-    assert migrate(database, (*MIGRATIONS, add_column, add_table)) == 1
-    assert migrate(database, (*MIGRATIONS, add_column, add_table)) == 0
+    assert migrate(database, (add_column,)) == 1
+    assert migrate(database, (add_column, add_table)) == 1
+    assert migrate(database, (add_column, add_table)) == 0
 
-    assert version_of(path) == (newest_version() + 2, str(newest_version() + 2))
+    assert version_of(path) == (FIRST_VERSION + 2, str(FIRST_VERSION + 2))
     assert {"boat"} <= {name for _, name, *_ in read_schema(path)}
     database.close()
 
 
-def test_a_step_that_fails_leaves_the_version_before(path: Path, driver: str) -> None:
+def test_a_step_that_fails_leaves_the_version_before(first: Path, driver: str) -> None:
+    path = first
     database = open_database(path, driver)
     before = read_schema(path)
 
     with pytest.raises(peewee.OperationalError):
-        migrate(database, (*MIGRATIONS, fail))
+        migrate(database, (fail,))
 
-    assert version_of(path) == (newest_version(), str(newest_version()))
+    assert version_of(path) == (FIRST_VERSION, str(FIRST_VERSION))
     assert read_schema(path) == before
     database.close()
 
 
-def test_of_threads_that_race_one_makes_the_step(path: Path, driver: str) -> None:
+def test_of_threads_that_race_one_makes_the_step(first: Path, driver: str) -> None:
+    path = first
     ready = threading.Barrier(4)
     done: list[int] = []
 
     def bring_on() -> None:
         database = open_database(path, driver)
         ready.wait()
-        done.append(migrate(database, (*MIGRATIONS, add_column, add_table)))
+        done.append(migrate(database, (add_column, add_table)))
         database.close()
 
     threads = [threading.Thread(target=bring_on) for _ in range(4)]
@@ -139,7 +179,7 @@ def test_of_threads_that_race_one_makes_the_step(path: Path, driver: str) -> Non
         thread.join()
 
     assert sum(done) == 2
-    assert version_of(path) == (newest_version() + 2, str(newest_version() + 2))
+    assert version_of(path) == (FIRST_VERSION + 2, str(FIRST_VERSION + 2))
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

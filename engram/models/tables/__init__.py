@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from peewee import Model
 
+from engram.models.tables.branches import Branch
 from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
 from engram.models.tables.episodes import (
     Contradiction,
@@ -17,9 +18,11 @@ from engram.models.tables.episodes import (
     Evidence,
     History,
 )
+from engram.models.tables.failures import FailedCall
 from engram.models.tables.injections import Injection, Shown
 from engram.models.tables.meta import MetaValue
 from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex
+from engram.models.tables.outcomes import Outcome, OutcomeCandidate
 from engram.models.tables.passages import CONTEXT_CHARS, Passage, PassageContext, PassageIndex, PassageText
 from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
 from engram.models.tables.runs import Run
@@ -37,6 +40,7 @@ __all__ = [
     "ALL_VIEWS",
     "CONTEXT_CHARS",
     "BadLine",
+    "Branch",
     "Context",
     "Contradiction",
     "CopiedHistory",
@@ -46,6 +50,7 @@ __all__ = [
     "EpisodeEntity",
     "EpisodeIndex",
     "Evidence",
+    "FailedCall",
     "FormerName",
     "History",
     "Injection",
@@ -56,6 +61,8 @@ __all__ = [
     "NoteChunk",
     "NoteChunkProject",
     "NoteIndex",
+    "Outcome",
+    "OutcomeCandidate",
     "Passage",
     "PassageContext",
     "PassageIndex",
@@ -89,6 +96,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     Project,
     ProjectFolder,
     FormerName,
+    Branch,
     Session,
     PullRequest,
     KnownValue,
@@ -99,6 +107,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     Turn,
     Entry,
     TextBlock,
+    FailedCall,
     Passage,
     Episode,
     Evidence,
@@ -112,6 +121,8 @@ ALL_TABLES: tuple[type[Table], ...] = (
     NoteChunk,
     Injection,
     Shown,
+    Outcome,
+    OutcomeCandidate,
     Work,
     TaskRun,
     Lease,

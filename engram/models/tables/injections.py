@@ -5,6 +5,7 @@ from __future__ import annotations
 from peewee import BooleanField, CompositeKey, FloatField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField
 
+from engram.enums import Channel
 from engram.models.tables.declaring import Table, one_of
 
 
@@ -27,7 +28,7 @@ class Injection(Table):
 
     class Meta:
         indexes = ((("session_id", "id"), False), (("episode_id",), False))
-        constraints = (one_of("channel", ("prompt", "tool", "start")), one_of("state", ("pending", "shown")))
+        constraints = (one_of("channel", Channel.values()), one_of("state", ("pending", "shown")))
 
 
 class Shown(Table):

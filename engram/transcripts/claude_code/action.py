@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
+from engram.text.failures import telling_lines
+from engram.transcripts.claude_code.todos import todos_of_call, todos_of_result
 from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action
 from engram.transcripts.text import MAX_ID_CHARS, storable
 
@@ -47,6 +50,7 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
         storable(f) for f in (given.get(key) for key in _FILE_KEYS) if isinstance(f, str) and 0 < len(f) <= 4096
     )
     command = given.get("command")
+    todos, is_todo_list = todos_of_call(tool, given)
     return Action(
         tool_use_id=storable(tool_use_id),
         tool=storable(tool),
@@ -54,6 +58,8 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
         files=files,
         command=storable(command[: MAX_COMMAND_CHARS * _READ_AHEAD]) if isinstance(command, str) else "",
         is_edit=tool in EDIT_TOOLS,
+        todos=todos,
+        is_todo_list=is_todo_list,
     )
 
 
@@ -62,16 +68,12 @@ def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refuse
     text = result_text(block)
     is_error = block.get("is_error") is True
     exit_code = _exit_code(action, text, is_error)
-    return Action(
-        tool_use_id=action.tool_use_id,
-        tool=action.tool,
-        uuid=action.uuid,
-        files=action.files,
-        command=action.command,
-        is_edit=action.is_edit,
+    return replace(
+        todos_of_result(action, text, is_error=is_error or is_refused),
         is_error=is_error,
         exit_code=exit_code,
         error_line=telling_line(text) if is_error and not is_refused else "",
+        error_lines=telling_lines(text) if action.command and is_error and not is_refused else (),
         commit=_commit(action, text) if not is_error else "",
         result_uuid=uuid,
         is_refused=is_refused,

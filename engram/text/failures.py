@@ -1,0 +1,126 @@
+"""What identifies a failing command: the programs that it runs, and keys of the telling lines of its error. Pure.
+
+A key is a hash of a line without what differs between two runs: folders, numbers, dates, hexadecimal ids, the branch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable
+
+#: Telling lines of one error that are kept.
+MAX_LINES = 8
+#: Longest line that is looked at, in characters; the rest is cut off.
+MAX_LINE_CHARACTERS = 300
+#: Lines of one error that are looked at, from its beginning and from its end.
+MAX_SCANNED_LINES = 400
+#: Words that a line must have beside general ones, to identify an error.
+MIN_WORDS = 2
+#: Programs of one command that are kept.
+MAX_PROGRAMS = 6
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+#: Lines that state an error, the most telling first.
+_TELLING = (
+    re.compile(r"^(?:E +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E +\S"),
+    re.compile(r"\b(?:error|fatal|panic|fail(?:ed|ure)?)\b|×|✗|✘", re.IGNORECASE),
+    re.compile(
+        r"cannot|can't|could not|couldn't|not found|no such|denied|undefined|unexpected|unknown|unrecognized|invalid"
+        r"|refused|missing|must |has no |does not|are ignored|not formatted|conflict|timed out|unable to",
+        re.IGNORECASE,
+    ),
+)
+#: Lines of logs, progress, code listings and warnings, which happen to name an error.
+_NOISE = re.compile(
+    r"^(?:Exit code|Traceback |\$ |> |WARN|warning\b|INFO|DEBUG|hint:|note:|time=|[\d\s]*[│|]|\+ |at \S+ ?\()"
+    r"|\b(?:INFO|DEBUG|WARN|PASS)\b|^(?:=== |--- PASS|ok\s)",
+)
+#: ``file:line:column:`` or ``file(line,column):`` at the beginning of a line of a compiler or linter.
+_PLACE = re.compile(r"^(?:\[[\w:-]+\] )?[\w./\\@~+-]+(?::\d+(?::\d+)?|\(\d+,\d+\)):?\s+(?:-\s+)?")
+_URL = re.compile(r"\b[a-z][a-z+]*://\S+")
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+#: The folders of a path; its last part stays.
+_FOLDERS = re.compile(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
+_NUMBER = re.compile(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_][\w-]+")
+#: Words of errors of every kind; they identify none.
+_GENERAL_WORDS = frozenset(
+    "an and are as at be been build by can cannot check checks code command could did do does emitted end error errors "
+    "exit exited expected fail failed failing failure failures fatal file for found from has have in is it job line "
+    "lines more not of on one or pre problem problems run running script see set some status step task test tests that "
+    "the this to total try validation was were when while with you".split()
+)
+
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
+_ASSIGNMENTS = re.compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
+_PROGRAM = re.compile(r"(?:[\w.@~+-]*/)*([A-Za-z][\w.+-]*)(?![^\s])((?:\s+[a-z][\w:-]*(?!\S)){0,2})")
+#: Programs whose second word only says that something is run: the third names it.
+_RUNNERS = frozenset(["bun", "cargo", "deno", "mise", "npm", "pnpm", "poetry", "rtk", "uv", "yarn"])
+_RUN_WORDS = frozenset(["bun", "run", "exec", "x", "dlx"])
+#: Programs that only look around or move files; their failures need no history.
+READ_ONLY_PROGRAMS = frozenset(
+    "cat cd chmod cp cut echo false find grep head jq less ls mkdir mv printf pwd rg rm sed set sleep sort source tail "
+    "tee test touch tr true uniq wc which xargs".split()
+)
+
+
+def programs_of(command: str) -> tuple[str, ...]:
+    """Return the programs that a command runs, each with its subcommand, such as ``go test`` or ``bun run lint``.
+
+    Only the first line counts. Programs that only look around are left out.
+    """
+    lines = command.strip().splitlines()
+    programs: dict[str, None] = {}
+    for part in _SEPARATOR.split(_QUOTED.sub('""', lines[0]) if lines else ""):
+        match = _PROGRAM.match(_ASSIGNMENTS.sub("", part))
+        if match is None or match[1] in READ_ONLY_PROGRAMS:
+            continue
+        words = match[2].split()
+        count = 2 if match[1] in _RUNNERS and words and words[0] in _RUN_WORDS else 1
+        programs[" ".join([match[1], *words[:count]])] = None
+    return tuple(programs)[:MAX_PROGRAMS]
+
+
+def telling_lines(text: str) -> tuple[str, ...]:
+    """Return the lines of an error message that state what is wrong, the most telling first, each once."""
+    lines = [_ANSI.sub("", line).strip()[:MAX_LINE_CHARACTERS] for line in text.replace("\\n", "\n").splitlines()]
+    if len(lines) > 2 * MAX_SCANNED_LINES:
+        lines = lines[:MAX_SCANNED_LINES] + lines[-MAX_SCANNED_LINES:]
+    lines = [line for line in lines if line and not _NOISE.search(line)]
+    telling = dict.fromkeys(line for pattern in _TELLING for line in lines if pattern.search(line))
+    return tuple(telling)[:MAX_LINES]
+
+
+def error_keys(lines: Iterable[str], hidden: Collection[str] = ()) -> tuple[int, ...]:
+    """Return the keys of the lines that identify an error, each once.
+
+    Args:
+        lines: from ``telling_lines``.
+        hidden: words that differ from run to run, such as the name of the branch.
+    """
+    normalised = (normal_line(line, hidden) for line in lines)
+    return tuple(dict.fromkeys(_key(line) for line in normalised if _identifies(line)))
+
+
+def normal_line(line: str, hidden: Collection[str] = ()) -> str:
+    """Return a line of an error without places, folders, numbers, ids and the hidden words, in lower case."""
+    for word in hidden:
+        if len(word) > 2:
+            line = line.replace(word, "#")
+    line = _PLACE.sub("", line)
+    for pattern in (_URL, _UUID):
+        line = pattern.sub("#", line)
+    line = _NUMBER.sub("#", _FOLDERS.sub("", line))
+    return " ".join(re.sub(r"[\s#.,:;!?*=~\-—_]+", " ", line.lower()).split())
+
+
+def _identifies(line: str) -> bool:
+    words = {word for word in _WORD.findall(line) if word not in _GENERAL_WORDS}
+    return len(words) >= MIN_WORDS
+
+
+def _key(line: str) -> int:
+    """Return a hash that fits a column of integers."""
+    return int.from_bytes(hashlib.sha256(line.encode("utf-8", "replace")).digest()[:7])
