@@ -6,11 +6,12 @@ import click
 
 from engram.cli.options import Command, json_option, project_option
 from engram.cli.output import one_line, print_json, say
-from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.errors import BadRequest
 from engram.search.hit_lines import head_of, remarks_of, text_of
 from engram.search.public_hits import PublicHit
 from engram.search.question.query import MAX_HITS
+from engram.transcripts.git_head import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 
 
@@ -79,6 +80,7 @@ def _run(
             text=query,
             limit=limit or workspace.settings.recall_limit,
             project_id=None if place is None else place.id,
+            branch=read_branch(current_folder()),
         )
         # The worker uses the settings of its start; flags of this call need a search in this process.
         with_worker = not set(workspace.flags) - {"home", "claude_folder"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,6 +93,14 @@ def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[s
 
 
 pass_workspace = click.make_pass_decorator(Workspace, ensure=True)
+
+
+def current_folder() -> str:
+    """Return the folder that the command runs in; "" if it was deleted meanwhile."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def find_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:

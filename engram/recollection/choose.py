@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from engram.enums import Importance, Scope, Status, Voice
+from engram.enums import Importance, Scope, Status, Verdict, Voice
 from engram.models.episodes import Episode
-from engram.recollection.relevance import FeatureContext, Support, relevance
+from engram.recollection.relevance import FEATURES, FeatureContext, Support, features, rate_features
+from engram.search.episodes.branches import BRANCH_DEDUCTION
 from engram.search.hits import Hit
 from engram.text.recollection_stems import same_words, stems
 from engram.text.topic_words import topic_words
@@ -43,6 +44,8 @@ class Bite:
     #: Uuids of the entries that the memory rests on.
     evidence: tuple[str, ...]
     stale_reason: str = ""
+    #: The branch that it was learned on, if it was not merged and the session is elsewhere; else "".
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +58,43 @@ class InjectionRequest:
     session_id: str = ""
     #: Row id of its project; None for none.
     project_id: int | None = None
-    #: Ids of memories that the session was shown, or whose source is still in its context.
+    #: Ids of memories that the session was shown.
     shown: Collection[str] = ()
     #: Maximum number of bites.
     bites: int = 3
+    #: The branch that the session is on; "" if it is not known.
+    branch: str = ""
     now_ms: int = 0
+    #: Ids of memories whose source is still in the session's context.
+    in_context: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RatedHit:
+    """A memory that was considered for a prompt or tool call, and what became of it."""
+
+    hit: Hit
+    #: Its place among the hits, from 0.
+    place: int
+    #: Its relevance, and the least that it needs.
+    score: float
+    floor: float
+    verdict: Verdict
+    #: Feature → value.
+    features: Mapping[str, float] = field(default_factory=dict)
 
 
 def choose_bites(
     hits: Sequence[Hit], request: InjectionRequest, support: Support | None = None, thresholds: Thresholds | None = None
 ) -> list[Bite]:
-    """Return the bites for a prompt, the most relevant first; mostly none.
+    """Return the bites for a prompt, the most relevant first; mostly none. Arguments as in ``rate_hits``."""
+    return bites_of(rate_hits(hits, request, support, thresholds))
+
+
+def rate_hits(
+    hits: Sequence[Hit], request: InjectionRequest, support: Support | None = None, thresholds: Thresholds | None = None
+) -> list[RatedHit]:
+    """Say of every memory whether it becomes a bite, and why not; the most relevant first.
 
     A bite is a current memory of the session's project or of global scope. A session gets it once, and never two bites
     with the same words.
@@ -78,31 +107,62 @@ def choose_bites(
     """
     thresholds = thresholds or Thresholds()
     context = FeatureContext.of(request.text, hits, support or Support())
-    rated: list[tuple[float, Hit]] = []
-    for rank, hit in enumerate(hits):
-        if hit.episode is None or hit.id in request.shown or not may_inject(hit.episode, request):
+    rated: list[RatedHit] = []
+    for place, hit in enumerate(hits):
+        if hit.episode is None:
             continue
-        score = relevance(hit, rank, context)
-        if score >= _threshold(hit, request, thresholds):
-            rated.append((score, hit))
-    return deduplicate(sorted(rated, key=lambda pair: -pair[0]), request.bites, thresholds.below_best)
+        values = features(hit, place, context)
+        score, floor = rate_features(hit, values), _threshold(hit, request, thresholds)
+        if hit.branch:
+            score *= 1 - BRANCH_DEDUCTION
+        verdict = why_barred(hit.id, hit.episode, request)
+        rated.append(
+            RatedHit(
+                hit=hit,
+                place=place,
+                score=score,
+                floor=floor,
+                verdict=verdict or (Verdict.SHOWN if score >= floor else Verdict.BELOW_FLOOR),
+                features=dict(zip(FEATURES, values, strict=True)),
+            )
+        )
+    return deduplicate(sorted(rated, key=lambda rated_hit: -rated_hit.score), request.bites, thresholds.below_best)
 
 
-def deduplicate(rated: Sequence[tuple[float, Hit]], bites: int, below_best: float) -> list[Bite]:
-    """Return the best of rated hits as bites, without those that say the same as a better one.
+def deduplicate(rated: Sequence[RatedHit], bites: int, below_best: float) -> list[RatedHit]:
+    """Let only the best be shown, without those that say the same as a better one.
 
     Args:
-        rated: relevance and hit, the best first.
+        rated: the best first.
         bites: maximum number of bites.
         below_best: share of the best relevance that a bite needs.
     """
-    chosen: list[tuple[float, Hit]] = []
-    for score, hit in rated:
-        if len(chosen) >= bites or score < rated[0][0] * below_best:
-            break
-        if not any(_says_the_same(hit, other) for _, other in chosen):
-            chosen.append((score, hit))
-    return [_bite(score, hit) for score, hit in chosen]
+    chosen: list[RatedHit] = []
+    judged: list[RatedHit] = []
+    for rated_hit in rated:
+        if rated_hit.verdict is Verdict.SHOWN:
+            verdict = _compare(rated_hit, chosen, bites, below_best)
+            rated_hit = replace(rated_hit, verdict=verdict)
+            if verdict is Verdict.SHOWN:
+                chosen.append(rated_hit)
+        judged.append(rated_hit)
+    return judged
+
+
+def _compare(rated_hit: RatedHit, chosen: Sequence[RatedHit], bites: int, below_best: float) -> Verdict:
+    """Return the verdict on a relevant memory, given the better ones."""
+    if len(chosen) >= bites:
+        return Verdict.NO_ROOM
+    if chosen and rated_hit.score < chosen[0].score * below_best:
+        return Verdict.FAR_BELOW_BEST
+    if any(_says_the_same(rated_hit.hit, better.hit) for better in chosen):
+        return Verdict.REPEATS
+    return Verdict.SHOWN
+
+
+def bites_of(rated: Sequence[RatedHit]) -> list[Bite]:
+    """Return the bites of the memories that are shown."""
+    return [_bite(rated_hit.score, rated_hit.hit) for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
 
 
 def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> float:
@@ -113,16 +173,34 @@ def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> f
 
 def may_inject(episode: Episode, request: InjectionRequest) -> bool:
     """Return False for a memory that is never injected, or that belongs to another project."""
-    is_confirmed = episode.status == Status.ACTIVE or (
-        episode.status == Status.PROVISIONAL and episode.confidence >= PROVISIONAL_CONFIDENCE
-    )
+    return _why_never(episode, request) is None
+
+
+def why_barred(episode_id: str, episode: Episode, request: InjectionRequest) -> Verdict | None:
+    """Return why a memory is not injected, however relevant it is; None if it may be."""
+    reason = _why_never(episode, request)
+    if reason is None and episode_id in request.shown:
+        return Verdict.ALREADY_SHOWN
+    return Verdict.IN_CONTEXT if reason is None and episode_id in request.in_context else reason
+
+
+def _why_never(episode: Episode, request: InjectionRequest) -> Verdict | None:
     is_visible = episode.scope == Scope.GLOBAL or (
         request.project_id is not None and episode.project_id == request.project_id
     )
-    is_over = episode.valid_to_ms is not None and request.now_ms > 0 and episode.valid_to_ms <= request.now_ms
-    return (
-        is_confirmed and is_visible and not (episode.suspect or episode.superseded_by or episode.is_lowered or is_over)
+    if not is_visible:
+        return Verdict.OTHER_PROJECT
+    if episode.suspect:
+        return Verdict.SUSPECT
+    return None if _is_in_force(episode, request.now_ms) else Verdict.NOT_CURRENT
+
+
+def _is_in_force(episode: Episode, now_ms: int) -> bool:
+    is_confirmed = episode.status == Status.ACTIVE or (
+        episode.status == Status.PROVISIONAL and episode.confidence >= PROVISIONAL_CONFIDENCE
     )
+    is_over = episode.valid_to_ms is not None and now_ms > 0 and episode.valid_to_ms <= now_ms
+    return is_confirmed and not (episode.superseded_by or episode.is_lowered or is_over)
 
 
 def _says_the_same(first: Hit, second: Hit) -> bool:
@@ -140,4 +218,5 @@ def _bite(relevance: float, hit: Hit) -> Bite:
         relevance=round(relevance, 4),
         evidence=tuple(place.uuid for place in hit.evidence if place.uuid),
         stale_reason=hit.episode.stale_reason,
+        branch=hit.branch,
     )

@@ -1,11 +1,13 @@
-"""The files that the hook PreToolUse claims: ``<session>.pending`` waits, ``<session>.injected`` is the receipt."""
+"""The files that hooks read: ``<session>.pending`` waits for PreToolUse, ``<session>.injected`` is the receipt,
+``<session>.failures`` lists the programs that PostToolUseFailure asks about.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from engram.errors import BadRequest
 from engram.failpoint import reach
 from engram.paths import is_session_id
 
-_PENDING, _INJECTED, _WITHDRAWN = ".pending", ".injected", ".withdrawn"
+_PENDING, _INJECTED, _WITHDRAWN, _FAILURES = ".pending", ".injected", ".withdrawn", ".failures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,20 @@ class RecollectionFiles:
         make_private_folder(self.folder)
         write_atomic(path, data)
         reach("recollect.written")
+
+    def put_failed_programs(self, session_id: str, programs: Sequence[str]) -> None:
+        """Tell the hook PostToolUseFailure for which programs it should ask the worker; none removes the file.
+
+        Raises:
+            BadRequest: the session id cannot be a file name.
+            OSError: the file cannot be written.
+        """
+        path = self._path(session_id, _FAILURES)
+        if not programs:
+            path.unlink(missing_ok=True)
+            return
+        make_private_folder(self.folder)
+        write_atomic(path, "".join(f"{program}\n" for program in programs).encode())
 
     def withdraw(self, session_id: str) -> bool:
         """Remove the pending file; returns False if there was none or a hook claimed it first."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
+from engram.enums import Verdict
 from engram.search.question.query import MAX_QUERY_CHARS
 from engram.text.topic_words import topic_words
 from engram.transcripts.claude_code.prompt import PICTURE, is_interruption, typed_text
@@ -15,19 +17,34 @@ _NAME = re.compile(r"[a-z][A-Z]|\w[._/:#-]\w|\w_\w|\d{2,}")
 _COMMAND = re.compile(r"/[\w:.-]+\s*")
 
 
-def search_text(prompt: object) -> str:
-    """Return the part of a prompt that is searched for; "" if nothing should be injected.
+@dataclass(frozen=True, slots=True)
+class FilteredPrompt:
+    """The part of a prompt that is searched for."""
+
+    #: "" if nothing should be injected.
+    text: str
+    #: Why nothing should be; None for a prompt that is searched for.
+    verdict: Verdict | None = None
+
+
+def filter_prompt(prompt: object) -> FilteredPrompt:
+    """Return the part of a prompt that is searched for, or why there is none.
 
     Nothing is searched for what a program wrote (notifications, command output), for bare commands, agreement, thanks,
     requests to go on, and prompts with fewer than two topic words.
     """
     typed = typed_text(prompt) if isinstance(prompt, str) else None
     if not typed or typed == PICTURE or is_interruption(typed):
-        return ""
+        return FilteredPrompt("", Verdict.NOT_TYPED)
     command = _COMMAND.match(typed)
     text = typed[command.end() :] if command else typed
     text = text[:MAX_QUERY_CHARS].strip()
-    return text if is_telling(text) else ""
+    return FilteredPrompt(text) if is_telling(text) else FilteredPrompt("", Verdict.TOO_SHORT)
+
+
+def search_text(prompt: object) -> str:
+    """Return the part of a prompt that is searched for; "" if nothing should be injected."""
+    return filter_prompt(prompt).text
 
 
 def is_telling(text: str) -> bool:

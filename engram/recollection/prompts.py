@@ -33,6 +33,8 @@ class AskedPrompt:
     text: str
     at_ms: int
     cwd: str = ""
+    #: Row id of the project that is asked about, if that does not follow from session and folder.
+    project_id: int | None = None
 
 
 class Claim(StrEnum):
@@ -76,6 +78,8 @@ class LatestPrompts:
         self._lock = threading.Lock()
         self._latest: OrderedDict[str, AskedPrompt] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
+        #: Session → the latest tool call for which nothing was shown although a memory names it.
+        self._silences: OrderedDict[str, str] = OrderedDict()
         #: Session → key of the latest prompt that a hook asked about.
         self._asked: OrderedDict[str, str] = OrderedDict()
 
@@ -87,12 +91,22 @@ class LatestPrompts:
     def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
         """Record a prompt that a hook asks about, unless another hook has asked about it."""
         with self._lock:
-            if self._asked.get(session_id) == prompt.key:
-                return Claim.ASKED_BEFORE
-            _remember(self._asked, session_id, prompt.key)
-            known = self._latest.get(session_id)
-            self._keep(session_id, prompt)
-            return Claim.READ_BEFORE if known is not None and known.key in (prompt.key, prompt.digest) else Claim.NEW
+            claim = self._check(session_id, prompt)
+            if claim is not Claim.ASKED_BEFORE:
+                _remember(self._asked, session_id, prompt.key)
+                self._keep(session_id, prompt)
+            return claim
+
+    def check(self, session_id: str, prompt: AskedPrompt) -> Claim:
+        """Return what ``claim`` would return, and record nothing."""
+        with self._lock:
+            return self._check(session_id, prompt)
+
+    def _check(self, session_id: str, prompt: AskedPrompt) -> Claim:
+        if self._asked.get(session_id) == prompt.key:
+            return Claim.ASKED_BEFORE
+        known = self._latest.get(session_id)
+        return Claim.READ_BEFORE if known is not None and known.key in (prompt.key, prompt.digest) else Claim.NEW
 
     def claim_written(self, session_id: str, prompt: AskedPrompt) -> bool:
         """Record a prompt that was read in a transcript; returns False if it is known."""
@@ -105,10 +119,17 @@ class LatestPrompts:
 
     def is_new_call(self, session_id: str, call: str) -> bool:
         """Return True at the first call for a tool call, given as its turn and its number in it."""
+        return self._is_new(self._calls, session_id, call)
+
+    def is_new_silence(self, session_id: str, digest: str) -> bool:
+        """Return True at the first call for a tool call about which nothing was shown, given by its digest."""
+        return self._is_new(self._silences, session_id, digest)
+
+    def _is_new(self, kept: OrderedDict[str, str], session_id: str, value: str) -> bool:
         with self._lock:
-            if self._calls.get(session_id) == call:
+            if kept.get(session_id) == value:
                 return False
-            _remember(self._calls, session_id, call)
+            _remember(kept, session_id, value)
             return True
 
     def _keep(self, session_id: str, prompt: AskedPrompt) -> None:

@@ -105,7 +105,11 @@ def _own_support(hit: Hit, text: float) -> float:
 
 def relevance(hit: Hit, rank: int, context: FeatureContext) -> float:
     """Return the probability that a hit is relevant to the prompt."""
-    values = features(hit, rank, context)
+    return rate_features(hit, features(hit, rank, context))
+
+
+def rate_features(hit: Hit, values: Sequence[float]) -> float:
+    """Return the probability that a hit with these features is relevant to the prompt."""
     if hit.cosine is None:
         return logistic(TEXT_ALONE, values)
     is_irrelevant = values[0] < MIN_COSINE and values[1] < MIN_SHARED

@@ -9,6 +9,7 @@ from engram.clock import day_of
 from engram.recollection.choose import Bite
 from engram.redaction import redact
 from engram.redaction.display import one_line
+from engram.search.hits import MAX_BRANCH_CHARACTERS
 
 #: Maximum length of the text of a hook output, in characters, and of its JSON form, in bytes.
 MAX_OUTPUT_CHARACTERS = 10_000
@@ -68,7 +69,13 @@ def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
 def bite_head(bite: Bite) -> str:
     """Return the head of a bite, such as ``[ep_…] 2026-02-20, high, the user``."""
     stale = ", may no longer hold" if bite.stale_reason else ""
-    return f"[{bite.episode_id}] {day_of(bite.created_at_ms)}, {bite.importance}, {bite.voice.label}{stale}"
+    head = f"[{bite.episode_id}] {day_of(bite.created_at_ms)}, {bite.importance}, {bite.voice.label}"
+    return f"{head}{stale}{branch_note(bite.branch)}"
+
+
+def branch_note(branch: str) -> str:
+    """Return what is said of a memory whose branch was not merged, such as ``, on branch feat/x, not merged``."""
+    return f", on branch {shown_text(branch, MAX_BRANCH_CHARACTERS)}, not merged" if branch else ""
 
 
 def shown_text(text: str, limit: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engram.enums import Verdict
 from engram.ingest.folder import scope_of_folder
 from engram.models import pauses, projects, sessions
 from engram.models.store import Store
@@ -28,13 +29,24 @@ class SessionScope:
 
     def may_show(self, session_id: str, cwd: str) -> bool:
         """Return False for a session whose folder is excluded or whose project is paused."""
+        return self.refusal(session_id, cwd) is None
+
+    def refusal(self, session_id: str, cwd: str, project_id: int | None = None) -> Verdict | None:
+        """Return why a session may be shown nothing: its folder is excluded, or its project paused; None if it may.
+
+        Args:
+            session_id: Claude Code's session.
+            cwd: the folder of the prompt.
+            project_id: the project that is asked about; None for that of the session.
+        """
         session = sessions.find_session(self.store, session_id)
         folders = {cwd, session.cwd if session else ""} - {""}
         if any(is_excluded(folder, self.settings.exclude) for folder in folders):
-            return False
+            return Verdict.EXCLUDED
         paused = pauses.paused_scopes(self.store)
         if not paused:
-            return True
-        project_id = self.project_id(session_id, cwd)
+            return None
+        project_id = self.project_id(session_id, cwd) if project_id is None else project_id
         project = None if project_id is None else projects.project_by_id(self.store, project_id)
-        return "" not in paused and (project is None or project.identity not in paused)
+        is_paused = "" in paused or (project is not None and project.identity in paused)
+        return Verdict.PAUSED if is_paused else None

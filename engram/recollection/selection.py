@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from engram.enums import Verdict
 from engram.models.injections import AT_START
-from engram.recollection.choose import Bite, InjectionRequest, Thresholds
+from engram.recollection.choose import Bite, InjectionRequest, RatedHit, Thresholds, bites_of
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, belongs_to
-from engram.recollection.recall import bites_for, bites_for_tool_call
+from engram.recollection.recall import rate_for_call, rate_for_prompt
 from engram.recollection.render import shown_words
 from engram.recollection.scope import SessionScope
 from engram.recollection.searching import Searcher
 from engram.recollection.tool_context import ToolCall
+from engram.recollection.verdicts import find_decisive
 from engram.settings import Settings
+from engram.transcripts.git_head import read_branch
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was chosen for a prompt or tool call, and why nothing was."""
+
+    verdict: Verdict
+    project_id: int | None = None
+    #: Every memory that was considered, the best first; those with the verdict SHOWN become bites.
+    rated: tuple[RatedHit, ...] = ()
+
+    @classmethod
+    def of(cls, rated: Sequence[RatedHit], project_id: int | None) -> Selection:
+        """Return the selection of rated memories."""
+        decisive = find_decisive(rated)
+        return cls(Verdict.NOTHING_NEAR if decisive is None else decisive.verdict, project_id, tuple(rated))
+
+    @property
+    def bites(self) -> list[Bite]:
+        """The bites, the most relevant first."""
+        return bites_of(self.rated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +51,8 @@ class BiteSelector:
     scope: SessionScope
     thresholds: Thresholds
 
-    def select(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> list[Bite]:
-        """Choose bites for a prompt or one of its tool calls, as many as the prompt has left.
+    def select(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Selection:
+        """Choose bites for a prompt or one of its tool calls, as many as the prompt has left. Stores nothing.
 
         What waits for the session counts as not shown.
         """
@@ -40,20 +65,42 @@ class BiteSelector:
             if injection.channel != AT_START and belongs_to(prompt, injection.prompt_key, injection.at_ms)
         }
         remaining = self.settings.bites - len(given_ids)
-        if remaining <= 0 or not self.scope.may_show(session_id, prompt.cwd):
-            return []
+        if remaining <= 0:
+            return Selection(Verdict.USED_UP)
+        refusal = self.scope.refusal(session_id, prompt.cwd, prompt.project_id)
+        if refusal is not None:
+            return Selection(refusal)
         pending_ids = {injection.episode_id for injection in injections if injection.state == "pending"} - shown_ids
         told_ids = self.ledger.told(session_id) - pending_ids
         request = InjectionRequest(
             text=call.text if call else prompt.text,
             session_id=session_id,
-            project_id=self.scope.project_id(session_id, prompt.cwd),
-            shown=told_ids | given_ids | self.ledger.in_context(session_id),
+            project_id=self.project_id(session_id, prompt),
+            shown=told_ids | given_ids,
             bites=remaining,
             now_ms=self.ledger.now_ms(),
+            branch=read_branch(prompt.cwd),
+            in_context=self.ledger.in_context(session_id),
         )
         if call:
-            bites = bites_for_tool_call(self.searcher, request, call)
+            rated = rate_for_call(self.searcher, request, call)
         else:
-            bites = bites_for(self.searcher, request, self.thresholds)
-        return [bite for bite, _ in shown_words(bites, self.settings.bite_tokens)]
+            rated = rate_for_prompt(self.searcher, request, self.thresholds)
+        return Selection.of(_within_budget(rated, self.settings.bite_tokens), request.project_id)
+
+    def project_id(self, session_id: str, prompt: AskedPrompt) -> int | None:
+        """Return the row id of the project that a prompt is asked in; None for none."""
+        if prompt.project_id is not None:
+            return prompt.project_id
+        return self.scope.project_id(session_id, prompt.cwd)
+
+
+def _within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
+    """Return the memories with only those shown whose bites fit the budget."""
+    fitting = {bite.episode_id for bite, _ in shown_words(bites_of(rated), tokens)}
+    return [
+        replace(rated_hit, verdict=Verdict.NO_ROOM)
+        if rated_hit.verdict is Verdict.SHOWN and rated_hit.hit.id not in fitting
+        else rated_hit
+        for rated_hit in rated
+    ]

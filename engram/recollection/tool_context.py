@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from engram.enums import Kind
-from engram.recollection.choose import Bite, InjectionRequest, deduplicate, may_inject
+from engram.enums import Kind, Verdict
+from engram.recollection.choose import Bite, InjectionRequest, RatedHit, bites_of, deduplicate, why_barred
 from engram.search.hits import Hit
 from engram.text.recollection_stems import stems
 from engram.text.topic_words import topic_words
@@ -77,16 +77,24 @@ def program_of(command: str) -> str:
 
 def choose_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[Bite]:
     """Return the bite for a tool call: a memory that names its file, command or error; mostly none."""
-    named = [
-        (1.0 / (1 + rank), hit)
-        for rank, hit in enumerate(hits)
+    return bites_of(rate_for_tool_call(hits, request, call))
+
+
+def rate_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[RatedHit]:
+    """Say of every memory whether it becomes the bite for a tool call, and why not; the best first."""
+    rated = [
+        RatedHit(hit=hit, place=place, score=1.0 / (1 + place), floor=0.0, verdict=_verdict(hit, request, call))
+        for place, hit in enumerate(hits)
         if hit.episode is not None
-        and hit.id not in request.shown
-        and hit.kind in KINDS
-        and may_inject(hit.episode, request)
-        and is_about(hit, call)
     ]
-    return deduplicate(named, min(request.bites, MAX_BITES), 0.0)
+    return deduplicate(rated, min(request.bites, MAX_BITES), 0.0)
+
+
+def _verdict(hit: Hit, request: InjectionRequest, call: ToolCall) -> Verdict:
+    assert hit.episode is not None
+    if hit.kind not in KINDS or not is_about(hit, call):
+        return Verdict.NOT_NAMED
+    return why_barred(hit.id, hit.episode, request) or Verdict.SHOWN
 
 
 def is_about(hit: Hit, call: ToolCall) -> bool:

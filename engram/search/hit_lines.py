@@ -55,6 +55,8 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
         remarks.append(f"may no longer hold{reason}")
     if memory.is_lowered:
         remarks.append("marked as bad")
+    if memory.branch and not is_foreign:
+        remarks.append(f"on branch {memory.branch}, not merged")
     if hit.standing.stands_in:
         remarks.append(f"stands in {hit.standing.stands_in}")
     if hit.standing.contradicted_by:

@@ -9,6 +9,9 @@ from engram.enums import Importance, Status
 from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace
 
+#: Maximum length of the name of a branch that is shown, in characters.
+MAX_BRANCH_CHARACTERS = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -40,6 +43,8 @@ class Hit:
     #: Row ids of the turn, and of the passage, memory or note chunk.
     turn_id: int | None = None
     row_id: int = 0
+    #: The branch that a memory was learned on, if it was not merged and the asker works elsewhere; else "".
+    branch: str = ""
     #: Cosine to the query; None without a model.
     cosine: float | None = field(default=None, compare=False)
     #: No hit of the answer matches the question closely; this one is among the closest.

@@ -12,7 +12,8 @@ from typing import Any
 from engram.clock import iso_time, parse_time_ms
 from engram.enums import Importance, Status
 from engram.models.evidence_places import EvidencePlace
-from engram.search.hits import Hit
+from engram.redaction.display import one_line
+from engram.search.hits import MAX_BRANCH_CHARACTERS, Hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class MemoryFields:
     superseded_by: str
     #: Why it may no longer hold; "" if nothing speaks against it.
     stale_reason: str
+    #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
+    branch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,7 @@ class PublicHit:
                 is_lowered=episode.is_lowered,
                 superseded_by=episode.superseded_by,
                 stale_reason=episode.stale_reason,
+                branch=one_line(hit.branch, MAX_BRANCH_CHARACTERS),
             ),
             origin=origin or Origin(),
         )
@@ -145,6 +149,7 @@ class PublicHit:
                 "lowered": self.memory.is_lowered,
                 "superseded_by": self.memory.superseded_by,
                 "stale": self.memory.stale_reason,
+                "unmerged_branch": self.memory.branch,
                 "stands_in": self.standing.stands_in,
                 "contradicted_by": self.standing.contradicted_by,
             }
@@ -186,6 +191,7 @@ def _memory_from_json(values: Mapping[str, Any]) -> MemoryFields:
         is_lowered=values["lowered"],
         superseded_by=values["superseded_by"],
         stale_reason=values["stale"],
+        branch=values["unmerged_branch"],
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from engram.embedding.embedder import Embedder
+from engram.models.branches import open_branches
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import episodes_by_row, evidence_of
 from engram.models.evidence_places import places_of
@@ -16,6 +17,7 @@ from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
 from engram.models.vectors import vectors_of
 from engram.search.episodes.abstain import select_relevant
+from engram.search.episodes.branches import sink_other_branches
 from engram.search.episodes.candidates import EpisodeCandidates, build_candidates
 from engram.search.episodes.classic_formula import MAX_CLASSIC_CANDIDATES, rank_classic
 from engram.search.episodes.ranking import Ranking, best_places, rank
@@ -113,18 +115,19 @@ class Searcher:
         candidates = self._retrieve_episodes(query, parsed, wait_for_vector)
         ranking = rank(candidates, parsed, EPISODE_WEIGHTS)
         if query.thorough:
-            return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit))
+            return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit), query.branch)
         counts, total = self._term_counts["episode_fts"].count(self._store, parsed.terms)
         coverage = Coverage(parsed.terms, counts, total)
         is_relevant, is_doubtful = select_relevant(candidates, parsed, coverage, self._relevance_floor)
         best = best_places(np.where(is_relevant, ranking.score, -np.inf), query.limit)
-        return [replace(hit, is_doubtful=is_doubtful) for hit in self._episode_hits(candidates, ranking, best)]
+        hits = self._episode_hits(candidates, ranking, best, query.branch)
+        return [replace(hit, is_doubtful=is_doubtful) for hit in hits]
 
     def _recall_classic(self, query: Query) -> list[Hit]:
         parsed = self._parse(query)
         candidates = self._newest_episodes(query, parsed, self._query_embedder.embed(query.text))
         ranking = rank_classic(candidates, parsed.now_ms)
-        return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit))
+        return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit), query.branch)
 
     def _retrieve_episodes(
         self, query: Query, parsed: ParsedQuery, wait_for_vector: Callable[[], Floats | None]
@@ -207,7 +210,9 @@ class Searcher:
         counts, total = self._term_counts[table].count(self._store, parsed.terms)
         return select_terms(parsed.terms, counts, total)
 
-    def _episode_hits(self, candidates: EpisodeCandidates, ranking: Ranking, best: Sequence[int]) -> list[Hit]:
+    def _episode_hits(
+        self, candidates: EpisodeCandidates, ranking: Ranking, best: Sequence[int], branch: str
+    ) -> list[Hit]:
         episodes = episodes_by_row(self._store, [int(candidates.ids[index]) for index in best])
         hits = []
         for index in best:
@@ -235,7 +240,7 @@ class Searcher:
                     cosine=_cosine(candidates, index),
                 )
             )
-        return hits
+        return sink_other_branches(hits, open_branches(self._store, [hit.row_id for hit in hits]), branch)
 
 
 def _is_visible(query: Query, row: EpisodeRow) -> bool:

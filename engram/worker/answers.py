@@ -167,6 +167,7 @@ def _query(request: Mapping[str, Any]) -> Query:
         limit=limit,
         files=names,
         session_id=str(request.get("session_id", "")),
+        branch=str(request.get("branch", "")),
         with_global=bool(request.get("with_global", True)),
         now_ms=now_ms if isinstance(now_ms, int) else None,
     )

@@ -54,6 +54,8 @@ class RecallRequest:
     limit: int
     #: Only this project and global memories; None for every project.
     project_id: int | None
+    #: The branch that the asker works on; "" if it is not known.
+    branch: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The request for engram.sock."""
@@ -63,11 +65,12 @@ class RecallRequest:
             "limit": self.limit,
             "project_id": self.project_id,
             "all_projects": self.project_id is None,
+            "branch": self.branch,
         }
 
     def to_query(self) -> Query:
         """The question for a search in this process."""
-        return Query(text=self.text[:MAX_QUERY_CHARS], project_id=self.project_id, limit=self.limit)
+        return Query(text=self.text[:MAX_QUERY_CHARS], project_id=self.project_id, limit=self.limit, branch=self.branch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,9 @@ text=
 {
     mv -f "./$id.pending" "./$id.injected" </dev/null && text=$(cat <&4)
 } 4<"./$id.pending"
+# No other keys; a text that begins with one of these words stands after a colon.
 case $text in
-    *'"permission'* | *'"decision'* | *'"updated'* | *'"continue'* | *'"stop'* | *'"suppress'*) ;;
+    *[!:]'"permission'* | *[!:]'"decision'* | *[!:]'"updated'* | *[!:]'"continue'* | *[!:]'"stop'* | *[!:]'"suppress'*) ;;
     '{"hookSpecificOutput"'*'}}') printf '%s\n' "$text" ;;
 esac
 exit 0

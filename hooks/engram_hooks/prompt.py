@@ -68,7 +68,9 @@ def _read_payload() -> bytes:
 
 def is_whole(answer: bytes) -> bool:
     """True for a complete answer that adds context and does nothing else."""
-    return answer.startswith(BEGIN) and answer.rstrip().endswith(END) and not any(key in answer for key in REFUSED_KEYS)
+    # A text that begins with one of these words is no key: it stands after a colon.
+    keys = answer.replace(b':"', b":")
+    return answer.startswith(BEGIN) and answer.rstrip().endswith(END) and not any(key in keys for key in REFUSED_KEYS)
 
 
 if __name__ == "__main__":

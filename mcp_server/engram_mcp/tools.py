@@ -29,6 +29,7 @@ from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.redaction.display import fence_safe, one_line
 from engram.search.public_hits import PublicHit
+from engram.transcripts.git_head import read_branch
 from engram.worker.client import ask_status
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram_mcp import answers
@@ -63,7 +64,11 @@ def _find(
     with access.store() as store:
         view = access.view(store, project)
         request = RecallRequest(
-            operation=operation, text=query, limit=max(1, min(limit, LIMIT)), project_id=view.project_id
+            operation=operation,
+            text=query,
+            limit=max(1, min(limit, LIMIT)),
+            project_id=view.project_id,
+            branch=read_branch(access.folder),
         )
         response = ask_memory(store, access.settings, request, with_model=False)
         no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER

@@ -34,6 +34,9 @@ def test_every_event_has_one_command_with_a_limit_in_seconds() -> None:
         "UserPromptSubmit",
         "SessionStart",
         "PreToolUse",
+        "PreToolUse(Agent|Task)",
+        "PostToolUseFailure",
+        "SubagentStart",
         "Stop",
         "SessionStart(compact)",
         "SessionEnd",
@@ -42,14 +45,14 @@ def test_every_event_has_one_command_with_a_limit_in_seconds() -> None:
     assert not any("async" in hook for hook in commands.values())
 
 
-def test_every_command_names_an_existing_file_by_its_absolute_path() -> None:
+def test_every_command_names_existing_files_by_their_absolute_paths() -> None:
     folder = Path(engram_hooks.__file__).resolve().parent
 
     for hook in entries(settings_block()).values():
         names = [word for word in hook["command"].split() if word.endswith((".py", ".sh"))]
-        assert len(names) == 1
-        assert Path(names[0]).parent == folder
-        assert Path(names[0]).is_file()
+        assert names
+        assert {Path(name).parent for name in names} == {folder}
+        assert all(Path(name).is_file() for name in names)
 
 
 def test_the_block_is_json_and_only_the_flush_hooks_name_the_virtual_environment() -> None:

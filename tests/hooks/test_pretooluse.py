@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hook_runs import Hooks, Payload
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engram.recollection.files import RecollectionFiles
@@ -166,6 +166,7 @@ def test_the_script_needs_nothing_but_a_shell_when_nothing_is_pending(hooks: Hoo
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=400))
+@example("stop")
 def test_any_text_comes_through_as_it_is(hooks: Hooks, text: str) -> None:
     RecollectionFiles(hooks.home.recollections).put(SESSION, hook_output("PreToolUse", text))
 

@@ -15,7 +15,15 @@ from engram.recollection.render import hook_output
 from engram_hooks import prompt
 from engram_hooks.block import relay_command
 
-RELAYS = ("UserPromptSubmit", "SessionStart")
+RELAYS = ("UserPromptSubmit", "SessionStart", "SubagentStart")
+UNANSWERED = (
+    "PreToolUse",
+    "PreToolUse(Agent)",
+    "PostToolUseFailure",
+    "SessionEnd",
+    "Stop",
+    "SessionStart(compact)",
+)
 ASKED = b'{"hook_event_name":"UserPromptSubmit","session_id":"s1","prompt":"how does the lock work"}'
 ANSWER = hook_output("UserPromptSubmit", 'It said "no" \\ and \U0001f512 went home.\nTwo lines.')
 
@@ -30,6 +38,13 @@ def test_the_answer_of_the_worker_is_printed_whole(hooks: Hooks, serve: Serve, e
     assert heard == [ASKED]
     assert run.context == 'It said "no" \\ and \U0001f512 went home.\nTwo lines.'
     assert (run.status, run.errors) == (0, b"")
+
+
+@pytest.mark.parametrize("word", ["stop", "decision", "continued"])
+def test_an_answer_whose_text_begins_like_a_refused_key_is_printed(hooks: Hooks, serve: Serve, word: str) -> None:
+    serve(hooks.home, lambda _: hook_output("UserPromptSubmit", word))
+
+    assert hooks.run("UserPromptSubmit", ASKED).context == word
 
 
 @pytest.mark.parametrize("event", RELAYS)
@@ -111,11 +126,12 @@ def test_a_hundred_megabytes_on_stdin_are_silence(hooks: Hooks, serve: Serve, ev
     hook.stderr.close()
 
 
-@pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "SessionStart(compact)"])
+@pytest.mark.parametrize("event", [*RELAYS, *UNANSWERED])
 @pytest.mark.parametrize("sent", [b"", b'{"session_id":"s1","prompt":'])
 def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Hooks, serve: Serve, event: str, sent: bytes) -> None:
     serve(hooks.home, lambda _: ANSWER)
     (hooks.home.recollections / "s1.pending").write_bytes(ANSWER)
+    (hooks.home.recollections / "s1.failures").write_bytes(b"prompt\n")
     hook = hooks.start(event, session="s1")
     hook.stdin.write(sent)
     hook.stdin.flush()
@@ -125,7 +141,7 @@ def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Hooks, serve: S
         stream.close()
 
 
-@pytest.mark.parametrize("event", [*RELAYS, "PreToolUse", "SessionEnd", "Stop", "SessionStart(compact)"])
+@pytest.mark.parametrize("event", [*RELAYS, *UNANSWERED])
 @pytest.mark.parametrize("broken", ["no home", "no HOME at all", "home is a file", "switched off"])
 def test_a_broken_home_is_silence_and_nothing_is_made(
     hooks: Hooks, serve: Serve, event: str, broken: str, tmp_path: Path

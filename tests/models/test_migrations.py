@@ -21,7 +21,13 @@ from tests.models.version_4 import put_version_4, read_rows, read_schema
 
 #: SHA-256 of what each version's tables, indexes and views are declared as. A version that was released never changes:
 #: a new column needs a numbered step in ``engram.models.migrations`` and a line here.
-DIGESTS = {5: "7a355ec18468f2a8", 6: "7a4844fc71be8594", 7: "77cd9d82b8f1ce18", 8: "3e07006145957f77"}
+DIGESTS = {
+    5: "7a355ec18468f2a8",
+    6: "7a4844fc71be8594",
+    7: "77cd9d82b8f1ce18",
+    8: "3e07006145957f77",
+    9: "873e061488371cf5",
+}
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
     'CREATE TABLE "injection" ("id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "session_id" TEXT NOT NULL, '

@@ -17,7 +17,7 @@ from engram.search.public_hits import MemoryFields, Origin, PublicHit, Standing
 #: Fields of a memory that a hit has for scripts only, and why no line shows them.
 NOT_PRINTED = {"content": "memory_expand shows it"}
 PLAIN = MemoryFields(
-    content="", scope=Scope.PROJECT, is_pinned=False, is_lowered=False, superseded_by="", stale_reason=""
+    content="", scope=Scope.PROJECT, is_pinned=False, is_lowered=False, superseded_by="", stale_reason="", branch=""
 )
 #: Field → a value that is worth a remark.
 TELLING: dict[str, Any] = {
@@ -26,6 +26,7 @@ TELLING: dict[str, Any] = {
     "is_lowered": True,
     "superseded_by": "ep_00000000000a",
     "stale_reason": "vat.py is gone",
+    "branch": "feat/logs",
 }
 
 
@@ -83,13 +84,13 @@ def test_what_the_users_own_files_say_is_printed(standing: Standing, remark: str
 
 
 def test_a_memory_of_another_project_tells_nothing_of_that_project() -> None:
-    memory = dataclasses.replace(PLAIN, scope=Scope.GLOBAL, stale_reason="vat.py is gone")
+    memory = dataclasses.replace(PLAIN, scope=Scope.GLOBAL, stale_reason="vat.py is gone", branch="feat/logs")
     origin = Origin(resume="claude --resume abc", commit="3f2a91c", pull_request="https://github.com/acme/x/pull/7")
     shown = hit(memory=memory, origin=origin)
 
     elsewhere, at_home = answer_text([shown], "lantern"), answer_text([shown], "harbor")
 
     assert "global" in elsewhere
-    for text in ("vat.py", "abc", "3f2a91c", "PR#7"):
+    for text in ("vat.py", "feat/logs", "abc", "3f2a91c", "PR#7"):
         assert text in at_home
         assert text not in elsewhere.replace(shown.id, "")

@@ -27,6 +27,8 @@ class Query:
     files: tuple[str, ...] = ()
     #: Claude Code's session that asks; "" for none.
     session_id: str = ""
+    #: The branch that the asker works on; "" if it is not known. Memories of other branches that were not merged sink.
+    branch: str = ""
     #: A command that was run, and the first line of its error; "" for none.
     command: str = ""
     error: str = ""

@@ -1,0 +1,122 @@
+"""PostToolUseFailure: the worker is asked only about programs that have failed before, and its answer is printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hook_runs import Hooks, Serve
+
+from engram.recollection.files import RecollectionFiles
+from engram.recollection.render import hook_output
+
+SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"
+LINE = hook_output("PostToolUseFailure", "`git push` failed like this and passed as `git push -u origin x`.")
+
+
+def failed(command: str = 'git push 2>&1 && echo "done"', **fields: Any) -> dict[str, Any]:
+    """The payload of a failing command, with the fields that Claude Code 2.1.197 sends."""
+    return {
+        "session_id": SESSION,
+        "transcript_path": f"/home/dev/.claude/projects/-w/{SESSION}.jsonl",
+        "cwd": "/w",
+        "hook_event_name": "PostToolUseFailure",
+        "tool_name": "Bash",
+        "tool_input": {"command": command, "description": "push"},
+        "tool_use_id": "toolu_0",
+        "error": "Exit code 128\nfatal: The current branch x has no upstream branch.",
+        "is_interrupt": False,
+        "duration_ms": 103,
+    } | fields
+
+
+@pytest.fixture
+def known(hooks: Hooks) -> Path:
+    """The list of programs that have failed in earlier sessions."""
+    RecollectionFiles(hooks.home.recollections).put_failed_programs(SESSION, ["bun run lint", "git push"])
+    return hooks.home.recollections / f"{SESSION}.failures"
+
+
+def test_a_program_that_failed_before_is_asked_about_and_the_answer_printed(
+    hooks: Hooks, serve: Serve, known: Path
+) -> None:
+    heard: list[bytes] = []
+    serve(hooks.home, lambda request: heard.append(request) or LINE)
+
+    run = hooks.run("PostToolUseFailure", failed(), session=SESSION)
+
+    assert run.output == LINE
+    assert run.context.startswith("`git push` failed")
+    assert [json.loads(request) for request in heard] == [failed()]
+
+
+def test_a_subagents_failure_is_asked_about_too(hooks: Hooks, serve: Serve, known: Path) -> None:
+    heard: list[bytes] = []
+    serve(hooks.home, lambda request: heard.append(request) or LINE)
+
+    assert hooks.run("PostToolUseFailure", failed(agent_id="a1"), session=SESSION).output == LINE
+    assert json.loads(heard[0])["agent_id"] == "a1"
+
+
+@pytest.mark.parametrize("command", ["make all", "git pull", "bun run build"])
+def test_any_other_program_is_not_asked_about(hooks: Hooks, serve: Serve, known: Path, command: str) -> None:
+    heard: list[bytes] = []
+    serve(hooks.home, lambda request: heard.append(request) or LINE)
+
+    assert hooks.run("PostToolUseFailure", failed(command), session=SESSION).is_silent
+    assert heard == []
+
+
+def test_where_nothing_failed_before_only_the_shell_is_needed(hooks: Hooks) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", hooks.commands["PostToolUseFailure"]],
+        input=json.dumps(failed()).encode(),
+        capture_output=True,
+        env={"ENGRAM_HOME": str(hooks.home.root), "PATH": "/nowhere", "CLAUDE_CODE_SESSION_ID": SESSION},
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        LINE[:-4],
+        b"words",
+        b'{"hookSpecificOutput":{"hookEventName":"PostToolUseFailure","additionalContext":"x"},"continue":false,"a":{}}',
+    ],
+)
+def test_an_answer_of_any_other_form_is_not_printed(hooks: Hooks, serve: Serve, known: Path, answer: bytes) -> None:
+    serve(hooks.home, lambda _: answer)
+
+    assert hooks.run("PostToolUseFailure", failed(), session=SESSION).is_silent
+
+
+@pytest.mark.parametrize("broken", ["no worker", "fifo", "folder", "switched off", "no interpreter", "other session"])
+def test_whatever_is_broken_is_silence(hooks: Hooks, serve: Serve, known: Path, broken: str) -> None:
+    if broken != "no worker":
+        serve(hooks.home, lambda _: LINE)
+    if broken in ("fifo", "folder"):
+        known.unlink()
+        os.mkfifo(known) if broken == "fifo" else known.mkdir()
+    if broken == "no interpreter":
+        hooks.home.python_link.unlink()
+    session = "../recollections/x" if broken == "other session" else SESSION
+    more = {"ENGRAM_DISABLE": "1"} if broken == "switched off" else {}
+
+    assert hooks.run("PostToolUseFailure", failed(), session=session, **more).is_silent
+
+
+def test_any_error_comes_through_as_it_is(hooks: Hooks, serve: Serve, known: Path) -> None:
+    heard: list[bytes] = []
+    serve(hooks.home, lambda request: heard.append(request) or b"")
+    sent = failed(error="Exit code 1\n" + "%s \\n \\\\ $HOME `id` é \"'\n" * 2_000)
+
+    assert hooks.run("PostToolUseFailure", sent, session=SESSION).is_silent
+    assert json.loads(heard[0]) == sent

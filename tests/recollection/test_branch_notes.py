@@ -1,0 +1,80 @@
+"""A memory of a branch that was never merged is not told on another branch as true."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engram.consolidation.branches import read_branches
+from engram.models.episodes import Episode
+from engram.recollection.service import RecollectionService
+from engram.search.hit_lines import remarks_of
+from engram.search.public_hits import PublicHit
+from engram.search.question.query import Query
+from engram.search.service import Searcher
+from tests.branch_sessions import Workshop
+
+SUMMARY = "The watcher holds watcher.lock by flock, never by a PID file"
+PROMPT = "Why does the watcher hold a flock and no PID file?"
+NOTE = "on branch feat/x, not merged"
+
+
+@pytest.fixture
+def learned(workshop: Workshop) -> Episode:
+    """A memory of a session on a branch with a commit; the repository is on main."""
+    workshop.repository.git("switch", "-q", "-c", "feat/x")
+    workshop.repository.commit("work", a="1\n")
+    workshop.repository.git("switch", "-q", "main")
+    workshop.work("feat/x", "How should the watcher hold its lock, by flock or by a PID file?", SUMMARY)
+    memory = workshop.learn(SUMMARY)
+    read_branches(workshop.store, workshop.settings, only_lively=True)
+    return memory
+
+
+def ask(workshop: Workshop, session: str = "s1") -> str:
+    """What UserPromptSubmit shows in the repository."""
+    searcher = Searcher(workshop.store, workshop.settings)
+    service = RecollectionService(workshop.store, searcher, workshop.settings)
+    payload = {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": session,
+        "cwd": str(workshop.repository.root),
+        "prompt": PROMPT,
+    }
+    output = service.answer_hook(payload)
+    return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
+
+
+def test_a_bite_says_on_another_branch_that_its_own_was_not_merged(workshop: Workshop, learned: Episode) -> None:
+    assert f"{learned.episode_id}] " in ask(workshop)
+    assert NOTE in ask(workshop, "s2")
+
+
+def test_on_its_own_branch_and_after_the_merge_it_is_told_as_true(workshop: Workshop, learned: Episode) -> None:
+    workshop.repository.git("switch", "-q", "feat/x")
+    own = ask(workshop, "s3")
+    workshop.repository.git("switch", "-q", "main")
+    workshop.repository.git("merge", "-q", "--no-ff", "feat/x")
+    read_branches(workshop.store, workshop.settings, only_lively=True)
+    merged = ask(workshop, "s4")
+
+    assert learned.episode_id in own
+    assert learned.episode_id in merged
+    assert "not merged" not in own + merged
+
+
+def test_it_sinks_below_a_memory_that_holds_here(workshop: Workshop, learned: Episode) -> None:
+    workshop.work("main", session="two")
+    here = workshop.learn(SUMMARY.replace("watcher.lock", "its lock"), ["two"])
+    searcher = Searcher(workshop.store, workshop.settings)
+
+    on_main = searcher.recall(Query("watcher.lock flock PID", project_id=workshop.project.id, branch="main"))
+    on_branch = searcher.recall(Query("watcher.lock flock PID", project_id=workshop.project.id, branch="feat/x"))
+
+    assert [hit.id for hit in on_main] == [here.episode_id, learned.episode_id]
+    assert [hit.id for hit in on_branch] == [learned.episode_id, here.episode_id]
+    assert on_main[1].parts["branch"] < 0
+    assert remarks_of(PublicHit.of(on_main[1])) == [NOTE]
+    assert remarks_of(PublicHit.from_json(PublicHit.of(on_main[1]).to_json())) == [NOTE]
+    assert [remarks_of(PublicHit.of(hit)) for hit in on_branch] == [[], []]
