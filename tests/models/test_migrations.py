@@ -71,6 +71,7 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP TABLE model_reading",
         "DROP TABLE pull_request",
         "DROP TABLE failed_call",
         "DROP TABLE branch",
