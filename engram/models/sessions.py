@@ -41,17 +41,18 @@ class SessionRow:
         return self.project_id is not None or self.is_global
 
 
-_SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
+#: Reads sessions out of their table.
+SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
 
 
 def find_session(store: Reader, session_id: str) -> SessionRow | None:
     """A session by its id."""
-    return store.fetch_record(_SESSIONS, _of_session_id(session_id))
+    return store.fetch_record(SESSIONS, _of_session_id(session_id))
 
 
 def list_sessions(store: Reader, limit: int = 1_000_000) -> list[SessionRow]:
     """Sessions, the latest first."""
-    return store.fetch_records(_SESSIONS, _latest(limit))
+    return store.fetch_records(SESSIONS, _latest(limit))
 
 
 def ensure_session(
@@ -111,12 +112,12 @@ def salt(store: Reader) -> bytes:
 
 @prepared
 def _of_session_id(session_id: str) -> Query:
-    return _SESSIONS.select().where(tables.Session.session_id == session_id)
+    return SESSIONS.select().where(tables.Session.session_id == session_id)
 
 
 @prepared
 def _latest(limit: int) -> Query:
-    return _SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
+    return SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
 
 
 @prepared

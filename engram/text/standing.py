@@ -13,13 +13,15 @@ MIN_LIST_SEMICOLONS = 2
 
 #: First words that refer to something said before, open a list item, or answer somebody.
 _REFERS_BACK = re.compile(
-    r"(?:this|that|these|those|it|its|it's|that's|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|also|"
-    r"because|since|however|instead|otherwise|still|without (?:this|that|it)|with (?:this|that|it)|both\b(?! \w+ and)|"
-    r"all (?:three|four|of (?:them|these|those))|the (?:first|second|third|last|former|latter|other|same|rest|bug|issue|"
-    r"problem|fix|solution|rule|reason|test|error|change|changes|changes needed|following|above)(?: (?:is|was|are|were|here|"
-    r"needed|made)\b|\s*[:—-])|here|there (?:is|are|was|were)|yes|yeah|yep|no,|nope|ok(?:ay)?|sure|right|great|good|perfect|"
-    r"now|next|first|second|finally|done|part|step|task|thread|option|phase|item|point|old|new|before|after|current state|"
-    r"summary|result|results|note|files?|modified|updated|added|changes?|key|missing|#?\d+[.):]|\d+ (?:is|was|sounds))\b",
+    r"(?:this|that|these|those|it|its|it's|that's|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
+    r"also|because|since|however|instead|otherwise|still|with(?:out)? (?:this|that|it)|"
+    r"all (?:three|four|of (?:them|these|those))|"
+    r"the (?:first|second|third|last|former|latter|other|same|rest|bug|issue|problem|fix|solution|rule|reason|test|"
+    r"error|changes?|following|above)(?: (?:is|was|are|were|here|needed|made)\b|\s*[:—-])|"
+    r"here|there (?:is|are|was|were)|yes|yeah|yep|no,|nope|ok(?:ay)?|sure|right|great|good|perfect|"
+    r"now|next|first|second|finally|done|part|step|task|thread|option|phase|item|point|old|new|before|after|"
+    r"current state|summary|results?|note|files?|modified|updated|added|changes?|key|missing|#?\d+[.):]|"
+    r"\d+ (?:is|was|sounds))\b",
     re.IGNORECASE,
 )
 #: "Heading — text", "Heading: `code` text" and "path: what was done there": an item of a list.
@@ -35,12 +37,14 @@ _TALK = re.compile(
 #: A report of what was just done or is going on.
 _OF_THE_MOMENT = re.compile(
     r"\ball (?:\d+|three|four|five|of the) ?(?:\w+ )?(?:findings|tests?|threads|comments|checks|issues|tasks|points)\b"
-    r"|\b(?:tests?|checks|suite|build|lint(?:er)?|ci|pipeline)\b[^.;]{0,40}\b(?:now )?(?:pass(?:es|ed|ing)?|green|clean|succeed\w*)\b"
+    r"|\b(?:tests?|checks|suite|build|lint(?:er)?|ci|pipeline)\b[^.;]{0,40}\b"
+    r"(?:pass(?:es|ed|ing)?|green|clean|succeed\w*)\b"
     r"|\b\d+ (?:tests?|failures?|errors?|passed|failed)\b|\b(?:addressed|replied to|resolved), |\breplied to\b"
-    r"|\b(?:is|are|was|were) (?:now )?(?:done|complete|completed|finished|committed|pushed|addressed|updated and)\b"
-    r"|\bready (?:to|for) (?:commit|review|merge|push|test)\w*\b|\bin progress\b|\bbackground (?:task|process|agent|command)\b"
-    r"|\b(?:previous|this|last|current) session\b|\bright now\b|\bcurrently\b|\bjust (?:now|finished|added|pushed)\b"
-    r"|\bremaining tasks?\b|\bnext steps?\b|\bi'll\b|\blet me\b|\bwant me to\b|\bas requested\b|\bper your\b"
+    r"|\b(?:is|are|was|were) (?:now )?(?:done|completed?|finished|committed|pushed|addressed|updated and)\b"
+    r"|\bready (?:to|for) (?:commit|review|merge|push|test)\w*\b|\bin progress\b"
+    r"|\bbackground (?:task|process|agent|command)\b|\b(?:previous|this|last|current) session\b"
+    r"|\bright now\b|\bcurrently\b|\bjust (?:now|finished|added|pushed)\b|\bremaining tasks?\b|\bnext steps?\b"
+    r"|\bi'll\b|\blet me\b|\bwant me to\b|\bas requested\b|\bper your\b"
     r"|\b(?:up to date|working tree clean|no longer relevant|not relevant anymore)\b|✅|☑|✔",
     re.IGNORECASE,
 )
@@ -49,7 +53,8 @@ _OF_THE_MOMENT = re.compile(
 def stands_alone(sentence: str) -> bool:
     """Return True for a whole sentence that a reader understands without what was said before it."""
     text = sentence.strip()
-    if len(text.split()) < MIN_WORDS or text.endswith(("…", ":", ",", ";", "—", "-", "?")):
+    # Languages without spaces are not counted in words.
+    if (text.isascii() and len(text.split()) < MIN_WORDS) or text.endswith(("…", ":", ",", ";", "—", "-", "?")):
         return False
     if text.count("`") % 2 or text.count("(") != text.count(")") or text.count(";") >= MIN_LIST_SEMICOLONS:
         return False
@@ -61,6 +66,17 @@ def stands_alone(sentence: str) -> bool:
 def is_of_the_moment(sentence: str) -> bool:
     """Return True for a report of what was just done, which says nothing to a later session."""
     return bool(_OF_THE_MOMENT.search(sentence))
+
+
+def whole_sentences(summary: str, limit: int) -> str:
+    """Return as many sentences from the beginning of a summary as fit into ``limit`` characters; "" if none does."""
+    kept = ""
+    for sentence in sentences(summary):
+        longer = f"{kept} {sentence}".strip()
+        if len(longer) > limit or sentence.endswith("…"):
+            break
+        kept = longer
+    return kept
 
 
 def standing_part(summary: str, limit: int) -> str:

@@ -29,6 +29,10 @@ class ClaudeCode:
     title = "Claude Code"
     suffixes = (SUFFIX,)
 
+    def resume_command(self, session_id: str) -> str:
+        """Return the command that resumes a session; a subagent's id begins with that of its parent."""
+        return f"claude --resume {session_id.partition('.')[0]}"
+
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folder of all projects."""
         return (projects_folder(settings.claude_folder),)
