@@ -34,8 +34,14 @@ _OPEN = re.compile(
 _FILLER = re.compile(
     r"^(?:(?:yes|yeah|ok(?:ay)?|sure|right|also|and|but|so|please|oh|well|hmm)\b[,.!:]?\s*)+", re.IGNORECASE
 )
+#: Thinking aloud, which lays nothing down.
+_TENTATIVE = re.compile(
+    r"\b(?:theoretically|maybe|perhaps|i (?:think|guess|wonder)|say the same|need to validate|not sure|could we)\b",
+    re.IGNORECASE,
+)
 #: A choice about what to do next.
 _PASSING_CHOICE = re.compile(
+    r"^The user (?:approved|rejected) the plan\b|"
     r"\b(?:how (?:should|do|would|shall) (?:i|we|you)(?: \w+)* (?:proceed|continue|go on)|"
     r"what(?: should (?:i|we) do)? next|(?:should|shall|can|may) i (?:proceed|continue|commit|push|start|go)|"
     r"ready to|which (?:one|task|issue) (?:first|next))\b",
@@ -65,12 +71,12 @@ _SECTIONS = {
 def section_of(episode: Episode, now_ms: int, files: Collection[str] = ()) -> Section | None:
     """Return the section of a memory; None for one that a briefing doesn't tell.
 
-    A fact is told if it is important, saved by hand, or about one of ``files``.
+    A fact that rules picked is told only if it is important, or about one of ``files``.
     """
     if episode.kind == Kind.STATE and not is_open_problem(episode, now_ms):
         return None
     section = _SECTIONS.get(episode.kind, Section.FACTS)
-    is_notable = episode.importance == Importance.HIGH or episode.source == Source.MANUAL or episode.is_pinned
+    is_notable = episode.importance == Importance.HIGH or not _is_by_rules(episode)
     return section if section is not Section.FACTS or is_notable or is_about(episode, files) else None
 
 
@@ -116,14 +122,16 @@ def text_of(episode: Episode) -> str:
     if episode.source == Source.MANUAL or episode.is_pinned:
         return whole_sentences(summary, MAX_TEXT_CHARACTERS) or summary[:MAX_TEXT_CHARACTERS]
     if not _is_by_rules(episode):
+        # A language model was asked for one sentence that stands alone.
         whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
         return "" if episode.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
     if episode.voice == Voice.CHOSEN:
-        is_passing = _PASSING_CHOICE.search(summary) or is_of_the_moment(summary)
+        is_passing = _PASSING_CHOICE.search(summary) or is_of_the_moment(summary) or "…" in summary
         return "" if is_passing or len(summary) > MAX_TEXT_CHARACTERS else summary
     if episode.voice == Voice.USER:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
-        return rule[:1].upper() + rule[1:] if is_directive(rule) and not is_of_the_moment(rule) else ""
+        is_rule = is_directive(rule) and not (is_of_the_moment(rule) or _TENTATIVE.search(rule) or "…" in rule)
+        return rule[:1].upper() + rule[1:] if is_rule else ""
     return standing_part(summary, MAX_TEXT_CHARACTERS)
 
 

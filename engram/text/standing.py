@@ -15,7 +15,8 @@ MIN_LIST_SEMICOLONS = 2
 _REFERS_BACK = re.compile(
     r"(?:this|that|these|those|it|its|it's|that's|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
     r"also|because|since|however|instead|otherwise|still|with(?:out)? (?:this|that|it)|"
-    r"all (?:three|four|of (?:them|these|those))|"
+    r"all (?:three|four|of (?:them|these|those))|the (?:rest|others?|former|latter|existing|remaining)|only the|needs?|"
+    r"committed|pushed|two|three|both|\d+ (?:files|fixes|changes|issues|tests)|"
     r"the (?:first|second|third|last|former|latter|other|same|rest|bug|issue|problem|fix|solution|rule|reason|test|"
     r"error|changes?|following|above)(?: (?:is|was|are|were|here|needed|made)\b|\s*[:—-])|"
     r"here|there (?:is|are|was|were)|yes|yeah|yep|no,|nope|ok(?:ay)?|sure|right|great|good|perfect|"
@@ -24,14 +25,14 @@ _REFERS_BACK = re.compile(
     r"\d+ (?:is|was|sounds))\b",
     re.IGNORECASE,
 )
-#: "Heading — text", "Heading: `code` text" and "path: what was done there": an item of a list.
-_LABEL = re.compile(r"^(?:\*\*)?(?:`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|[^.!?`]{0,60}:\s*`)")
+#: "Heading — text", "Heading: text", "A. text" and "path: what was done there": an item of a list.
+_LABEL = re.compile(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
 #: A question with the answer to it, or who said what.
 _DIALOG = re.compile(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
-#: A talk between two: it means nothing to a third.
+#: A talk between two, or thinking aloud: it means nothing to a third.
 _TALK = re.compile(
-    r"^(?:i|i'm|i've|i'd|i'll|we|we're|we've|let's|let me|you|you're|your|my|our|can|could|would|should|what|why|how|"
-    r"do you|are you|is it|shall)\b",
+    r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|me|my|our|us|let's)\b|^(?:you|you're|your|can|could|would|should|what|why|"
+    r"how|do you|are you|is it|shall|looks? like|seems|the user approved the plan)\b",
     re.IGNORECASE,
 )
 #: A report of what was just done or is going on.
@@ -40,10 +41,13 @@ _OF_THE_MOMENT = re.compile(
     r"|\b(?:tests?|checks|suite|build|lint(?:er)?|ci|pipeline)\b[^.;]{0,40}\b"
     r"(?:pass(?:es|ed|ing)?|green|clean|succeed\w*)\b"
     r"|\b\d+ (?:tests?|failures?|errors?|passed|failed)\b|\b(?:addressed|replied to|resolved), |\breplied to\b"
-    r"|\b(?:is|are|was|were) (?:now )?(?:done|completed?|finished|committed|pushed|addressed|updated and)\b"
+    r"|\b(?:is|are|was|were) (?:now )?(?:done|completed?|finished|addressed|updated and)\b"
+    r"|\b(?:(?:is|are) now|was|were|(?:has|have) been) (?:committed|pushed|merged)\b"
     r"|\bready (?:to|for) (?:commit|review|merge|push|test)\w*\b|\bin progress\b"
     r"|\bbackground (?:task|process|agent|command)\b|\b(?:previous|this|last|current) session\b"
     r"|\bright now\b|\bcurrently\b|\bjust (?:now|finished|added|pushed)\b|\bremaining tasks?\b|\bnext steps?\b"
+    r"|\b(?:is|are|was|were|keeps?) (?:still )?failing\b"
+    r"|\b(?:not|no|never|un)[ -]?(?:been )?commit(?:s|ted)?\b|\bnot pushed\b"
     r"|\bi'll\b|\blet me\b|\bwant me to\b|\bas requested\b|\bper your\b"
     r"|\b(?:up to date|working tree clean|no longer relevant|not relevant anymore)\b|✅|☑|✔",
     re.IGNORECASE,
@@ -56,11 +60,16 @@ def stands_alone(sentence: str) -> bool:
     # Languages without spaces are not counted in words.
     if (text.isascii() and len(text.split()) < MIN_WORDS) or text.endswith(("…", ":", ",", ";", "—", "-", "?")):
         return False
-    if text.count("`") % 2 or text.count("(") != text.count(")") or text.count(";") >= MIN_LIST_SEMICOLONS:
+    if (
+        "…" in text
+        or text.count("`") % 2
+        or text.count("(") != text.count(")")
+        or text.count(";") >= MIN_LIST_SEMICOLONS
+    ):
         return False
     if text[0].islower() or text[0] in "→-•*|>#.,;:)…":
         return False
-    return not any(rule.search(text) if rule is _DIALOG else rule.match(text) for rule in _NOT_ALONE)
+    return not (_REFERS_BACK.match(text) or _LABEL.match(text) or _DIALOG.search(text) or _TALK.search(text))
 
 
 def is_of_the_moment(sentence: str) -> bool:
@@ -80,7 +89,7 @@ def whole_sentences(summary: str, limit: int) -> str:
 
 
 def standing_part(summary: str, limit: int) -> str:
-    """Return the sentences from the beginning of a summary that stand alone and fit; "" if the first does not.
+    """Return the sentences from the beginning of a summary that stand alone and fit; "" if the first doesn't.
 
     Args:
         summary: one line.
@@ -89,10 +98,7 @@ def standing_part(summary: str, limit: int) -> str:
     kept = ""
     for sentence in sentences(summary):
         longer = f"{kept} {sentence}".strip()
-        if len(longer) > limit or is_of_the_moment(sentence) or not (kept or stands_alone(sentence)):
+        if len(longer) > limit or is_of_the_moment(sentence) or not stands_alone(sentence):
             break
         kept = longer
     return kept
-
-
-_NOT_ALONE = (_REFERS_BACK, _LABEL, _DIALOG, _TALK)
