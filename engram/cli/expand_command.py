@@ -7,10 +7,12 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, when
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.consolidation.graduation import explain_graduation
 from engram.memories.save import require_episode
 from engram.models import episode_changes
 from engram.models.evidence_places import EvidencePlace
 from engram.reports.memory import MemoryReport, report_memory
+from engram.reports.usefulness import describe_uses
 
 
 @click.command("expand")
@@ -32,12 +34,13 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
         episode = require_episode(store, episode_id)
         episode_changes.note_access(store, episode_id)
         report = report_memory(store, episode)
+        why_not = explain_graduation(store, episode, report.uses)
         if as_json:
-            print_json(report.to_json(store))
+            print_json(report.to_json(store) | {"not_graduating": why_not})
             return
     _print_memory(report)
     if why:
-        _print_reasons(report)
+        _print_reasons(report, why_not)
 
 
 def _print_memory(report: MemoryReport) -> None:
@@ -57,7 +60,7 @@ def _print_memory(report: MemoryReport) -> None:
             ("may be stale", episode.stale_reason),
             ("made", f"{when(episode.created_at_ms)} by {episode.extractor}"),
             ("session", episode.session_id),
-            ("used", f"{episode.access_count} times"),
+            ("expanded", f"{episode.access_count} times"),
             ("about", ", ".join(episode.entities)),
         ]
     )
@@ -70,7 +73,14 @@ def _print_memory(report: MemoryReport) -> None:
         click.echo(f"related: {related.episode_id} {one_line(related.summary, 90)}")
 
 
-def _print_reasons(report: MemoryReport) -> None:
+def _print_reasons(report: MemoryReport, why_not: str) -> None:
+    click.echo()
+    print_facts(
+        [
+            ("use", describe_uses(report.uses, report.episode.episode_id) or "never shown"),
+            ("MEMORY.md", f"not a line of it: {why_not}" if why_not else "becomes a line of it"),
+        ]
+    )
     click.echo()
     print_table(
         ["evidence", "line#", "uuid"],
@@ -88,7 +98,7 @@ def _print_reasons(report: MemoryReport) -> None:
     )
     click.echo()
     print_table(
-        ["injected at", "session", "channel", "state", "score#", "tokens#", "expanded"],
+        ["injected at", "session", "channel", "state", "score#", "tokens#", "used"],
         [
             (
                 iso(injection.at_ms),
@@ -97,7 +107,7 @@ def _print_reasons(report: MemoryReport) -> None:
                 injection.state,
                 f"{injection.score:.2f}",
                 injection.tokens,
-                iso(injection.expanded_at_ms) or "–",
+                iso(injection.used_at_ms) or "–",
             )
             for injection in report.injections
         ],

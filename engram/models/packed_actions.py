@@ -16,7 +16,7 @@ _ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 _TODO_STATES = frozenset(state.value for state in TodoState)
 #: Facts that name an entry; stored as its place among the turn's entries.
-_ENTRY_FACTS = ("uuid", "result_uuid")
+ENTRY_FACTS = ("uuid", "result_uuid")
 #: Facts with several values.
 _LISTS = ("files", "error_lines", "error_keys")
 
@@ -50,7 +50,7 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
     facts = {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
     if action.result_uuid:
         facts.pop("tool_use_id", None)
-    for name in _ENTRY_FACTS:
+    for name in ENTRY_FACTS:
         if name in facts:
             facts[name] = places.get(facts[name], facts[name])
     return facts
@@ -58,7 +58,7 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
 
 def unpack_calls(stored: str | bytes) -> tuple[Action, ...]:
     """Tool calls out of their column, without the ids of their entries. Raises BrokenDatabase where it is damaged."""
-    facts = ({k: v for k, v in fact.items() if k not in _ENTRY_FACTS} for fact in unpack_facts(stored))
+    facts = ({k: v for k, v in fact.items() if k not in ENTRY_FACTS} for fact in unpack_facts(stored))
     return tuple(_action_from_json(fact, ()) for fact in facts)
 
 
@@ -76,7 +76,7 @@ def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Act
     for name in _LISTS:
         known[name] = tuple(known.get(name, ()))
     known["todos"] = todos_of(known)
-    for name in _ENTRY_FACTS:
+    for name in ENTRY_FACTS:
         if isinstance(known.get(name), int):
             known[name] = entries[known[name]].uuid
     return Action(**({"tool_use_id": "", "tool": ""} | known))
