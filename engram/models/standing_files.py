@@ -48,10 +48,10 @@ def standing_files_of(store: Reader, project_id: int | None) -> list[StandingFil
     return store.fetch_records(_FILES, _of_project(-1 if project_id is None else project_id))
 
 
-def standing_watermark(store: Reader) -> tuple[int, int]:
+def standing_watermark(store: Reader) -> tuple[int, int, int]:
     """What differs once a file was read again, has come or has gone; cheap."""
     row = store.fetch_first(_watermark())
-    return row.latest, row.number
+    return row.latest, row.number, row.changed_at_ns
 
 
 def put_standing_file(tx: Tx, file: StandingFile) -> StandingFile:
@@ -125,4 +125,8 @@ def _of_project(project_id: int) -> Query:
 @prepared
 def _watermark() -> Query:
     file = tables.StandingFile
-    return file.select(fn.COALESCE(fn.MAX(file.read_at_ms), 0).alias("latest"), fn.COUNT(file.id).alias("number"))
+    return file.select(
+        fn.COALESCE(fn.MAX(file.read_at_ms), 0).alias("latest"),
+        fn.COUNT(file.id).alias("number"),
+        fn.COALESCE(fn.MAX(file.changed_at_ns), 0).alias("changed_at_ns"),
+    )

@@ -29,7 +29,7 @@ from engram.models.standing_files import (
 from engram.models.store import Store
 from engram.notes.saved import MAX_NOTE_CHARACTERS, save_note
 from engram.settings import Settings
-from engram.text.standing import StandingText
+from engram.text.file_statements import StandingText
 from engram.transcripts.project import is_excluded
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ Redact = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    watermark: tuple[int, int]
+    watermark: tuple[int, int, int]
     text: StandingText
 
 
