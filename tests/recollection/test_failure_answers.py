@@ -111,6 +111,18 @@ def test_the_name_of_the_branch_makes_no_difference(memory: Memory, new_session:
     assert "passed as `git push --set-upstream origin spotter-gqc`" in line_of(text)
 
 
+def test_an_error_that_names_its_remedy_needs_no_line(memory: Memory, new_session: Callable[..., Conversation]) -> None:
+    error = f"{NO_UPSTREAM}\n\nTo push the current branch and set the remote as upstream, use\n\n    {{1}}\n"
+    told = "git push --set-upstream origin "
+    old = new_session(branch="old").prompt("push it").run("git push", error.format("old", told + "old"))
+    read(memory, old.run(told + "old"))
+
+    assert fail(memory, "git push", error.format("old", told + "new")) == ""
+    current = new_session(branch="new").prompt("push this one as well")
+    read(memory, current)
+    assert fail(memory, "git push", NO_UPSTREAM.format("new"), session=current.path.stem)
+
+
 @pytest.mark.parametrize(
     ("command", "error"),
     [
