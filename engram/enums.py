@@ -156,6 +156,21 @@ class Source(StoredEnum):
         return cls.AUTO
 
 
+class Judgement(StoredEnum):
+    """How somebody judged a memory that was shown."""
+
+    #: It helped: it is shown a little more readily, and never counts as unused.
+    HELPFUL = "helpful"
+    #: It is not true: it is never shown again by itself, and ranks last.
+    WRONG = "wrong"
+    #: It was true and no longer is: it ends.
+    OUTDATED = "outdated"
+
+    @classmethod
+    def safest(cls) -> Judgement:
+        return cls.WRONG
+
+
 class Actor(StoredEnum):
     """Who changed a memory."""
 

@@ -17,6 +17,7 @@ from engram.models.transaction import Tx
 from engram.models.transcripts import Progress, add_unreadable, ensure_transcript, move_cursor
 from engram.models.turn_changes import clear_turn, close_turn, withdraw_turn, write_turns
 from engram.models.turns import load_turn
+from engram.models.usefulness import ids_in, mark_used
 from engram.settings import Settings
 from engram.transcripts.project import Project
 from engram.transcripts.record import Opening, Role, TextBlock, TurnUpdate
@@ -107,6 +108,7 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
     for update in portion.updates:
         if not update.has_grown:
             close_turn(tx, update.turn.key)
+    _note_uses(tx, portion)
     written = _count(portion, removed_messages)
     if not any(update.has_grown for update in portion.updates):
         return written
@@ -119,6 +121,17 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
     if grown is not None:
         note_due(tx, grown, settings, _last_prompt_at_ms(portion))
     return written
+
+
+def _note_uses(tx: Tx, portion: Portion) -> None:
+    """Record which memories the assistant's new replies name: the session used those that it was shown."""
+    named_at_ms: dict[str, int] = {}
+    for update in portion.updates:
+        for block in update.turn.said[update.said_before :]:
+            if block.role is Role.ASSISTANT and block.at_ms is not None:
+                for episode_id in ids_in(block.text):
+                    named_at_ms.setdefault(episode_id, block.at_ms)
+    mark_used(tx, portion.source.session_id, named_at_ms)
 
 
 def _remove_turns(tx: Tx, portion: Portion) -> int:

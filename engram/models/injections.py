@@ -36,7 +36,8 @@ class Injection:
     #: pending or shown.
     state: str
     at_ms: int = 0
-    expanded_at_ms: int | None = None
+    #: When the session expanded the memory or named its id after it was shown; None if it did not.
+    used_at_ms: int | None = None
     id: int = 0
 
 

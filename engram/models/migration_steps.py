@@ -66,6 +66,11 @@ def add_failed_calls(database: Any) -> None:
         database.execute_sql(statement)
 
 
+def rename_expanded(database: Any) -> None:
+    """From 8 to 9: of a showing is kept when its session used the memory, by expanding it or by naming it."""
+    database.execute_sql("ALTER TABLE injection RENAME COLUMN expanded_at_ms TO used_at_ms")
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 

@@ -30,6 +30,7 @@ MIGRATIONS: Sequence[Migration] = (
     migration_steps.add_outcomes,
     migration_steps.add_branches,
     migration_steps.add_failed_calls,
+    migration_steps.rename_expanded,
 )
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.

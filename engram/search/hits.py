@@ -51,6 +51,9 @@ class Hit:
     row_id: int = 0
     #: The branch that a memory was learned on, if it was not merged and the asker works elsewhere; else "".
     branch: str = ""
+    #: What the relevance of a memory is multiplied by before it is shown unasked: below 1 if it was shown often and
+    #: never used, above 1 if it was judged helpful (``engram.models.usefulness``).
+    use_factor: float = field(default=1.0, compare=False)
     #: Cosine to the query; None without a model.
     cosine: float | None = field(default=None, compare=False)
     #: No hit of the answer matches the question closely; this one is among the closest.

@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from engram.enums import Status, Voice
+from engram.enums import Judgement, Status, Voice
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace
+from engram.models.usefulness import Usefulness
 from engram.redaction.display import fence_safe, one_line
+from engram.reports.usefulness import describe_uses
 from engram.search.hits import PublicHit
 
 #: Longest summary in a list, in characters.
@@ -74,6 +76,19 @@ def contradiction_line(older_id: str, newer_id: str) -> str:
     )
 
 
+_JUDGED = {
+    Judgement.HELPFUL: "will be shown a little more readily",
+    Judgement.WRONG: "will not be shown again. memory_correct replaces it by what is right",
+    Judgement.OUTDATED: "has ended",
+}
+
+
+def judged_text(episode_id: str, judgement: Judgement) -> str:
+    """The answer of ``memory_feedback``."""
+    revert = f"The user can revert this: engram bad {episode_id} --off"
+    return f"{episode_id} is judged {judgement}: it {_JUDGED[judgement]}. {revert}"
+
+
 def _heading(hits: Sequence[PublicHit]) -> list[str]:
     """The lines above the hits: that they are records, and a warning if none is close."""
     return [HEADER, DOUBTFUL] if all(hit.is_doubtful for hit in hits) else [HEADER]
@@ -88,7 +103,11 @@ def _place_of(hit: PublicHit) -> str:
 
 
 def expand_text(
-    episode: Episode, places: Iterable[EvidencePlace], related: Sequence[Episode], changes: Sequence[Change]
+    episode: Episode,
+    places: Iterable[EvidencePlace],
+    related: Sequence[Episode],
+    changes: Sequence[Change],
+    uses: Usefulness,
 ) -> str:
     """The answer of ``memory_expand``: everything that is known of one memory."""
     lines = [
@@ -97,6 +116,8 @@ def expand_text(
         f"Said by: {_VOICES[episode.voice]} · kept by: {episode.extractor} · expanded {episode.access_count} times",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
+    if described := describe_uses(uses, episode.episode_id):
+        lines.append(f"Use: {described}")
     if episode.superseded_by:
         lines.append(f"Superseded by {episode.superseded_by} on {day(episode.valid_to_ms)}: read that memory instead.")
     if episode.stale_reason:
