@@ -11,9 +11,10 @@ from engram.models.contradictions import is_persons_own
 from engram.models.episode_changes import note_judgement
 from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, fields_of_snapshot, history_of, snapshot
 from engram.models.episodes import Episode
+from engram.models.judgements import judgement_of, standing_judgements
 from engram.models.store import Store
 from engram.models.transaction import Tx
-from engram.models.usefulness import judgement_of, standing_judgements, usefulness_of
+from engram.models.usefulness import usefulness_of
 
 #: Maximum length of the reason of a judgement, in characters.
 MAX_WHY_CHARACTERS = 500

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from peewee import Query, fn
 
 from engram.enums import Judgement
 from engram.models import tables
-from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change
+from engram.models.episode_history import TAKE_BACK
 from engram.models.injections import AT_START
+from engram.models.judgements import JUDGEMENTS
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx
 
@@ -30,7 +31,6 @@ SINK_STEP, MAX_SINK = 0.03, 0.15
 HELPFUL_LIFT = 0.1
 #: Actions after which a memory is counted anew: somebody looked at it, or it says something else now.
 _RESETTING_ACTIONS = ("edit", "pin", "unpin", "recover", "merge", "extract", "rewritten", TAKE_BACK)
-_JUDGEMENTS = {action: judgement for judgement, action in JUDGEMENT_ACTIONS.items()}
 _ID = re.compile(r"\bep_[0-9a-f]{12}\b")
 
 
@@ -91,8 +91,8 @@ def _read_history(store: Reader, listed: str) -> tuple[dict[str, Judgement], dic
     reset_ms: dict[str, int] = {}
     for row in store.fetch(_steps(listed)):
         reset_ms[row.episode_id] = max(row.at_ms, reset_ms.get(row.episode_id, 0))
-        if row.action in _JUDGEMENTS:
-            standing[row.episode_id].append(_JUDGEMENTS[row.action])
+        if row.action in JUDGEMENTS:
+            standing[row.episode_id].append(JUDGEMENTS[row.action])
         elif row.action == TAKE_BACK and standing[row.episode_id]:
             standing[row.episode_id].pop()
     return {episode_id: judgements[-1] for episode_id, judgements in standing.items() if judgements}, reset_ms
@@ -116,25 +116,9 @@ def _showings(listed: str) -> Query:
 @prepared
 def _steps(listed: str) -> Query:
     history = tables.History
-    actions = history.action.in_([*_RESETTING_ACTIONS, *_JUDGEMENTS])
+    actions = history.action.in_([*_RESETTING_ACTIONS, *JUDGEMENTS])
     query = history.select(history.episode_id, history.action, history.at_ms)
     return query.where(in_json_list(history.episode_id, listed) & actions).order_by(history.id)
-
-
-def standing_judgements(history: Sequence[Change]) -> list[Change]:
-    """Return the judgements in a memory's history that were not taken back; the last one counts."""
-    standing: list[Change] = []
-    for change in history:
-        if change.action in _JUDGEMENTS:
-            standing.append(change)
-        elif change.action == TAKE_BACK and standing:
-            standing.pop()
-    return standing
-
-
-def judgement_of(change: Change) -> Judgement:
-    """Return the judgement that a step of a history is."""
-    return _JUDGEMENTS[change.action]
 
 
 def ids_in(text: str) -> list[str]:
