@@ -142,6 +142,19 @@ class Voice(StoredEnum):
     def safest(cls) -> Voice:
         return cls.ASSISTANT
 
+    @property
+    def label(self) -> str:
+        """Who stated it, for readers of a memory."""
+        return _VOICE_LABELS[self]
+
+
+_VOICE_LABELS = {
+    Voice.USER: "the user",
+    Voice.ASSISTANT: "the assistant",
+    Voice.CHOSEN: "the user's choice",
+    Voice.AGENT: "saved by an agent",
+}
+
 
 class Source(StoredEnum):
     """How a memory came to be kept."""

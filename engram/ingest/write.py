@@ -11,6 +11,7 @@ from engram.ingest.scope import needs_project
 from engram.models.contexts import note_context_start, note_copied_history
 from engram.models.extractions import withdraw_memories
 from engram.models.projects import ensure_project
+from engram.models.pull_requests import add_pull_requests
 from engram.models.sessions import SessionRow, add_known_values, ensure_session, find_session, touch_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
@@ -21,7 +22,7 @@ from engram.models.usefulness import ids_in, mark_used
 from engram.settings import Settings
 from engram.transcripts.project import Project
 from engram.transcripts.record import Opening, Role, TextBlock, TurnUpdate
-from engram.transcripts.source import Source, Unreadable
+from engram.transcripts.source import PullRequest, Source, Unreadable
 
 #: Most tool calls in a result, the newest: only they tell which memories are needed now.
 MAX_CALLS = 50
@@ -45,6 +46,8 @@ class Portion:
     project: Project | None = None
     #: When the session was last compacted, as far as was read; None if it was not.
     compacted_at_ms: int | None = None
+    #: Pull requests that the session names.
+    pull_requests: tuple[PullRequest, ...] = ()
     #: (session, until when) of the sessions whose entries this source repeats: it is a fork of them.
     copied: tuple[tuple[str, int], ...] = ()
 
@@ -62,6 +65,7 @@ def write_portion(store: Store, portion: Portion, settings: Settings) -> Written
         transcript_id = ensure_transcript(tx, portion.source.path, session.id if session else None, portion.source.part)
         written = Written()
         if session is not None:
+            add_pull_requests(tx, session.id, portion.pull_requests)
             written = _write_turns(tx, portion, session, transcript_id, settings)
         reach("ingest.turns")
         _note_context(tx, portion)

@@ -14,7 +14,7 @@ from engram.models.injections import Injection
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.reports.episode_json import episode_to_json
-from engram.search.hits import place_to_json
+from engram.search.public_hits import place_to_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from engram.models.projects import project_by_id
 from engram.paths import is_session_id
 from engram.recollection.explain import explain
 from engram.recollection.searching import NO_PROJECT
-from engram.search.hits import PublicHit
+from engram.search.answer import answer_question
+from engram.search.origins import public_hits
 from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
@@ -119,11 +120,13 @@ class Answers:
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.recall(_query(request))]}
+        answer = answer_question(self._runtime.store, self._runtime.searcher, _query(request))
+        return {"hits": [hit.to_json() for hit in answer.hits]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.search(_query(request))]}
+        hits = public_hits(self._runtime.store, self._runtime.searcher.search(_query(request)))
+        return {"hits": [hit.to_json() for hit in hits]}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Explain what a prompt would be answered. Nothing is stored."""

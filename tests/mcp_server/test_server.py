@@ -193,7 +193,7 @@ def test_a_search_prints_the_day_on_which_a_turn_was_said(settings: Settings, tm
     async def work(client: ClientSession) -> str:
         return await call(client, "memory_search", query="walrus proxy port")
 
-    assert "(Feb 3" in serve(settings, tmp_path / "alpha", work)
+    assert "[2026-02-03 user]" in serve(settings, tmp_path / "alpha", work)
 
 
 def test_a_memory_of_one_project_stays_there_and_a_global_one_is_seen_everywhere(

@@ -29,7 +29,14 @@ from tests.models.version_4 import put_version_4, read_rows, read_schema
 #: Tables that change in a carry-over.
 CHANGED = {"history", "meta", "transcript"}
 #: Tables that version 4 had not.
-NEW = (tables.TaskRun, tables.Outcome, tables.OutcomeCandidate, tables.Branch, tables.FailedCall)
+NEW = (
+    tables.Branch,
+    tables.FailedCall,
+    tables.Outcome,
+    tables.OutcomeCandidate,
+    tables.PullRequest,
+    tables.TaskRun,
+)
 OPEN = (
     "import sys; from engram.models.store import open_store; from pathlib import Path; "
     "open_store(Path(sys.argv[1]), driver=sys.argv[2]).close()"
