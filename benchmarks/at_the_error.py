@@ -22,6 +22,7 @@ What counts is decided from the raw transcripts, by other means than the product
   repetition, in another form, after an edit, or after another command that changes something.
 - The error names the fix itself if four fifths of the words of that form or other command stand in the new error, and
   nothing was edited. A line would add nothing; such failures are counted apart.
+- Any other failure, such as the second of its cause in a session, is asked and counted apart.
 - A first-time failure is one whose cause no failure of the project may have had before, in any session. Where a corpus
   has fewer than 300, failures of the other projects whose cause this project never had are asked, drawn by a seed.
 """
@@ -105,7 +106,7 @@ class Asked:
     """A failure that was asked, and the answer."""
 
     call: Call
-    #: repeated with a fix; repeated, fix named; repeated; first; foreign.
+    #: repeated with a fix; repeated, fix named; repeated; other; first; foreign.
     kind: str
     answer: str = ""
 
@@ -272,6 +273,7 @@ def classify(calls: list[Call]) -> list[Asked]:
             continue
         same = [other for other in before if likeness(call, other) >= SAME_CAUSE and is_same_command(call, other)]
         if not same or any(other.session == call.session for other in same):
+            asked.append(Asked(call, "other"))
             continue
         fixes = [fix for other in same if (fix := find_fix(other, calls, call.at)) is not None]
         if any(not is_named(fix, call.text) for fix in fixes):
@@ -396,15 +398,19 @@ def report(asked: list[Asked], *, is_json: bool, is_shown: bool) -> None:
     if is_json:
         print(json.dumps(figures))
         return
+    kinds = {
+        "fix known": "fixable",
+        "fix in the error": "named",
+        "no fix": "unfixed",
+        "other": "other",
+        "first-time": "first",
+    }
     for name, figure in figures.items():
-        print(
-            f"{name:<34} fix known: {figure['shown']}/{figure['fixable']}   fix in the error: {figure['named_shown']}/"
-            f"{figure['named']}   no fix: {figure['other_shown']}/{figure['other']}   first-time: {figure['false']}/"
-            f"{figure['first']}"
-        )
+        counts = (f"{title} {figure[f'{kind}_shown']}/{figure[kind]}" for title, kind in kinds.items())
+        print(f"{name:<34} {'   '.join(counts)}")
     total = figures["all"]
-    print(f"shown {100 * total['shown'] / max(1, total['fixable']):.1f} %   (goal: 60)")
-    print(f"false lines {100 * total['false'] / max(1, total['first']):.1f} % of {total['first']}   (goal: 5)")
+    print(f"shown {100 * total['fixable_shown'] / max(1, total['fixable']):.1f} %   (goal: 60)")
+    print(f"false lines {100 * total['first_shown'] / max(1, total['first']):.1f} % of {total['first']}   (goal: 5)")
 
 
 def figures_of(asked: list[Asked]) -> dict[str, int]:
@@ -413,16 +419,15 @@ def figures_of(asked: list[Asked]) -> dict[str, int]:
     def count(*kinds: str, shown: bool = False) -> int:
         return sum(item.kind in kinds and (not shown or bool(item.answer)) for item in asked)
 
-    return {
-        "fixable": count("repeated with a fix"),
-        "shown": count("repeated with a fix", shown=True),
-        "named": count("repeated, fix named"),
-        "named_shown": count("repeated, fix named", shown=True),
-        "other": count("repeated"),
-        "other_shown": count("repeated", shown=True),
-        "first": count("first", "foreign"),
-        "false": count("first", "foreign", shown=True),
+    kinds = {
+        "fixable": ("repeated with a fix",),
+        "named": ("repeated, fix named",),
+        "unfixed": ("repeated",),
+        "other": ("other",),
+        "first": ("first", "foreign"),
     }
+    numbers = {name: count(*some) for name, some in kinds.items()}
+    return numbers | {f"{name}_shown": count(*some, shown=True) for name, some in kinds.items()}
 
 
 if __name__ == "__main__":

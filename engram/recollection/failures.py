@@ -31,7 +31,10 @@ MAX_TURNS = 4
 #: Files that a line names.
 MAX_FILES = 3
 #: Longest command that a line shows, in characters.
-MAX_COMMAND_CHARACTERS = 110
+MAX_COMMAND_CHARACTERS = 100
+#: Commands up to this length are shown whole, in characters; of longer ones at most so many words that differ.
+MAX_WHOLE_CHARACTERS = 80
+MAX_OTHER_WORDS = 8
 #: Sessions and subagents whose failures are remembered.
 MAX_CONTEXTS = 500
 #: Share of a command's words that an error must contain to name it.
@@ -191,7 +194,7 @@ def _way(resolution: Resolution, command: str) -> str:
     """Return in words how a failing command was made to pass."""
     said = f"`{_shown_command(command)}` failed like this and passed"
     if resolution.passed_as:
-        said += f" as `{_shown_command(resolution.passed_as)}`"
+        said += f" {_other_form(command, resolution.passed_as)}"
     if resolution.helper:
         said += f" after `{_shown_command(resolution.helper)}`"
     if resolution.files:
@@ -201,9 +204,21 @@ def _way(resolution: Resolution, command: str) -> str:
     return f"{said}."
 
 
-def _shown_command(command: str) -> str:
+def _other_form(failed: str, passed: str) -> str:
+    """Return in words how the command that passed differs: whole if it is short, else the words that differ."""
+    before, after = _shown_command(failed, 1_000), _shown_command(passed, 1_000)
+    removed = [word for word in before.split() if word not in after.split()]
+    added = [word for word in after.split() if word not in before.split()]
+    is_short = max(len(before), len(after)) <= MAX_WHOLE_CHARACTERS
+    if is_short or not removed + added or len(removed + added) > MAX_OTHER_WORDS:
+        return f"as `{_shown_command(passed)}`"
+    parts = [("without", removed), ("with", added)]
+    return " and ".join(f"{word} `{_shown_command(' '.join(words))}`" for word, words in parts if words)
+
+
+def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
     lines = _REDIRECTION.sub("", command).strip().splitlines()
-    return one_line(lines[0] if lines else "", MAX_COMMAND_CHARACTERS).replace("`", "'")
+    return one_line(lines[0] if lines else "", limit).replace("`", "'")
 
 
 def _memories_of(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Episode]:

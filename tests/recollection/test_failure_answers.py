@@ -79,6 +79,19 @@ def test_the_command_that_passed_instead_is_named(memory: Memory, new_session: C
     )
 
 
+def test_of_a_long_command_the_words_that_differ_are_shown(
+    memory: Memory, new_session: Callable[..., Conversation]
+) -> None:
+    error = "Exit code 1\nThe following paths are ignored by one of your .gitignore files:\npriv/static/assets"
+    files = "lib/spotter/services/renderer.ex lib/spotter_web/live/session_live.ex test/spotter_web/live_test.exs"
+    old = new_session().prompt("commit it").run(f"git add {files} priv/static/assets/app.css", error)
+    read(memory, old.run(f"git add {files}"))
+
+    line = line_of(fail(memory, "git add lib/other.ex priv/static/assets/app.css", error))
+
+    assert "failed like this and passed without `priv/static/assets/app.css`." in line
+
+
 def test_the_helper_that_put_it_right_is_named(memory: Memory, new_session: Callable[..., Conversation]) -> None:
     error = "Exit code 1\n× Formatter would have printed the following content:\n  12 │ const a"
     session = new_session().prompt("lint it").run("bun run lint", error).run("bun run lint:fix").run("bun run lint")
