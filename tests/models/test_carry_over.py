@@ -36,6 +36,7 @@ NEW = (
     tables.Outcome,
     tables.OutcomeCandidate,
     tables.PullRequest,
+    tables.StandingFile,
     tables.TaskRun,
 )
 OPEN = (
