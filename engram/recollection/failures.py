@@ -105,7 +105,7 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
     ways = [
         (resolution, turns, earlier)
         for earlier in _candidates(store, failure, request)
-        for turns, resolution in _resolutions(store, earlier)
+        for turns, resolution in resolutions_of(store, earlier)
     ]
     for resolution, turns, earlier in sorted(ways, key=lambda way: way[0].calls):
         bite = _bite(store, resolution, turns, earlier, failure, request)
@@ -128,7 +128,8 @@ def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> li
     return sorted(earlier, key=lambda call: -len(call.shared_keys))[:MAX_EARLIER]
 
 
-def _resolutions(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
+def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
+    """Yield how an earlier failure was put right, with its turn and those that follow it; nothing if it was not."""
     turns = turns_from(store, earlier.turn_id, MAX_TURNS)
     if turns and earlier.seq < len(turns[0].turn.actions):
         failed = turns[0].turn.actions[earlier.seq]
@@ -148,10 +149,10 @@ def _bite(
     """Return the line about one way to put it right; None if it was shown before, or may not be shown."""
     first, last = turns[0], turns[resolution.turn_index]
     line_id = f"turn_{first.stable_id}"
-    way = _way(resolution, turns[0].turn.actions[earlier.seq].command)
+    way = way_of(resolution, turns[0].turn.actions[earlier.seq].command)
     if line_id in request.shown or why_suspect(way, is_typed=False, is_assistant=True):
         return None
-    memories = _memories_of(store, resolution, turns[: resolution.turn_index + 1])
+    memories = memories_between(store, resolution, turns[: resolution.turn_index + 1])
     if any(memory.episode_id in request.shown for memory in memories):
         return None
     episode = next((memory for memory in memories if why_barred(memory.episode_id, memory, request) is None), None)
@@ -169,7 +170,7 @@ def _bite(
     )
 
 
-def _way(resolution: Resolution, command: str) -> str:
+def way_of(resolution: Resolution, command: str) -> str:
     """Return in words how a failing command was made to pass."""
     said = f"`{_shown_command(command)}` failed like this and passed"
     if resolution.passed_as:
@@ -188,7 +189,7 @@ def _shown_command(command: str) -> str:
     return one_line(lines[0] if lines else "", MAX_COMMAND_CHARACTERS).replace("`", "'")
 
 
-def _memories_of(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Episode]:
+def memories_between(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Episode]:
     """Return the memories of fixes and dead ends that rest on what happened between the failure and the pass."""
     return [
         episode
