@@ -32,7 +32,7 @@ def fix(workspace: Workspace, error: str, project: str | None, limit: int, as_js
     ERROR is the message or its telling line; `-` reads it from standard input. Looks in the project of this folder;
     outside of any, in all projects. Exits with 1 if nothing is known.
 
-    Example: make test 2>&1 | engram fix -
+    Example: engram fix "ModuleNotFoundError: No module named 'yaml'"
     """
     text = sys.stdin.read(MAX_ERROR_CHARACTERS) if error == "-" else error
     if not text.strip():

@@ -44,6 +44,7 @@ CHANGING = {
 #: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs.
 READING = {
     "propose",
+    "why",
     "watch",
     "work",
     "recall",
