@@ -473,5 +473,4 @@ def main(folder: str, seed: str, kills: str, driver: str = "auto", instances: st
 
 
 if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).resolve().parent.parent))
     main(*sys.argv[1:])
