@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from engram.consolidation.context import Context
@@ -11,30 +10,15 @@ from engram.models import episodes, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.sessions import find_session
 from engram.models.turns import StoredTurn, turns_of_session
+from engram.text.agreement import agrees
 from engram.text.commands import is_test_command
 from engram.transcripts.record import Role, Turn
 
 #: Kinds that a passing test confirms.
 _TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
-#: Length of the beginning of a prompt that is examined for agreement, in characters.
-_MAX_ANSWER_CHARACTERS = 240
 
 #: What the reason of a confirmation is, or begins with, where a person or a test confirmed.
 USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
-
-_AGREES = re.compile(
-    r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|"
-    r"that|so)|go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let'?s "
-    r"(?:do|go with)|proceed|ship it|that(?:'s| is) (?:right|it|what i))\b",
-    re.IGNORECASE,
-)
-_BUT = re.compile(r"\b(?:but|however|except|although|instead|actually|wait|don'?t|not|no)\b", re.IGNORECASE)
-
-
-def agrees(answer: str) -> bool:
-    """Return True if a prompt agrees with what was said before it, and objects to nothing."""
-    first = answer.strip()[:_MAX_ANSWER_CHARACTERS]
-    return bool(_AGREES.match(first)) and not _BUT.search(first)
 
 
 def passed_test(turn: Turn) -> str:

@@ -15,12 +15,20 @@ from engram.models import episodes, watermarks
 from engram.models.episodes import Episode
 from engram.models.projects import ProjectRow, list_projects
 from engram.models.sessions import find_session
-from engram.models.turns import load_turn_row
+from engram.models.turns import StoredTurn, load_turn_row, turns_of_session
 from engram.transcripts.git_command import run_git
 from engram.transcripts.project import is_excluded
 
-#: Kinds that describe the code; preferences and decisions do not go stale with a file.
+#: Kinds that describe the code.
 _BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
+#: Kinds that outlast every change of a file, but not its end. Preferences do not go stale with a file.
+_OUTLASTING_KINDS = (Kind.DECISION,)
+#: A decision that says so itself is carried out, not outdated, when its file is gone.
+_REMOVES = re.compile(
+    r"\b(?:remov|delet|drop|retir|replac|renam|mov|migrat|abandon|discard)\w*|"
+    r"\b(?:thrown?|goes|go|taken?) (?:away|out)\b|\b(?:gone|no longer)\b",
+    re.IGNORECASE,
+)
 #: Minimum number of changed lines of a file that changed much, and their minimum share of its lines.
 MIN_CHANGED_LINES = 40
 MIN_CHANGED_SHARE = 0.5
@@ -46,7 +54,7 @@ def mark_stale(context: Context) -> None:
     """Mark stale memories of every project whose folder exists and may be read; unchanged repositories are skipped."""
     waiting: dict[int, list[Episode]] = {}
     for episode in context.current_memories():
-        if episode.kind in _BOUND_KINDS and not episode.stale_reason and episode.project_id is not None:
+        if _is_bound(episode) and not episode.stale_reason and episode.project_id is not None:
             waiting.setdefault(episode.project_id, []).append(episode)
     projects = list_projects(context.store)
     # Each run begins with another project, in case the time is not enough for all.
@@ -68,6 +76,11 @@ def mark_stale(context: Context) -> None:
                     watermarks.save_heads(tx, heads)
 
 
+def _is_bound(episode: Episode) -> bool:
+    is_outlasting = episode.kind in _OUTLASTING_KINDS and not _REMOVES.search(episode.summary)
+    return episode.kind in _BOUND_KINDS or is_outlasting
+
+
 def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episode]) -> None:
     bound = [
         (episode, since, files)
@@ -80,7 +93,8 @@ def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episo
     changes = changes_since(project.root, min(since for _, since, _ in bound))
     for episode, since, files in bound:
         for name in files:
-            reason = why_stale(Path(project.root), name, [c for c in changes.get(name, ()) if c.at_ms > since])
+            late = [change for change in changes.get(name, ()) if change.at_ms > since]
+            reason = why_stale(Path(project.root), name, late, only_gone=episode.kind in _OUTLASTING_KINDS)
             if reason:
                 if context.change(episode, "stale", reason, stale_reason=reason, actor=Actor.TIDYING):
                     context.tell(f"stale {episode.episode_id} ({reason})")
@@ -96,29 +110,45 @@ def _since_ms(context: Context, episode: Episode) -> int:
 
 
 def bound_files(context: Context, episode: Episode, root: str) -> list[str]:
-    """Return the files of the project that the memory names and its turn touched, relative to the root."""
+    """Return the files of the project that the memory names and its turn touched, relative to the root.
+
+    What was decided in a turn is carried out in later ones: for a decision the turns of its sessions count.
+    """
     names = {PurePosixPath(entity.replace("\\", "/")).name.lower() for entity in episode.entities}
     names |= {word.strip(".,;:()`'\"").rpartition("/")[2].lower() for word in episode.summary.split()}
     files: dict[str, None] = {}
-    for evidence in episodes.evidence_of(context.store, episode.id):
-        stored = load_turn_row(context.store, evidence.turn_id) if evidence.turn_id else None
-        for file in stored.turn.files if stored else ():
+    for stored in _turns_of(context, episode):
+        for file in stored.turn.files:
             path = PurePosixPath(file.replace("\\", "/"))
-            for folder in (root, stored.turn.cwd if stored else root):
+            for folder in (root, stored.turn.cwd):
                 if path.name.lower() in names and path.is_relative_to(folder):
                     files[path.relative_to(folder).as_posix()] = None
                     break
     return list(files)
 
 
-def why_stale(root: Path, name: str, changes: Sequence[FileChange]) -> str:
-    """Return why a memory about a file may no longer hold; "" if the file hardly changed."""
+def _turns_of(context: Context, episode: Episode) -> list[StoredTurn]:
+    evidence = episodes.evidence_of(context.store, episode.id)
+    if episode.kind not in _OUTLASTING_KINDS:
+        return [turn for entry in evidence if entry.turn_id and (turn := load_turn_row(context.store, entry.turn_id))]
+    names = dict.fromkeys(entry.session_id for entry in evidence)
+    sessions = [session for name in names if (session := find_session(context.store, name))]
+    return [turn for session in sessions for turn in turns_of_session(context.store, session.id)]
+
+
+def why_stale(root: Path, name: str, changes: Sequence[FileChange], *, only_gone: bool = False) -> str:
+    """Return why a memory about a file may no longer hold; "" if the file hardly changed.
+
+    ``only_gone``: changes of a file that still exists do not matter.
+    """
     if not changes:
         return ""
     last = day_of(max(change.at_ms for change in changes))
     lines_now = _count_lines(root / name)
     if lines_now is None:
         return f"{name} is gone since {last}"
+    if only_gone:
+        return ""
     changed = sum(change.lines for change in changes)
     if changed < max(MIN_CHANGED_LINES, MIN_CHANGED_SHARE * lines_now):
         return ""

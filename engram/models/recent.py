@@ -65,6 +65,19 @@ def calls_of_evidence(store: Reader, episode_ref: int) -> list[Action]:
     return [call for actions in store.fetch_values(_actions_of_evidence(episode_ref)) for call in unpack_calls(actions)]
 
 
+@dataclass(frozen=True, slots=True)
+class CitedText:
+    """A text that a memory rests on, with who said it."""
+
+    role: Role
+    text: str
+
+
+def texts_of_evidence(store: Reader, episode_ref: int) -> list[CitedText]:
+    """The texts that a memory rests on, in the order of the turns; tool calls and texts that are gone are left out."""
+    return [CitedText(Role(row.role), row.text) for row in store.fetch(_texts_of_evidence(episode_ref))]
+
+
 def latest_prompts(store: Reader, session_ref: int, limit: int) -> list[str]:
     """The texts of a session's latest prompts, the latest first."""
     return [str(text) for text in store.fetch_values(_prompts_of(session_ref, Role.USER.value, limit))]
@@ -137,6 +150,14 @@ def _actions_of_evidence(episode_ref: int) -> Query:
     turn, evidence = tables.Turn, tables.Evidence
     turn_ids = evidence.select(evidence.turn_id).where(evidence.episode == episode_ref)
     return turn.select(turn.actions).where(turn.id.in_(turn_ids)).order_by(turn.id)
+
+
+@prepared
+def _texts_of_evidence(episode_ref: int) -> Query:
+    block, evidence = tables.TextBlock, tables.Evidence
+    is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
+    query = block.select(block.role, block.text).join(evidence, on=is_cited)
+    return query.where(evidence.episode == episode_ref).order_by(block.turn, block.seq)
 
 
 @prepared

@@ -16,7 +16,15 @@ from engram.models.stages import Stage, list_stages
 from engram.models.store import Store
 from engram.notes.owner import owners_of_lines
 from engram.notes.standing import standing_text
-from engram.recollection.briefing_choice import Section, is_about, is_confirmed, is_in_force, section_of, text_of
+from engram.recollection.briefing_choice import (
+    Section,
+    is_about,
+    is_confirmed,
+    is_in_force,
+    may_fill_room,
+    section_of,
+    text_of,
+)
 from engram.recollection.briefing_lines import Lines, SaidWords, SectionLines, fit_sections, title_line, told_in
 from engram.recollection.render import CHARACTERS_PER_TOKEN, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
@@ -75,7 +83,8 @@ def build_briefing(
     """Return what a session of a project should know at its start, fenced; "" if there is nothing.
 
     Pinned memories, rules and preferences, the state of the branch, open problems, decisions and fixes that are in
-    force, dead ends, and the user's own lines of MEMORY.md. Each line stands alone.
+    force, dead ends, and the user's own lines of MEMORY.md; where room is left, what nothing confirms. Each line
+    stands alone.
 
     Args:
         store: the open memory.
@@ -101,11 +110,13 @@ def build_briefing(
     for episode in threads:
         said.add(episode.summary)
     by_section = _lines_by_section(store, seen, without, said, "" if where is None else where.branch)
-    sections = [SectionLines(section.value, by_section[section], _SHARES[section]) for section in Section]
+    sections = [SectionLines(section.value, by_section[section], share) for section, share in _SHARES.items()]
     if branch_lines:
         sections.insert(1, SectionLines(branch_lines[0], branch_lines[1:], WHERE_SHARE))
     sections.append(SectionLines("From MEMORY.md:", _note_lines(store, settings, seen), NOTE_SHARE))
     lines.add(*fit_sections(sections, lines.left))
+    unconfirmed = SectionLines(Section.UNCONFIRMED.value, by_section[Section.UNCONFIRMED], 1.0)
+    lines.add(*fit_sections([unconfirmed], lines.left - (REPORT_CHARS if with_report else 0)))
     hidden = count_active(store, seen) - len(told_in("\n".join(lines.kept)))
     if hidden > 0 and len(lines.kept) > head_count:
         lines.add(f"{hidden} more via memory_search", is_required=True)
@@ -150,13 +161,23 @@ def _lines_by_section(
     elsewhere = {row_id: name for row_id, name in open_ones.items() if name != branch}
     in_files = standing_text(store, project_id)
     lines: dict[Section, list[str]] = {section: [] for section in Section}
+    unconfirmed: list[Episode] = []
     for episode in rank_for_briefing(latest, files, store.now_ms(), elsewhere):
         section = section_of(episode, store.now_ms(), files)
         if section is None or len(lines[section]) >= MAX_SECTION_LINES:
             continue
         text = text_of(episode)
-        if text and is_confirmed(store, episode) and not in_files.file_saying(text) and said.add(text):
+        if not text or in_files.file_saying(text):
+            continue
+        if not is_confirmed(store, episode):
+            unconfirmed.append(episode)
+        elif said.add(text):
             lines[section].append(title_line(episode, text, elsewhere.get(episode.id, "")))
+    others = lines[Section.UNCONFIRMED]
+    for episode in unconfirmed:
+        text = text_of(episode)
+        if len(others) < MAX_SECTION_LINES and may_fill_room(store, episode) and said.add(text):
+            others.append(title_line(episode, text, elsewhere.get(episode.id, "")))
     return lines
 
 

@@ -6,11 +6,12 @@ import re
 from collections.abc import Collection
 from enum import StrEnum
 
-from engram.enums import Importance, Kind, Source, Status, Voice
+from engram.enums import Importance, Kind, Scope, Source, Status, Voice
 from engram.extraction.directives import is_directive
 from engram.models.episodes import Episode
-from engram.models.recent import calls_of_evidence
+from engram.models.recent import calls_of_evidence, texts_of_evidence
 from engram.models.store import Store
+from engram.recollection.user_statements import is_backed_by_user, may_be_pasted
 from engram.text.commands import is_test_command
 from engram.text.standing import is_of_the_moment, standing_part, whole_sentences
 
@@ -57,6 +58,7 @@ class Section(StrEnum):
     DECISIONS = "Decisions and fixes:"
     DEAD_ENDS = "Dead ends:"
     FACTS = "Facts:"
+    UNCONFIRMED = "From the assistant, not confirmed:"
 
 
 _SECTIONS = {
@@ -99,18 +101,31 @@ def is_in_force(episode: Episode) -> bool:
 
 
 def is_confirmed(store: Store, episode: Episode) -> bool:
-    """Return True for a memory that a person stated, that was confirmed, or that a commit or passing test verifies.
+    """Return True for a memory that a person stated or backed, that was confirmed, or that a commit or passing test
+    verifies.
 
-    A language model writes down an open problem only if it was said; nothing verifies it.
+    A language model writes down an open problem only if it was said; nothing verifies it. What it writes of a project
+    in words of its own counts as confirmed if the user typed a statement about it or agreed.
     """
     if episode.status == Status.ACTIVE or episode.voice in (Voice.USER, Voice.CHOSEN):
         return True
     if episode.kind == Kind.STATE:
         return not _is_by_rules(episode)
+    if _is_models_word(episode) and is_backed_by_user(episode.summary, texts_of_evidence(store, episode.id)):
+        return True
     if episode.kind not in _VERIFIABLE_KINDS:
         return False
     calls = calls_of_evidence(store, episode.id)
     return any(call.commit or (call.is_error is False and is_test_command(call.command)) for call in calls)
+
+
+def may_fill_room(store: Store, episode: Episode) -> bool:
+    """Return True for a decision, fix or dead end that nothing confirms, but that may be told where room is left.
+
+    A language model wrote it, of this project, and it rests on nothing that may be pasted.
+    """
+    is_lasting = episode.kind in _VERIFIABLE_KINDS and not is_of_the_moment(episode.summary)
+    return is_lasting and _is_models_word(episode) and not may_be_pasted(texts_of_evidence(store, episode.id))
 
 
 def text_of(episode: Episode) -> str:
@@ -137,3 +152,9 @@ def text_of(episode: Episode) -> str:
 
 def _is_by_rules(episode: Episode) -> bool:
     return episode.source == Source.AUTO and episode.extractor.startswith("local")
+
+
+def _is_models_word(episode: Episode) -> bool:
+    """Return True for a lasting memory of a project that a language model wrote in words of its own."""
+    is_own = episode.source == Source.AUTO and not _is_by_rules(episode) and episode.scope == Scope.PROJECT
+    return is_own and episode.kind in _LASTING_KINDS

@@ -69,7 +69,8 @@ _LEAD_IN = re.compile(
     r"wants)\b[^\n]{0,40}):\s*$"
 )
 _RELAYED = re.compile(
-    r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|[\w.-]+\s+)"
+    r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|"
+    r"\b(?!(?:nobody|none)\b)(?<!\bno )[\w.-]+\s+)"
     r"(?:says|said|stated|states that|wrote(?=\s+(?:that|to)|[\s:,]+[\"'“])|tells|told(?= (?:me|us|him|her|them|you|"
     r"everyone|people|\w+ to\b))|claims|claimed|recommends|recommended|suggests|suggested|instructs|instructed|"
     r"demands|demanded|insists|insisted|advises|advised|mentions that|mentioned that|asks|asked|announced|goes|"

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.consolidation.confirm import agrees
 from engram.consolidation.service import consolidate
 from engram.enums import Status
 from engram.ingest.service import ingest_path
@@ -20,6 +19,7 @@ from engram.models.store import Store
 from engram.models.turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.text.agreement import agrees
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 Keep = Callable[..., Episode]

@@ -186,6 +186,20 @@ def test_wishes_decisions_and_memories_that_name_no_file_do_not_go_stale(
     assert [reason(store, one) for one in spared] == ["", "", ""]
 
 
+def test_a_decision_goes_stale_when_its_file_is_gone_unless_it_says_so_itself(
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+) -> None:
+    decision = bound("Everything is cached in cache.py, nowhere else", kind=Kind.DECISION)
+    carried_out = bound("cache.py is removed as soon as the lock is in", kind=Kind.DECISION)
+    wish = bound("The user wants cache.py kept small", kind=Kind.PREFERENCE)
+    repository.commit("src/cache.py", None, days=5)
+
+    consolidate(store, settings, is_forced=True)
+
+    assert "is gone since" in reason(store, decision)
+    assert [reason(store, other) for other in (carried_out, wish)] == ["", ""]
+
+
 def test_git_is_not_asked_about_excluded_or_vanished_folders(
     store: Store,
     settings: Settings,

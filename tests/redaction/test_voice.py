@@ -44,6 +44,17 @@ def test_a_greeting_to_claude_and_a_word_of_thanks_make_no_letter(pasted_letters
         assert typed_text(text).split() == text.split()
 
 
+@pytest.mark.parametrize("who", ["nobody told us", "Nobody told me", "no one said", "none said"])
+def test_that_nobody_said_it_relays_nothing(who: str) -> None:
+    text = f"The app team took these codes, {who}, so ours begin at 700"
+
+    assert typed_text(text) == text
+
+
+def test_that_somebody_said_it_relays_it() -> None:
+    assert "700" not in typed_text("The app team took these codes, Reto told us, ours begin at 700")
+
+
 @pytest.mark.corpus
 def test_real_prompts_keep_the_typed_voice(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = list(real_prompts(corpus))

@@ -11,7 +11,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from engram.bench.given import QuestionedMemory
-from engram.bench.tasks.memories import TaskMemory, extract_by_answers, extract_by_rules, make_memory, take_gold
+from engram.bench.tasks.memories import (
+    TaskMemory,
+    extract_by_answers,
+    extract_by_rules,
+    make_memory,
+    take_gold,
+    tidy_up,
+)
 from engram.bench.tasks.recorded import SessionAnswers
 from engram.bench.tasks.task import Task
 from engram.embedding.embedder import Embedder
@@ -84,6 +91,7 @@ class ArmMemories:
             return home, "", []
         with make_memory(task, home, self._settings, self._embedder) as memory:
             self._extract(task, arm, memory)
+            tidy_up(memory)
             project = scope_of_folder(memory.store, memory.settings, str(memory.place)).project
             project_id = project.id if project else None
             arguments = [WAYS[arm], str(project_id or 0), str(memory.now_ms)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from engram.bench.gold import read_gold, store_gold
@@ -17,6 +18,7 @@ from engram.clock import FixedClock
 from engram.consolidation.branches import read_branches
 from engram.consolidation.joining import join_waiting
 from engram.consolidation.on_extract import reconcile_new
+from engram.consolidation.service import consolidate
 from engram.embedding.embedder import Embedder
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
@@ -29,6 +31,7 @@ from engram.models.store import Store, open_store
 from engram.models.turns import last_turn_ms
 from engram.redaction import redact
 from engram.search.service import Searcher
+from engram.search.vectors.pairs import similar_pairs
 from engram.settings import Settings
 
 #: Time between the last session of the history and the task, in milliseconds.
@@ -109,6 +112,18 @@ def take_gold(memory: TaskMemory, task: Task) -> None:
     bring_up_to_date(memory)
 
 
+def tidy_up(memory: TaskMemory) -> None:
+    """Consolidate as the worker does before the next session."""
+    embedder = memory.embedder
+    consolidate(
+        memory.store,
+        memory.settings,
+        similar=None if embedder is None else partial(similar_pairs, memory.store, embedder.model_id),
+        duplicate_cosine=_duplicate_cosine(memory),
+    )
+    bring_up_to_date(memory)
+
+
 def bring_up_to_date(memory: TaskMemory) -> None:
     """Embed what has no vector and load the vectors."""
     embed_all(memory.store, memory.embedder)
@@ -136,7 +151,11 @@ def _extract(memory: TaskMemory, extractor: Extractor) -> None:
             settings,
             similar,
             lambda: bring_up_to_date(memory),
-            duplicate_cosine=_DUPLICATE_COSINE if embedder is None else embedder.thresholds.duplicate,
+            duplicate_cosine=_duplicate_cosine(memory),
         )
         seen.append(session.session_id)
     bring_up_to_date(memory)
+
+
+def _duplicate_cosine(memory: TaskMemory) -> float:
+    return _DUPLICATE_COSINE if memory.embedder is None else memory.embedder.thresholds.duplicate

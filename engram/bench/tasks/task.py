@@ -36,6 +36,8 @@ class Task:
     prompt: str
     #: Branches of the history that were never merged.
     unmerged: tuple[str, ...] = ()
+    #: Files of the working folder that were removed after the last session.
+    removed: tuple[str, ...] = ()
 
     @property
     def workspace(self) -> Path:
@@ -79,6 +81,7 @@ def read_task(folder: Path) -> Task:
             cwd=str(about["cwd"]),
             prompt=(folder / "prompt.md").read_text(encoding="utf-8").strip(),
             unmerged=tuple(map(str, about.get("unmerged", ()))),
+            removed=tuple(map(str, about.get("removed", ()))),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadRequest(f"{folder} is not a task: {error!r}") from error
