@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.extraction.bite import Passage, passages
+from engram.extraction.cues import CAUSE, REPAIR
 from engram.extraction.directives import Directive, directives
 from engram.extraction.fixes import FixEpisode, fix_episodes
 from engram.extraction.labels import tells_fix
@@ -30,6 +31,8 @@ TURN_MESSAGES = 40
 DIRECTIVE_QUALITY = 0.95
 #: Factor by which a passage about a fix episode counts more, the first of each episode.
 FIX_FACTOR = 1.6
+#: Minimum worth of such a passage that names cause and repair.
+MIN_FIX_WORTH = 0.25
 #: Passages that a session may keep: so many, and more for each square root of 1,000 characters of the assistant.
 BASE_ROOM = 3
 ROOM_FACTOR = 2.1
@@ -149,7 +152,8 @@ def _worth(option: Option, chosen: Sequence[Option]) -> float:
     if option.directive is not None:
         return option.quality
     if option.episode is not None and all(other.episode != option.episode for other in chosen):
-        return min(DIRECTIVE_QUALITY, FIX_FACTOR * option.quality)
+        is_explained = CAUSE.search(option.passage.bite) and REPAIR.search(option.passage.bite)
+        return max(MIN_FIX_WORTH if is_explained else 0.0, min(DIRECTIVE_QUALITY, FIX_FACTOR * option.quality))
     same = sum(other.said is option.said for other in chosen)
     room = 1 + option.place.messages / TURN_MESSAGES
     return float(option.quality * MESSAGE_DECAY**same * TURN_DECAY ** ((len(chosen) - same) / room))
