@@ -86,7 +86,7 @@ class Chooser:
             turns: The session's turns, with the user's refusals read as their words.
             following: The turn after them, if there is one.
             taken: Content words of what is kept already.
-            room: Maximum number of passages.
+            room: Maximum number of passages; the user's rules are kept beyond it.
             project: Display name of the project.
         """
         seen = list(taken)
@@ -95,8 +95,9 @@ class Chooser:
         for turn, after in zip(turns, [*turns, following][1:], strict=True):
             ended_here = [episode for episode in episodes if episode.turn_key == turn.key]
             chosen.extend(self._of_turn(turn, after, ended_here, seen, project))
-        best = sorted(range(len(chosen)), key=lambda place: -chosen[place].worth)[: max(0, room)]
-        return [chosen[place] for place in sorted(best)]
+        rules = [place for place, option in enumerate(chosen) if option.directive is not None]
+        others = sorted(set(range(len(chosen))) - set(rules), key=lambda place: (-chosen[place].worth, place))
+        return [chosen[place] for place in sorted([*rules, *others[: max(0, room - len(rules))]])]
 
     def _of_turn(
         self,
