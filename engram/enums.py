@@ -142,6 +142,19 @@ class Voice(StoredEnum):
     def safest(cls) -> Voice:
         return cls.ASSISTANT
 
+    @property
+    def label(self) -> str:
+        """Who stated it, for readers of a memory."""
+        return _VOICE_LABELS[self]
+
+
+_VOICE_LABELS = {
+    Voice.USER: "the user",
+    Voice.ASSISTANT: "the assistant",
+    Voice.CHOSEN: "the user's choice",
+    Voice.AGENT: "saved by an agent",
+}
+
 
 class Source(StoredEnum):
     """How a memory came to be kept."""
@@ -154,6 +167,21 @@ class Source(StoredEnum):
     @classmethod
     def safest(cls) -> Source:
         return cls.AUTO
+
+
+class Judgement(StoredEnum):
+    """How somebody judged a memory that was shown."""
+
+    #: It helped: it is shown a little more readily, and never counts as unused.
+    HELPFUL = "helpful"
+    #: It is not true: it is never shown again by itself, and ranks last.
+    WRONG = "wrong"
+    #: It was true and no longer is: it ends.
+    OUTDATED = "outdated"
+
+    @classmethod
+    def safest(cls) -> Judgement:
+        return cls.WRONG
 
 
 class Actor(StoredEnum):

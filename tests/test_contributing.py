@@ -53,6 +53,14 @@ def test_every_name_in_code_font_of_a_recipe_stands_in_its_file() -> None:
     assert missing == []
 
 
+def test_a_column_that_is_shown_takes_at_most_five_files() -> None:
+    text = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipe = text.partition("### Add a column\n")[2].partition("\n### ")[0]
+    steps = re.findall(r"^\d\. `(engram/[\w/]+\.py)`", recipe, re.M)
+
+    assert 3 <= len(set(steps)) <= 5
+
+
 def test_the_example_test_exists() -> None:
     text = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
     examples = re.findall(r"(tests/[\w/]+\.py)::(\w+)", text)

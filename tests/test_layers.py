@@ -50,11 +50,16 @@ FLOORS = {
 #: Module or room of engram.search → its floor within the package.
 SEARCH_FLOORS = {
     "engram.search.hits": 0,
-    "engram.search.vectors": 1,
-    "engram.search.question": 2,
-    "engram.search.episodes": 3,
-    "engram.search.passages": 4,
-    "engram.search.service": 5,
+    "engram.search.public_hits": 1,
+    "engram.search.hit_lines": 2,
+    "engram.search.answer_text": 3,
+    "engram.search.origins": 3,
+    "engram.search.vectors": 4,
+    "engram.search.question": 5,
+    "engram.search.episodes": 6,
+    "engram.search.passages": 7,
+    "engram.search.service": 8,
+    "engram.search.answer": 9,
 }
 
 #: Library → packages that are its home.

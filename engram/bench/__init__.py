@@ -1,1 +1,1 @@
-"""Measure the search: data sets and synthetic memories in, figures with intervals out. Nothing here prints."""
+"""Measure the search and the use of memory: data sets and tasks in, figures with intervals out. Nothing here prints."""

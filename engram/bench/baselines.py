@@ -10,7 +10,7 @@ from engram.embedding.embedder import Embedder
 from engram.models.evidence_places import EvidencePlace
 from engram.models.fulltext import search_passages
 from engram.models.loose_texts import LooseTexts, said_texts
-from engram.models.passage_rows import passage_places, passage_rows
+from engram.models.passage_rows import passage_places, passage_rows, passage_spots
 from engram.models.store import Store
 from engram.models.vectors import load_vectors
 from engram.search.episodes.candidates import Column
@@ -55,6 +55,9 @@ class PassageBaselines:
         """Return the best passages by one method."""
         text_weight, vector_weight = METHODS[method]
         bm25 = dict(search_passages(self._store, terms_of(query.text), _ALL, weights=(1.0, 0.0, 0.0)))
+        if query.project_id is not None:
+            own = {spot[0] for spot in passage_spots(self._store, list(bm25), query.project_id)}
+            bm25 = {row_id: score for row_id, score in bm25.items() if row_id in own}
         ids = np.array(self._ids or sorted(bm25), dtype=np.int64)
         score = text_weight * _min_max(np.array([bm25.get(int(row_id), 0.0) for row_id in ids]))
         if vector_weight and self._rows is not None and self._embedder is not None:

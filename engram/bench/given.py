@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 from engram.bench.baselines import PassageBaselines
 from engram.models.store import Store
-from engram.search.hits import Hit, PublicHit
+from engram.search.hit_lines import remarks_of
+from engram.search.hits import Hit
+from engram.search.public_hits import PublicHit
 from engram.search.question.query import Query
 from engram.search.service import Searcher
 
@@ -81,8 +83,8 @@ def within_words(lines: Iterable[str], words: int) -> str:
 
 
 def _memory_line(hit: Hit) -> str:
-    caveats = PublicHit.of(hit).caveats
-    return f"({_day(hit)}, {hit.kind}{', ' + caveats if caveats else ''}) {hit.text}"
+    about = ", ".join([_day(hit), hit.kind, *remarks_of(PublicHit.of(hit))])
+    return f"({about}) {hit.text}"
 
 
 def _passage_line(hit: Hit) -> str:

@@ -73,19 +73,22 @@ def open_homes(
     Raises:
         EmbeddingError: the model can't be loaded.
     """
-    embedder = None
-    if not no_model:
-        embedder = load_embedder(
-            settings.embedding_model,
-            settings.places.models,
-            compile_if_missing=True,
-            document_prompt=settings.document_prompt,
-            query_prompt=settings.query_prompt,
-            threads=settings.embedding_threads,
-        )
+    embedder = None if no_model else load_settings_embedder(settings)
     with contextlib.ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="engram-bench-")))
         yield BenchHomes(folder=folder.absolute(), settings=settings, embedder=embedder, progress=progress)
+
+
+def load_settings_embedder(settings: Settings) -> Embedder:
+    """Load the embedding model that the settings name. Raises EmbeddingError."""
+    return load_embedder(
+        settings.embedding_model,
+        settings.places.models,
+        compile_if_missing=True,
+        document_prompt=settings.document_prompt,
+        query_prompt=settings.query_prompt,
+        threads=settings.embedding_threads,
+    )
 
 
 def read_transcripts(folder: Path) -> Callable[[Store, Settings], None]:

@@ -1,4 +1,4 @@
-"""``engram bench``: measure the quality and the speed of the search, on public data and your own."""
+"""``engram bench``: measure the quality and the speed of the search, and the use of memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from engram.cli.bench_options import FILE, FOLDER, open_bench_homes
 from engram.cli.bench_qa_command import qa
+from engram.cli.bench_tasks_command import tasks
 from engram.cli.options import Command, json_option
 from engram.cli.output import print_json, print_table
 from engram.cli.workspace import Workspace, pass_workspace
@@ -17,7 +18,8 @@ from engram.cli.workspace import Workspace, pass_workspace
 
 @click.group("bench")
 def bench() -> None:
-    """Measure the search on LoCoMo, on LongMemEval, on questions about coding sessions, and its speed.
+    """Measure the search on LoCoMo, on LongMemEval, on questions about coding sessions, and its speed; and whether
+    readers (qa) and agents (tasks) are helped by what they get.
 
     Every benchmark takes the real path (turns or transcripts in, search out) in a temporary memory. Yours is not
     touched.
@@ -27,6 +29,7 @@ def bench() -> None:
 
 
 bench.add_command(qa)
+bench.add_command(tasks)
 
 
 def _common(command: Command) -> Command:

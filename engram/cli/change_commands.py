@@ -1,4 +1,4 @@
-"""``engram edit``, ``correct``, ``pin`` and ``bad``: change one memory."""
+"""``engram edit``, ``correct``, ``pin``, ``bad`` and ``feedback``: change one memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.enums import Actor, Importance, Scope
+from engram.enums import Actor, Importance, Judgement, Scope
 from engram.memories.correct import correct_memory
-from engram.memories.save import edit_memory, lower_memory, pin_memory, require_episode
+from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.save import edit_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.reports.episode_json import episode_to_json
@@ -102,16 +103,46 @@ def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None
 
 @click.command("bad")
 @click.argument("episode_id", metavar="ID")
+@click.option("--why", default="by hand", help="The reason, which its history keeps (default: by hand).")
+@click.option("--off", is_flag=True, help="Take the last judgement of the memory back (default: judge it wrong).")
 @json_option
 @pass_workspace
-def bad(workspace: Workspace, episode_id: str, as_json: bool) -> None:
-    """Mark a memory as bad: it is no longer injected. Nothing is deleted; `engram forget` deletes.
+def bad(workspace: Workspace, episode_id: str, why: str, off: bool, as_json: bool) -> None:
+    """Mark a memory as wrong: it is no longer injected. Nothing is deleted; `engram forget` deletes.
+
+    --off takes back whatever judgement was the last (helpful, wrong or outdated). For a memory that sank because it was
+    shown and never used, it starts counting anew.
 
     Example: engram bad ep_0123456789ab
     """
     with workspace.store() as store:
-        changed = lower_memory(store, episode_id, actor=Actor.USER)
-        _report(store, changed, as_json, f"{episode_id} is no longer injected.")
+        if off:
+            changed, what = take_back_judgement(store, episode_id, actor=Actor.USER)
+            sentence = f"Took back {what}."
+        else:
+            changed = judge_memory(store, episode_id, Judgement.WRONG, why, workspace.redactor(), actor=Actor.USER)
+            sentence = f"{episode_id} is no longer injected."
+        _report(store, changed, as_json, sentence)
+    workspace.wake_worker()
+
+
+@click.command("feedback")
+@click.argument("episode_id", metavar="ID")
+@click.argument("judgement", type=click.Choice(Judgement.values()))
+@click.option("--why", default="by hand", help="The reason, which its history keeps (default: by hand).")
+@json_option
+@pass_workspace
+def feedback(workspace: Workspace, episode_id: str, judgement: str, why: str, as_json: bool) -> None:
+    """Judge a memory as helpful, wrong or outdated. `engram bad ID --off` takes that back.
+
+    A helpful memory is shown a little more readily. A wrong one is never injected again. An outdated one ends: it is
+    archived, and what it had replaced stays replaced.
+
+    Example: engram feedback ep_0123456789ab outdated --why "the server has moved"
+    """
+    with workspace.store() as store:
+        judged = judge_memory(store, episode_id, Judgement(judgement), why, workspace.redactor(), actor=Actor.USER)
+        _report(store, judged, as_json, f"{episode_id} is judged {judgement}. `engram bad {episode_id} --off` reverts.")
     workspace.wake_worker()
 
 

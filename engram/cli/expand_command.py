@@ -11,6 +11,7 @@ from engram.memories.save import require_episode
 from engram.models import episode_changes
 from engram.models.evidence_places import EvidencePlace
 from engram.reports.memory import MemoryReport, report_memory
+from engram.reports.usefulness import describe_uses
 
 
 @click.command("expand")
@@ -57,7 +58,7 @@ def _print_memory(report: MemoryReport) -> None:
             ("may be stale", episode.stale_reason),
             ("made", f"{when(episode.created_at_ms)} by {episode.extractor}"),
             ("session", episode.session_id),
-            ("used", f"{episode.access_count} times"),
+            ("expanded", f"{episode.access_count} times"),
             ("about", ", ".join(episode.entities)),
         ]
     )
@@ -72,6 +73,9 @@ def _print_memory(report: MemoryReport) -> None:
 
 def _print_reasons(report: MemoryReport) -> None:
     click.echo()
+    if uses := describe_uses(report.uses, report.episode.episode_id):
+        print_facts([("use", uses)])
+        click.echo()
     print_table(
         ["evidence", "line#", "uuid"],
         [(_source_of(place), place.line or f"at {place.position}", place.uuid) for place in report.evidence],
@@ -88,7 +92,7 @@ def _print_reasons(report: MemoryReport) -> None:
     )
     click.echo()
     print_table(
-        ["injected at", "session", "channel", "state", "score#", "tokens#", "expanded"],
+        ["injected at", "session", "channel", "state", "score#", "tokens#", "used"],
         [
             (
                 iso(injection.at_ms),
@@ -97,7 +101,7 @@ def _print_reasons(report: MemoryReport) -> None:
                 injection.state,
                 f"{injection.score:.2f}",
                 injection.tokens,
-                iso(injection.expanded_at_ms) or "–",
+                iso(injection.used_at_ms) or "–",
             )
             for injection in report.injections
         ],

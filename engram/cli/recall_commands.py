@@ -5,19 +5,14 @@ from __future__ import annotations
 import click
 
 from engram.cli.options import Command, json_option, project_option
-from engram.cli.output import iso, one_line, print_json, safe, say
+from engram.cli.output import one_line, print_json, say
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
-from engram.enums import Scope
 from engram.errors import BadRequest
-from engram.search.hits import PublicHit
+from engram.search.hit_lines import head_of, remarks_of, text_of
+from engram.search.public_hits import PublicHit
 from engram.search.question.query import MAX_HITS
 from engram.transcripts.git_head import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
-
-#: Longest text of a hit that is printed, in characters.
-_SHOWN_CHARACTERS = 600
-#: Longest caveat of a hit that is printed, in characters.
-_CAVEATS_CHARACTERS = 160
 
 
 def _options(command: Command) -> Command:
@@ -40,7 +35,10 @@ def _options(command: Command) -> Command:
 def recall(
     workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
 ) -> None:
-    """Find memories that answer a question, best first, with their evidence in the transcripts.
+    """Find what answers a question: memories, best first, then passages that say more, 400 words in all.
+
+    Below each hit stand its evidence in the transcripts and, as far as they are known, the command that resumes its
+    session, its commit and its pull request.
 
     Asks the running worker. Without a worker the compiled model is loaded, and without that only text is searched.
 
@@ -107,19 +105,16 @@ def _print(answer: RecallResponse, explain: bool) -> None:
 
 
 def _print_hit(number: int, hit: PublicHit, explain: bool) -> None:
-    scope = "global" if hit.memory is not None and hit.memory.scope == Scope.GLOBAL else ""
-    created_at = iso(hit.created_at_ms) or ""
-    about = ", ".join(
-        one_line(part, 200) for part in (hit.kind, hit.project or "no project", scope, created_at) if part
-    )
-    say(f"[{number}] {one_line(hit.id, 300)}  ({about})  {hit.score:.3f}", bold=True)
-    if hit.caveats:
-        say(f"    ! {one_line(hit.caveats, _CAVEATS_CHARACTERS)}", fg="yellow")
-    is_memory = hit.memory is not None
-    text = one_line(hit.text, _SHOWN_CHARACTERS) if is_memory else safe(hit.text[:_SHOWN_CHARACTERS])
-    click.echo("    " + text.replace("\n", "\n    "))
+    about = ", ".join((hit.kind, one_line(hit.project, 200) or "no project"))
+    say(f"{number}. {head_of(hit)} ({about})  {hit.score:.3f}", bold=True)
+    if remarks := remarks_of(hit):
+        say(f"    ! {', '.join(remarks)}", fg="yellow")
+    say("    " + text_of(hit).replace("\n", "\n    "))
     if explain:
         click.echo("    = " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()))
     for place in hit.evidence[:3]:
         if place.path:
             say(f"    {one_line(place.text, 4096)}  {place.uuid}")
+    origin = [hit.origin.resume, f"commit {hit.origin.commit}" if hit.origin.commit else "", hit.origin.pull_request]
+    if any(origin):
+        say("    " + "  ".join(part for part in origin if part))

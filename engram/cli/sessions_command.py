@@ -26,13 +26,14 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
     A session is active while it has new entries, idle after `idle_seconds` without one, and over after `live_seconds`.
 
     For one session: its files and how far they were read (in bytes), its turns, the memories made of it, and what
-    Claude was shown in it, when, and how many tokens that took. The beginning of an ID is enough.
+    Claude was shown in it, when, and how many tokens that took. The beginning of an ID is enough. `engram why ID` says
+    why, prompt by prompt.
 
     Example: engram sessions 81d05d22
     """
     with workspace.store() as store:
         if session_id is not None:
-            report = report_session(store, workspace.settings, _require_session(store, session_id))
+            report = report_session(store, workspace.settings, find_session_row(store, session_id))
             if as_json:
                 print_json(report.to_json())
             else:
@@ -64,7 +65,7 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
     )
 
 
-def _require_session(store: Store, text: str) -> SessionRow:
+def find_session_row(store: Store, text: str) -> SessionRow:
     """The session of an id, or of the beginning of one. Raises NotFound."""
     session = find_session(store, text)
     if session is not None:
@@ -92,6 +93,7 @@ def _print_report(report: SessionReport) -> None:
             ("state", summary.activity.value),
             ("messages", session.message_count),
             ("tokens injected", summary.totals.tokens),
+            ("prompts", report.prompts),
         ]
     )
     click.echo()
@@ -127,3 +129,5 @@ def _print_report(report: SessionReport) -> None:
     ]
     shown += [(iso(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
     print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing here.")
+    if report.prompts:
+        click.echo(f"\nWhy, prompt by prompt: engram why {session.session_id}")

@@ -13,7 +13,7 @@ from engram.memories.save import require_episode
 from engram.models import episode_lists, episodes
 from engram.models.store import Store
 from engram.reports.memory import evidence_places
-from engram.search.hits import place_to_json
+from engram.search.public_hits import place_to_json
 
 
 @click.command("timeline")

@@ -83,8 +83,11 @@ def _confirm(
     run_id: int,
     applied: Applied,
 ) -> None:
-    """Add evidence to a memory that was said again; confirm it if that was in another session."""
-    if is_kept_by_hand(older):
+    """Add evidence to a memory that was said again; confirm it if that was in another session.
+
+    A memory that was judged wrong gets neither.
+    """
+    if is_kept_by_hand(older) or older.is_lowered:
         return
     is_elsewhere = any(entry.session_id != older.session_id for entry in evidence)
     has_grown = add_evidence(tx, older, evidence, "said again", run_id=run_id, actor=Actor.MODEL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.enums import Source
@@ -16,14 +16,21 @@ from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_lists import current_episodes
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode
 from engram.models.extractions import extracted_of_session
+from engram.models.judgements import JudgedMemory, judged_memories
 from engram.models.projects import ProjectRow, project_by_id
 from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
 from engram.models.transaction import Tx
 from engram.models.turns import StoredTurn
+from engram.redaction.display import one_line
 from engram.settings import Settings
 from engram.transcripts.record import Turn
+
+#: Maximum number of memories that ended by a judgement and are shown to an extractor.
+MAX_JUDGED_MEMORIES = 6
+#: Maximum length of the reason of a judgement that is shown, in characters.
+MAX_WHY_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class ContextBuilder:
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._episodes_of_other_turns(turns)
         current = [episode for episode in others if episode.is_current]
+        judged = {memory.episode.id: memory for memory in judged_memories(self.store, session.project_id)}
         return ExtractionContext(
             project=_folder_name(project) if project else "",
             is_global=session.is_global,
@@ -50,8 +58,8 @@ class ContextBuilder:
             session_cap=self.settings.session_memories,
             rolling_summary=session.rolling_summary,
             project_id=session.project_id,
-            own=tuple(map(_near_memory, current)),
-            near=tuple(map(_near_memory, self._nearest(turns))),
+            own=tuple(_near_memory(episode, judged) for episode in current),
+            near=tuple(_near_memory(episode, judged) for episode in self._nearest(turns, judged, current)),
         )
 
     def build_repeatable(self, batch: Batch) -> ExtractionContext:
@@ -85,8 +93,16 @@ class ContextBuilder:
         readable = [without_entries(turn.turn, barred) for turn in turns]
         return [turn for turn in readable if turn.said or turn.actions or not barred]
 
-    def _nearest(self, turns: Sequence[StoredTurn]) -> list[Episode]:
-        """Return current memories of other sessions, of the project or global, that are near to the turns."""
+    def _nearest(
+        self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Episode]
+    ) -> list[Episode]:
+        """Return memories of the project or global that are near to the turns, judged ones that have ended first.
+
+        Args:
+            turns: the turns of a request.
+            judged: row id → what was judged wrong or outdated, of this session too.
+            own: memories of the session that are shown anyway.
+        """
         if self.session.project_id is None and not self.session.is_global:
             return []
         others = [
@@ -96,7 +112,15 @@ class ContextBuilder:
             and not episode.suspect
             and (self.near_sessions is None or episode.session_id in self.near_sessions)
         ]
-        return nearest(others, [turn.turn for turn in turns])
+        texts = [turn.turn for turn in turns]
+        listed = {episode.id for episode in (*others, *own)}
+        ended = [memory.episode for row_id, memory in judged.items() if row_id not in listed and self._may_show(memory)]
+        return [*nearest(ended, texts, MAX_JUDGED_MEMORIES), *nearest(others, texts)]
+
+    def _may_show(self, memory: JudgedMemory) -> bool:
+        session_id = memory.episode.session_id
+        is_named = self.near_sessions is None or session_id in (*self.near_sessions, self.session.session_id)
+        return is_named and not memory.episode.suspect
 
     def _episodes_of_other_turns(self, turns: Sequence[StoredTurn]) -> list[Episode]:
         """Return the session's memories that rest on none of these turns."""
@@ -127,12 +151,18 @@ def _folder_name(project: ProjectRow) -> str:
     return re.split(r"[\\/]", project.root.rstrip("\\/"))[-1] or project.name
 
 
-def _near_memory(episode: Episode) -> NearMemory:
+def _near_memory(episode: Episode, judged: Mapping[int, JudgedMemory]) -> NearMemory:
+    memory = judged.get(episode.id)
     return NearMemory(
         summary=episode.summary,
         reference=episode.episode_id,
         kind=episode.kind,
-        state="in force",
+        state="in force" if memory is None else _judged_state(memory),
         at_ms=episode.holds_from_ms,
         is_fixed=is_kept_by_hand(episode),
     )
+
+
+def _judged_state(memory: JudgedMemory) -> str:
+    why = f" ({one_line(memory.reason, MAX_WHY_CHARACTERS)})" if memory.reason else ""
+    return f"judged {memory.judgement}{why}, not to be kept again"

@@ -8,6 +8,7 @@ from typing import Any
 
 from engram.enums import Actor, Source, Status
 from engram.extraction.candidate import Candidate
+from engram.extraction.judged import is_said_again
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_changes import add_episode, change_episode
 from engram.models.episode_evidence import replace_evidence
@@ -23,6 +24,7 @@ from engram.models.episodes import (
 )
 from engram.models.erasing import sources_of
 from engram.models.extractions import NOT_CHOSEN, WENT_ON, WITHDRAWN, count_auto_episodes
+from engram.models.judgements import judged_memories
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import SessionRow
 from engram.models.tombstones import barred_entries, is_slot_gone
@@ -67,6 +69,7 @@ class Keeper:
         self._turn_of_entry = {entry.uuid: turn.id for turn in turns for entry in turn.turn.entries}
         self._said_at_ms = {said.uuid: said.at_ms for turn in turns for said in turn.turn.said if said.uuid}
         self._kept_in_hour: dict[int, int] = {}
+        self._judged = judged_memories(tx, None if session.is_global else session.project_id)
         self._run_id: int | None = None
         #: A line for each older memory that changed.
         self._lines: list[str] = []
@@ -113,6 +116,9 @@ class Keeper:
         known = episode_by_slot(self._tx, slot)
         if known is None:
             made = self._episode(candidate, slot)
+            if any(is_said_again(made, memory) for memory in self._judged):
+                kept.left_out += 1
+                return
             if self._is_hour_full(made.created_at_ms):
                 kept.left_out += 1
                 return

@@ -22,7 +22,7 @@ class NearMemory:
     #: Its id; for a proposal that is not stored yet, ``PROPOSAL`` and its number.
     reference: str = ""
     kind: Kind = Kind.FACT
-    #: in force, or in force but not confirmed.
+    #: in force; judged wrong or outdated, with the reason.
     state: str = "in force"
     #: When it was said, in milliseconds since 1970.
     at_ms: int = 0

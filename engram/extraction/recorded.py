@@ -50,7 +50,10 @@ class RecordedProvider:
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """See ``Provider.complete``. Raises Unanswered."""
-        key = request_key(request)[:KEY_DIGITS]
+        return self.reply(request_key(request)[:KEY_DIGITS], request)
+
+    def reply(self, key: str, request: ModelRequest) -> ModelReply:
+        """Return the recorded answer of a key, or write the request to be answered. Raises Unanswered."""
         self.asked[key] = key in self.answers
         if key not in self.answers:
             write_atomic(self.folder / f"system.{request.task}.txt", request.system.encode())

@@ -63,7 +63,7 @@ class Cleaner:
             turn,
             said=(*old, *(self._clean_text(block) for block in new)),
             actions=tuple(self._clean_action(action, turn.branch) for action in turn.actions),
-            branch=self._short(turn.branch),
+            branch=self.clean_short(turn.branch),
         )
 
     def _clean_text(self, block: TextBlock) -> TextBlock:
@@ -78,14 +78,14 @@ class Cleaner:
         # Cut after redaction, not before.
         return replace(
             action,
-            files=tuple(self._short(file) for file in action.files),
-            command=self._short(action.command)[:MAX_COMMAND_CHARS],
-            error_line=self._short(action.error_line)[:MAX_ERROR_CHARS],
+            files=tuple(self.clean_short(file) for file in action.files),
+            command=self.clean_short(action.command)[:MAX_COMMAND_CHARS],
+            error_line=self.clean_short(action.error_line)[:MAX_ERROR_CHARS],
             error_lines=(),
             error_keys=self._error_keys(action, branch),
-            commit=self._short(action.commit)[:MAX_ERROR_CHARS],
-            refusal=self._short(action.refusal),
-            todos=tuple(todo._replace(text=self._short(todo.text)[:MAX_TODO_CHARS]) for todo in action.todos),
+            commit=self.clean_short(action.commit)[:MAX_ERROR_CHARS],
+            refusal=self.clean_short(action.refusal),
+            todos=tuple(todo._replace(text=self.clean_short(todo.text)[:MAX_TODO_CHARS]) for todo in action.todos),
         )
 
     def _error_keys(self, action: Action, branch: str) -> tuple[int, ...]:
@@ -93,9 +93,9 @@ class Cleaner:
         if action.error_keys or not (action.is_error and action.command):
             return action.error_keys
         lines = action.error_lines or (action.error_line,)
-        return error_keys(map(self._short, lines), [branch])
+        return error_keys(map(self.clean_short, lines), [branch])
 
-    def _short(self, text: str) -> str:
+    def clean_short(self, text: str) -> str:
         """Return a short text redacted, from the cache if possible."""
         if not text:
             return text

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from engram.models.pauses import Span
 from engram.transcripts.record import Action, Role, TurnUpdate
-from engram.transcripts.source import SourceEntry
+from engram.transcripts.source import PullRequest, SourceEntry
 
 
 def without_paused(
@@ -27,6 +27,11 @@ def without_paused(
     times = {entry.uuid: entry.at_ms for entry in entries if entry.uuid}
     begun_outside = (update for update in updates if not _is_in(update.turn.started_at_ms, pauses))
     return tuple(rest for update in begun_outside if (rest := _cut(update, times, pauses)) is not None)
+
+
+def pull_requests_outside(links: Iterable[PullRequest], pauses: Sequence[Span]) -> tuple[PullRequest, ...]:
+    """Return the pull requests that were not named in a pause."""
+    return tuple(link for link in links if not _is_in(link.at_ms, pauses))
 
 
 def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[Span]) -> TurnUpdate | None:

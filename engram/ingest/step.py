@@ -10,7 +10,7 @@ from engram.errors import TranscriptError
 from engram.failpoint import reach
 from engram.ingest.clean import Cleaner, Redact
 from engram.ingest.forgotten import without_erased
-from engram.ingest.paused import without_paused
+from engram.ingest.paused import pull_requests_outside, without_paused
 from engram.ingest.result import IngestResult
 from engram.ingest.scope import needs_project, pauses_for, project_for, why_not_project
 from engram.ingest.stored import TurnsInStore
@@ -27,7 +27,7 @@ from engram.settings import Settings
 from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.record import Turn, TurnUpdate
 from engram.transcripts.registry import agent_of
-from engram.transcripts.source import Reading, Source
+from engram.transcripts.source import PullRequest, Reading, Source
 
 logger = logging.getLogger(__name__)
 
@@ -133,6 +133,7 @@ class Step:
             known_values=stored.cleaner.new_known,
             cwd=reading.cwd,
             compacted_at_ms=reading.compacted_at_ms,
+            pull_requests=self._pull_requests(reading, stored, pauses),
             copied=self._copied(reading, stored),
         )
 
@@ -142,6 +143,13 @@ class Step:
         updates = without_erased(updates, self._erased(reading, updates))
         kept = (update for update in updates if not is_excluded_turn(update.turn, self.settings))
         return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
+
+    def _pull_requests(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[PullRequest, ...]:
+        """Return the pull requests that are stored, with secrets in their addresses masked."""
+        if is_excluded(reading.cwd, self.settings.exclude):
+            return ()
+        kept = pull_requests_outside(reading.pull_requests, pauses)
+        return tuple(link._replace(url=stored.cleaner.clean_short(link.url)) for link in kept)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
         """Return the entries of this read whose words were forgotten; a text without an entry goes by its turn's

@@ -11,16 +11,18 @@ from engram.ingest.scope import needs_project
 from engram.models.contexts import note_context_start, note_copied_history
 from engram.models.extractions import withdraw_memories
 from engram.models.projects import ensure_project
+from engram.models.pull_requests import add_pull_requests
 from engram.models.sessions import SessionRow, add_known_values, ensure_session, find_session, touch_session
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import Progress, add_unreadable, ensure_transcript, move_cursor
 from engram.models.turn_changes import clear_turn, close_turn, withdraw_turn, write_turns
 from engram.models.turns import load_turn
+from engram.models.usefulness import ids_in, mark_used
 from engram.settings import Settings
 from engram.transcripts.project import Project
 from engram.transcripts.record import Opening, Role, TextBlock, TurnUpdate
-from engram.transcripts.source import Source, Unreadable
+from engram.transcripts.source import PullRequest, Source, Unreadable
 
 #: Most tool calls in a result, the newest: only they tell which memories are needed now.
 MAX_CALLS = 50
@@ -44,6 +46,8 @@ class Portion:
     project: Project | None = None
     #: When the session was last compacted, as far as was read; None if it was not.
     compacted_at_ms: int | None = None
+    #: Pull requests that the session names.
+    pull_requests: tuple[PullRequest, ...] = ()
     #: (session, until when) of the sessions whose entries this source repeats: it is a fork of them.
     copied: tuple[tuple[str, int], ...] = ()
 
@@ -61,6 +65,7 @@ def write_portion(store: Store, portion: Portion, settings: Settings) -> Written
         transcript_id = ensure_transcript(tx, portion.source.path, session.id if session else None, portion.source.part)
         written = Written()
         if session is not None:
+            add_pull_requests(tx, session.id, portion.pull_requests)
             written = _write_turns(tx, portion, session, transcript_id, settings)
         reach("ingest.turns")
         _note_context(tx, portion)
@@ -107,6 +112,7 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
     for update in portion.updates:
         if not update.has_grown:
             close_turn(tx, update.turn.key)
+    _note_uses(tx, portion)
     written = _count(portion, removed_messages)
     if not any(update.has_grown for update in portion.updates):
         return written
@@ -119,6 +125,17 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
     if grown is not None:
         note_due(tx, grown, settings, _last_prompt_at_ms(portion))
     return written
+
+
+def _note_uses(tx: Tx, portion: Portion) -> None:
+    """Record which memories the assistant's new replies name: the session used those that it was shown."""
+    named_at_ms: dict[str, int] = {}
+    for update in portion.updates:
+        for block in update.turn.said[update.said_before :]:
+            if block.role is Role.ASSISTANT and block.at_ms is not None:
+                for episode_id in ids_in(block.text):
+                    named_at_ms.setdefault(episode_id, block.at_ms)
+    mark_used(tx, portion.source.session_id, named_at_ms)
 
 
 def _remove_turns(tx: Tx, portion: Portion) -> int:

@@ -22,6 +22,8 @@ from engram.redaction.display import fence_safe
 
 logger = logging.getLogger(__name__)
 
+#: Suffix of the lists of failed programs among the recollection files.
+FAILURES_SUFFIX = ".failures"
 #: Maximum size of a note or export that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
 #: Minimum length of a text that is searched for in notes, in characters; shorter ones occur by chance.
@@ -45,11 +47,18 @@ def plain_line(text: str) -> str:
 
 
 def clean_recollections(places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = ()) -> list[str]:
-    """Remove the recollection files of some sessions, and those whose text is not kept; the worker makes new ones."""
+    """Remove the recollection files of some sessions, those whose text is not kept, and every list of failed programs.
+
+    The worker makes new ones.
+    """
     removed = []
     for path in _files(places.recollections, ("*",)):
         data = (read_regular(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "replace")
-        if path.stem in sessions or not all(map(is_kept, [data, *forgetting.texts_in_json(data)])):
+        if (
+            path.stem in sessions
+            or path.suffix == FAILURES_SUFFIX
+            or not all(map(is_kept, [data, *forgetting.texts_in_json(data)]))
+        ):
             with contextlib.suppress(OSError):
                 path.unlink()
                 removed.append(path.name)

@@ -186,13 +186,6 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
         )
 
 
-def lower_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
-    """Mark a memory as bad: it is never injected again and ranks last in every answer; nothing is deleted."""
-    with store.transaction() as tx:
-        episode = require_episode(store, episode_id)
-        return episode_changes.change_episode(tx, episode, "bad", "by hand", is_lowered=True, actor=actor)
-
-
 def require_episode(store: Store, episode_id: str) -> Episode:
     """Return the memory of an id.
 

@@ -21,6 +21,8 @@ CARRIED_VERSION = 4
 #: What the names of the old tables begin with meanwhile.
 _PREFIX = "version_4_"
 
+#: (table, column) → the column of version 4 that it has its values from.
+_RENAMED = {("injection", "used_at_ms"): "expanded_at_ms"}
 #: Who made a change that version 4 logged without saying so. A save, and what it replaced, is the user's or the agent's
 #: by the voice of the saved memory.
 _ACTOR = """CASE
@@ -94,8 +96,10 @@ def _copy_rows(database: Any, table: type[tables.Table]) -> None:
     """Copy the rows of the columns that both tables have; new columns get their defaults."""
     name = table._meta.table_name
     old_columns = _columns(database, f"{_PREFIX}{name}")
-    columns = ", ".join(f'"{column}"' for column in tables.column_names(table) if column in old_columns)
-    database.execute_sql(f'INSERT INTO "{name}" ({columns}) SELECT {columns} FROM "{_PREFIX}{name}"')
+    sources = {column: _RENAMED.get((name, column), column) for column in tables.column_names(table)}
+    sources = {column: source for column, source in sources.items() if source in old_columns}
+    columns, values = (", ".join(f'"{column}"' for column in names) for names in (sources, sources.values()))
+    database.execute_sql(f'INSERT INTO "{name}" ({columns}) SELECT {values} FROM "{_PREFIX}{name}"')
 
 
 def _columns(database: Any, name: str) -> set[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from peewee import EXCLUDED, JOIN, Query, fn
 
 from engram.models import tables
+from engram.models.injections import AGENT_KEY
 from engram.models.packed_entries import entry_key
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx
@@ -109,4 +110,5 @@ def _resting_on_session(session_id: str, after_ms: int, until_ms: int) -> Query:
 def _shown_to_session(session_id: str, after_ms: int, until_ms: int) -> Query:
     injection = tables.Injection
     shown = (injection.state == "shown") & (injection.at_ms > after_ms) & (injection.at_ms <= until_ms)
-    return injection.select(injection.episode_id).where((injection.session_id == session_id) & shown)
+    is_own = ~injection.prompt_key.startswith(AGENT_KEY)
+    return injection.select(injection.episode_id).where((injection.session_id == session_id) & shown & is_own)

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import secrets
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from peewee import fn
@@ -22,6 +22,7 @@ from engram.models.episodes import Episode, Evidence, episodes_superseded_by, fi
 from engram.models.store import Store
 from engram.models.tombstones import TombstoneKind, add_tombstones
 from engram.models.transaction import Reader, Tx
+from engram.models.usefulness import mark_used
 
 #: Actions of memories whose successor went: they are current again, or get another successor.
 RESTORE, RELEASE = "restore", "release"
@@ -75,11 +76,37 @@ def change_episode(
     """
     if not changes:
         return episode
+    after = _change_fields(tx, episode, action, reason, changes, actor=actor, run_id=run_id)
+    if episode.is_current and not after.is_current and not after.superseded_by:
+        restore_predecessors(tx, after, "what had replaced it is no longer current", actor=actor, run_id=run_id)
+    return after
+
+
+def note_judgement(tx: Tx, episode: Episode, action: str, reason: str, *, actor: Actor, **changes: Any) -> Episode:
+    """Record a verdict on a memory, or that one was taken back, with the fields that it changes; there may be none.
+
+    What the memory had replaced stays replaced: where a memory is outdated, that is even older.
+    """
+    if changes:
+        return _change_fields(tx, episode, action, reason, changes, actor=actor)
+    add_history(tx, episode.episode_id, action, reason, {}, {}, actor=actor)
+    return episode
+
+
+def _change_fields(
+    tx: Tx,
+    episode: Episode,
+    action: str,
+    reason: str,
+    changes: Mapping[str, Any],
+    *,
+    actor: Actor,
+    run_id: int | None = None,
+) -> Episode:
+    """Store changed fields with their step of the history."""
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
     episode_rows.update_episode(tx, after, changes)
     _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id)
-    if episode.is_current and not after.is_current and not after.superseded_by:
-        restore_predecessors(tx, after, "what had replaced it is no longer current", actor=actor, run_id=run_id)
     return after
 
 
@@ -106,17 +133,19 @@ def pack_old_content(tx: Tx, episode: Episode, reason: str, *, actor: Actor, run
     add_history(tx, episode.episode_id, "pack", reason, {}, {}, actor=actor, run_id=run_id)
 
 
-def note_access(store: Store, episode_id: str) -> None:
-    """Count that a memory was expanded. A use is no change: history keeps none."""
-    injection = tables.Injection
+def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
+    """Count that a memory was expanded. An access is no change: history keeps none.
+
+    Args:
+        store: the open memory.
+        episode_id: the memory.
+        session_id: the session that expanded it, which counts as a use if it had been shown the memory; "" for a
+            person.
+    """
     with store.transaction() as tx:
         episode_rows.set_accessed(tx, episode_id, tx.now_ms(), is_use=True)
-        latest = injection.select(injection.id).where(injection.episode_id == episode_id)
-        tx.run(
-            injection.update(expanded_at_ms=tx.now_ms()).where(
-                (injection.id == latest.order_by(injection.id.desc()).limit(1)) & injection.expanded_at_ms.is_null()
-            )
-        )
+        if session_id:
+            mark_used(tx, session_id, {episode_id: tx.now_ms()})
 
 
 def move_episodes_of_project(tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor) -> None:

@@ -10,15 +10,18 @@ from typing import Any
 
 from peewee import Query
 
-from engram.enums import Actor
+from engram.enums import Actor, Judgement
 from engram.models import tables
 from engram.models.episodes import ENUM_FIELDS, Episode
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
 
+#: Action of each judgement on a memory, and of a judgement that was taken back.
+JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
+TAKE_BACK = "take back"
 #: Actions by which somebody decided what a memory says or whether it is used.
-BY_HAND_ACTIONS = ("edit", "pin", "unpin", "bad", "recover")
+BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
 
 #: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
 ERASE = "erase"

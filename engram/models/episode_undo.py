@@ -20,8 +20,11 @@ _INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO)
 
 
 def is_in_the_way(change: Change, later: Change) -> bool:
-    """True where a later step of the same memory forbids that a change is undone."""
-    is_independent = later.run_id is None and later.action in _INDEPENDENT
+    """Return True if a later step of the same memory forbids that a change is undone.
+
+    A step that changed no field, such as a helpful judgement, forbids nothing.
+    """
+    is_independent = later.run_id is None and (later.action in _INDEPENDENT or not later.before)
     return later.id > change.id and later.run_id != change.run_id and not is_independent
 
 

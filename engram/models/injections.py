@@ -17,6 +17,10 @@ from engram.models.transaction import Reader, Tx
 AT_START = "start"
 
 
+#: Begins the key of what a subagent was shown, which its parent has not seen.
+AGENT_KEY = "agent:"
+
+
 @dataclass(frozen=True, slots=True)
 class Injection:
     """One bite that was shown, or is waiting to be."""
@@ -32,11 +36,22 @@ class Injection:
     #: pending or shown.
     state: str
     at_ms: int = 0
-    expanded_at_ms: int | None = None
+    #: When the session expanded the memory or named its id after it was shown; None if it did not.
+    used_at_ms: int | None = None
     id: int = 0
 
 
 _INJECTIONS = RecordReader(Injection, tables.Injection, left_out={"is_cleared"})
+
+
+def agent_key(agent_id: str, moment: str = "") -> str:
+    """Return the prompt key of what a subagent was shown at its start, or at another moment."""
+    return f"{AGENT_KEY}{agent_id}:{moment}" if moment else f"{AGENT_KEY}{agent_id}"
+
+
+def is_of_agent(prompt_key: str) -> bool:
+    """Return True for the key of what a subagent was shown."""
+    return prompt_key.startswith(AGENT_KEY)
 
 
 def add_injections(tx: Tx, injections: Sequence[Injection]) -> None:
@@ -84,7 +99,10 @@ def drop_told_at_start(tx: Tx, session_id: str) -> None:
 
 
 def injected_ids(store: Reader, session_id: str) -> set[str]:
-    """Episodes that this session was shown since it was last cleared, pending ones included."""
+    """Episodes that this session was shown since it was last cleared, pending ones included.
+
+    What its subagents were shown is not among them.
+    """
     return set(store.fetch_values(_injected(session_id)))
 
 
@@ -117,6 +135,12 @@ def drop_pending(tx: Tx, session_id: str, prompt_key: str | None = None) -> int:
     return tx.run(query if prompt_key is None else query.where(injection.prompt_key == prompt_key))
 
 
+def drop_given(tx: Tx, session_id: str, prompt_key: str) -> None:
+    """What was given under a key was not shown after all."""
+    injection = tables.Injection
+    tx.run(injection.delete().where((injection.session_id == session_id) & (injection.prompt_key == prompt_key)))
+
+
 def clear_ledger(store: Store, session_id: str) -> None:
     """The agent's context was cleared or compacted: everything may be shown again."""
     with store.transaction() as tx:
@@ -141,7 +165,8 @@ def shown_of_session(store: Reader, session_id: str) -> list[tuple[str, int, int
 def _injected(session_id: str) -> Query:
     injection = tables.Injection
     query = injection.select(injection.episode_id).distinct()
-    return query.where((injection.session_id == session_id) & (injection.is_cleared == 0))
+    is_own = ~injection.prompt_key.startswith(AGENT_KEY)
+    return query.where((injection.session_id == session_id) & (injection.is_cleared == 0) & is_own)
 
 
 @prepared

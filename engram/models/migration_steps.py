@@ -66,6 +66,20 @@ def add_failed_calls(database: Any) -> None:
         database.execute_sql(statement)
 
 
+def rename_expanded(database: Any) -> None:
+    """From 8 to 9: of a showing is kept when its session used the memory, by expanding it or by naming it."""
+    database.execute_sql("ALTER TABLE injection RENAME COLUMN expanded_at_ms TO used_at_ms")
+
+
+def add_pull_requests(database: Any) -> None:
+    """From 9 to 10: the pull requests that sessions name."""
+    database.execute_sql(
+        'CREATE TABLE "pull_request" ("session_ref" INTEGER NOT NULL, "url" TEXT NOT NULL, "at_ms" INTEGER NOT NULL, '
+        'PRIMARY KEY ("session_ref", "url"), FOREIGN KEY ("session_ref") REFERENCES "session" ("id") ON DELETE CASCADE)'
+        " WITHOUT ROWID"
+    )
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -84,3 +98,7 @@ def _rebuild(database: Any, table: str, columns: str) -> None:
     )
     database.execute_sql(f'DROP TABLE "{table}"')
     database.execute_sql(f'ALTER TABLE "new_{table}" RENAME TO "{table}"')
+
+
+#: The steps in order: the first leads from version 5 to 6.
+STEPS = (add_outcomes, add_branches, add_failed_calls, rename_expanded, add_pull_requests)

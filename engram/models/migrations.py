@@ -26,11 +26,7 @@ FIRST_VERSION = 5
 #: One function a version, from ``FIRST_VERSION`` on: the first leads from 5 to 6. A new file is made as the newest
 #: version at once, and a file of version 4 is carried over to the newest at once: both come from the tables as they are
 #: declared, so that a step has to change what it finds into just that.
-MIGRATIONS: Sequence[Migration] = (
-    migration_steps.add_outcomes,
-    migration_steps.add_branches,
-    migration_steps.add_failed_calls,
-)
+MIGRATIONS: Sequence[Migration] = migration_steps.STEPS
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
 _RECORDED = "schema_version"

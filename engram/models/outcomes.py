@@ -118,7 +118,14 @@ def outcomes_of_session(store: Reader, session_id: str) -> list[Outcome]:
     return _with_candidates(store, store.fetch(_of_session(session_id)))
 
 
-def outcomes_of_episode(store: Reader, episode_id: str, limit: int = 50) -> list[Outcome]:
+def sessions_with_outcomes(store: Reader, beginning: str) -> list[str]:
+    """Return the ids of sessions with outcomes that begin with a text."""
+    session_id = tables.Outcome.session_id
+    is_match = fn.SUBSTR(session_id, 1, len(beginning)) == beginning
+    return store.fetch_values(tables.Outcome.select(session_id).distinct().where(is_match).order_by(session_id))
+
+
+def outcomes_of_episode(store: Reader, episode_id: str, limit: int = MAX_OUTCOMES) -> list[Outcome]:
     """Return the outcomes for which a memory was considered, the latest first, each with this memory alone."""
     outcome, candidate = tables.Outcome, tables.OutcomeCandidate
     of_episode = candidate.select(candidate.outcome).where(candidate.episode_id == episode_id)
@@ -148,12 +155,22 @@ def list_outcomes(
 
 
 def count_verdicts(
-    store: Reader, *, since_ms: int = 0, project_id: int | None = None
+    store: Reader, *, since_ms: int = 0, project_id: int | None = None, session_id: str | None = None
 ) -> dict[tuple[Channel, Verdict], int]:
-    """Return how many outcomes there are of each channel and verdict since a time."""
+    """Return how many outcomes there are of each channel and verdict.
+
+    Args:
+        store: the open memory.
+        since_ms: only those from this time on.
+        project_id: only those of this project; None for all.
+        session_id: only those of this session; None for all.
+    """
     outcome = tables.Outcome
-    query = outcome.select(outcome.channel, outcome.verdict, fn.COUNT(outcome.id).alias("number"))
-    query = query.where(_since(since_ms, project_id)).group_by(outcome.channel, outcome.verdict)
+    condition = _since(since_ms, project_id)
+    if session_id is not None:
+        condition &= outcome.session_id == session_id
+    query = outcome.select(outcome.channel, outcome.verdict, fn.COUNT(outcome.id).alias("number")).where(condition)
+    query = query.group_by(outcome.channel, outcome.verdict).order_by(outcome.channel, outcome.verdict)
     return {
         (Channel.from_stored(row.channel), Verdict.from_stored(row.verdict)): row.number for row in store.fetch(query)
     }

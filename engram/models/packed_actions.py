@@ -16,7 +16,7 @@ _ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 _TODO_STATES = frozenset(state.value for state in TodoState)
 #: Facts that name an entry; stored as its place among the turn's entries.
-_ENTRY_FACTS = ("uuid", "result_uuid")
+ENTRY_FACTS = ("uuid", "result_uuid")
 #: Facts with several values.
 _LISTS = ("files", "error_lines", "error_keys")
 
@@ -50,7 +50,7 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
     facts = {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
     if action.result_uuid:
         facts.pop("tool_use_id", None)
-    for name in _ENTRY_FACTS:
+    for name in ENTRY_FACTS:
         if name in facts:
             facts[name] = places.get(facts[name], facts[name])
     return facts
@@ -70,7 +70,7 @@ def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Act
     for name in _LISTS:
         known[name] = tuple(known.get(name, ()))
     known["todos"] = todos_of(known)
-    for name in _ENTRY_FACTS:
+    for name in ENTRY_FACTS:
         if isinstance(known.get(name), int):
             known[name] = entries[known[name]].uuid
     return Action(**({"tool_use_id": "", "tool": ""} | known))

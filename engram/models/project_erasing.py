@@ -198,6 +198,7 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     """
     session, transcript = tables.Session, tables.Transcript
     tx.run(session.update(rolling_summary="", branch="").where(session.project == contents.project.id))
+    tx.run(tables.PullRequest.delete().where(tables.PullRequest.session.in_(_sessions_of(contents.project.id))))
     listed = json.dumps(contents.session_ids)
     tx.run(tables.Injection.delete().where(in_json_list(tables.Injection.session_id, listed)))
     tx.run(tables.Shown.delete().where(in_json_list(tables.Shown.session_id, listed)))

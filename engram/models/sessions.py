@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peewee import Query, fn
@@ -11,7 +13,7 @@ from engram.models import tables
 from engram.models.episode_changes import move_episodes_of_session
 from engram.models.meta import get_meta
 from engram.models.records import RecordReader
-from engram.models.statement import prepared
+from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx, Value
 
 
@@ -52,6 +54,12 @@ def find_session(store: Reader, session_id: str) -> SessionRow | None:
 def list_sessions(store: Reader, limit: int = 1_000_000) -> list[SessionRow]:
     """Sessions, the latest first."""
     return store.fetch_records(_SESSIONS, _latest(limit))
+
+
+def agents_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
+    """Session id → name of the agent that wrote it; unknown sessions are left out."""
+    rows = store.fetch(_agents(json.dumps(sorted(session_ids))))
+    return {row.session_id: row.agent for row in rows}
 
 
 def ensure_session(
@@ -107,6 +115,12 @@ def add_known_values(tx: Tx, session_ref: int, hashes: frozenset[bytes]) -> None
 def salt(store: Reader) -> bytes:
     """This machine's salt for hashes of ``.env`` values."""
     return bytes.fromhex(get_meta(store, "salt") or "")
+
+
+@prepared
+def _agents(session_ids: str) -> Query:
+    session = tables.Session
+    return session.select(session.session_id, session.agent).where(in_json_list(session.session_id, session_ids))
 
 
 @prepared

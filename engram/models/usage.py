@@ -98,7 +98,7 @@ def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
     injection, episode, project = tables.Injection, tables.Episode, tables.Project
     number = fn.COUNT(injection.id)
     bites = injection.select(injection.episode_id, number.alias("uses")).where(_is_shown_since(since_ms))
-    expanded = injection.select(injection.episode_id, number).where(injection.expanded_at_ms >= since_ms)
+    expanded = injection.select(injection.episode_id, number).where(injection.used_at_ms >= since_ms)
     opened = episode.select(episode.episode_id, SQL("1")).where(episode.accessed_at_ms >= since_ms)
     uses = bites.group_by(injection.episode_id) + expanded.group_by(injection.episode_id) + opened
     uses = uses.alias("used")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engram.enums import Importance, Scope, Status, Verdict, Voice
+from engram.models.contradictions import is_kept_by_hand
 from engram.models.episodes import Episode
 from engram.recollection.relevance import FeatureContext, features, rate_features
 from engram.search.episodes.branches import BRANCH_DEDUCTION
@@ -116,6 +117,9 @@ def rate_hits(
         score, floor = rate_features(hit, values), _threshold(hit, request, thresholds)
         if hit.branch:
             score *= 1 - BRANCH_DEDUCTION
+        score = min(score * hit.use_factor, 1.0)
+        if hit.use_factor < 1 and _is_spared(hit.episode):
+            floor *= hit.use_factor
         verdict = why_barred(hit.id, hit.episode, request)
         rated.append(
             RatedHit(
@@ -170,6 +174,11 @@ def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> f
     threshold = thresholds.relevance * (thresholds.high_share if hit.importance == Importance.HIGH else 1.0)
     is_own = bool(request.session_id) and hit.session_id == request.session_id
     return min(threshold * thresholds.own_session, 0.95) if is_own else threshold
+
+
+def _is_spared(episode: Episode) -> bool:
+    """Return True for a memory that only falls behind others when nobody uses it, and needs no more relevance."""
+    return is_kept_by_hand(episode) or episode.importance == Importance.HIGH
 
 
 def may_inject(episode: Episode, request: InjectionRequest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from engram.models.episodes import Episode
 from engram.models.failures import EarlierFailure, earlier_failures, turns_from
 from engram.models.store import Store
 from engram.models.turns import StoredTurn
-from engram.recollection.choose import Bite, InjectionRequest, may_inject
+from engram.recollection.choose import Bite, InjectionRequest, why_barred
 from engram.recollection.resolutions import Resolution, find_resolution
 from engram.redaction.display import one_line
 from engram.redaction.suspicion import why_suspect
@@ -33,6 +34,7 @@ MAX_FILES = 3
 MAX_COMMAND_CHARACTERS = 110
 #: Sessions and subagents whose failures are remembered.
 MAX_CONTEXTS = 500
+_REDIRECTION = re.compile(r"\s*\d?>&\d|\s*\d>/dev/null")
 #: Kinds of memories that tell how a failure was put right, or that it was not.
 _KINDS = (Kind.FIX, Kind.DEAD_END)
 
@@ -152,7 +154,7 @@ def _bite(
     memories = _memories_of(store, resolution, turns[: resolution.turn_index + 1])
     if any(memory.episode_id in request.shown for memory in memories):
         return None
-    episode = next((memory for memory in memories if may_inject(memory, request)), None)
+    episode = next((memory for memory in memories if why_barred(memory.episode_id, memory, request) is None), None)
     words = episode.summary if episode is not None else resolution.words
     if why_suspect(words, is_typed=False, is_assistant=True):
         words = ""
@@ -182,7 +184,7 @@ def _way(resolution: Resolution, command: str) -> str:
 
 
 def _shown_command(command: str) -> str:
-    lines = command.strip().splitlines()
+    lines = _REDIRECTION.sub("", command).strip().splitlines()
     return one_line(lines[0] if lines else "", MAX_COMMAND_CHARACTERS).replace("`", "'")
 
 

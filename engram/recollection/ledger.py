@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from engram.enums import Channel, Verdict
 from engram.models import contexts, injections, outcomes
-from engram.models.injections import Injection
+from engram.models.injections import Injection, agent_key, is_of_agent
 from engram.models.outcomes import Candidate, Outcome
 from engram.models.store import Store
 from engram.recollection.briefing_lines import told_in
@@ -56,16 +56,33 @@ class Ledger:
         return self._store.now_ms()
 
     def of_session(self, session_id: str) -> list[Injection]:
-        """Return every bite of a session, those not stored yet included."""
+        """Return every bite of a session, those not stored yet included, but those of its subagents not."""
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
-        return injections.injections_of_session(self._store, session_id) + unwritten
+        stored = injections.injections_of_session(self._store, session_id)
+        return [injection for injection in stored + unwritten if not is_of_agent(injection.prompt_key)]
 
     def told(self, session_id: str) -> set[str]:
         """Return the ids of episodes that the session was shown since it was last cleared, pending ones included."""
         with self._lock:
-            unwritten = {injection.episode_id for injection in self._unwritten if injection.session_id == session_id}
+            unwritten = {
+                injection.episode_id
+                for injection in self._unwritten
+                if injection.session_id == session_id and not is_of_agent(injection.prompt_key)
+            }
         return injections.injected_ids(self._store, session_id) | unwritten
+
+    def told_agent(self, session_id: str, agent_id: str) -> set[str]:
+        """Return the ids of what a subagent was shown."""
+        with self._lock:
+            unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
+        stored = injections.injections_of_session(self._store, session_id)
+        prefix = agent_key(agent_id)
+        return {
+            injection.episode_id
+            for injection in stored + unwritten
+            if injection.prompt_key == prefix or injection.prompt_key.startswith(f"{prefix}:")
+        }
 
     def in_context(self, session_id: str) -> set[str]:
         """Return the ids of episodes whose source is still in the session's context, copied history included."""
@@ -110,15 +127,17 @@ class Ledger:
     def _keeps(self, outcome: Outcome) -> bool:
         return self._keeps_outcomes and outcome.verdict not in NEVER_RECORDED
 
-    def note_shown(self, session_id: str, key: str, bites: Sequence[Bite]) -> None:
-        """Note that bites are the answer to a prompt; stored by ``write_down``."""
+    def note_shown(self, session_id: str, key: str, bites: Sequence[Bite], channel: Channel = Channel.PROMPT) -> None:
+        """Note that bites are the answer to a prompt or another moment; stored by ``write_down``."""
         with self._lock:
-            self._unwritten += self._injections(session_id, key, Channel.PROMPT, bites, "shown")
+            self._unwritten += self._injections(session_id, key, channel, bites, "shown")
 
-    def note_pending(self, session_id: str, key: str, bites: Sequence[Bite], outcome: Outcome) -> None:
+    def note_pending(
+        self, session_id: str, key: str, bites: Sequence[Bite], outcome: Outcome, channel: Channel = Channel.TOOL
+    ) -> None:
         """Store at once that bites wait for the next tool call, and the outcome that says so."""
         with self._store.transaction() as tx:
-            injections.add_injections(tx, self._injections(session_id, key, Channel.TOOL, bites, "pending"))
+            injections.add_injections(tx, self._injections(session_id, key, channel, bites, "pending"))
             outcomes.add_outcomes(tx, [outcome] if self._keeps(outcome) else [])
 
     def note_briefing(self, session_id: str, briefing: str, *, is_new_context: bool) -> None:
@@ -205,6 +224,12 @@ class Ledger:
                 injections.mark_pending(tx, session_id, key)
                 injections.drop_pending(tx, session_id, key)
                 outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=key)
+
+    def take_back_line(self, session_id: str, key: str) -> None:
+        """Note that the answer to a failing call or to a subagent came too late: it was not shown."""
+        self.take_back(session_id, key)
+        with self._store.transaction() as tx:
+            injections.drop_given(tx, session_id, key)
 
     def drop_pending(self, session_id: str) -> None:
         """Note that pending bites were withdrawn. Nothing is written if none were pending."""

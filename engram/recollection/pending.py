@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from engram.enums import Channel
 from engram.models.outcomes import Outcome
 from engram.recollection.choose import Bite
 from engram.recollection.files import RecollectionFiles
@@ -33,7 +34,17 @@ class PendingBites:
         #: Held while a pending file and its rows in the ledger change together.
         self._lock = threading.RLock()
 
-    def put(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite], data: bytes, outcome: Outcome) -> bool:
+    def put(
+        self,
+        session_id: str,
+        prompt: AskedPrompt,
+        bites: Sequence[Bite],
+        data: bytes,
+        outcome: Outcome,
+        *,
+        channel: Channel = Channel.TOOL,
+        key: str = "",
+    ) -> bool:
         """Replace what waits for a session; returns True if bites wait now.
 
         Nothing is replaced if a hook claimed the file meanwhile, or if the user sent another prompt.
@@ -44,6 +55,8 @@ class PendingBites:
             bites: what is noted as pending.
             data: the hook output; b"" only withdraws what waits.
             outcome: what became of the prompt or call if the bites wait; recorded with them.
+            channel: under which they stand in the ledger.
+            key: under which they stand there; by default that of the prompt.
         """
         with self._lock:
             latest = self._prompts.find(session_id)
@@ -52,7 +65,7 @@ class PendingBites:
             self.withdraw(session_id)
             if not data:
                 return False
-            self._ledger.note_pending(session_id, prompt.key, bites, outcome)
+            self._ledger.note_pending(session_id, key or prompt.key, bites, outcome, channel)
             self._files.put(session_id, data)
             return True
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engram.enums import Verdict
-from engram.models.injections import AT_START
+from engram.enums import Channel, Verdict
 from engram.recollection.choose import Bite, InjectionRequest, RatedHit, Thresholds, bites_of
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, belongs_to
@@ -18,6 +17,9 @@ from engram.recollection.tool_context import ToolCall
 from engram.recollection.verdicts import find_decisive
 from engram.settings import Settings
 from engram.transcripts.git_head import read_branch
+
+#: Channels of what counts against the bites of a prompt.
+_OF_PROMPTS = (Channel.PROMPT, Channel.TOOL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class BiteSelector:
         given_ids = {
             injection.episode_id
             for injection in shown
-            if injection.channel != AT_START and belongs_to(prompt, injection.prompt_key, injection.at_ms)
+            if injection.channel in _OF_PROMPTS and belongs_to(prompt, injection.prompt_key, injection.at_ms)
         }
         remaining = self.settings.bites - len(given_ids)
         if remaining <= 0:
@@ -86,7 +88,7 @@ class BiteSelector:
             rated = rate_for_call(self.searcher, request, call)
         else:
             rated = rate_for_prompt(self.searcher, request, self.thresholds)
-        return Selection.of(_within_budget(rated, self.settings.bite_tokens), request.project_id)
+        return Selection.of(within_budget(rated, self.settings.bite_tokens), request.project_id)
 
     def project_id(self, session_id: str, prompt: AskedPrompt) -> int | None:
         """Return the row id of the project that a prompt is asked in; None for none."""
@@ -95,7 +97,7 @@ class BiteSelector:
         return self.scope.project_id(session_id, prompt.cwd)
 
 
-def _within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
+def within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
     """Return the memories with only those shown whose bites fit the budget."""
     fitting = {bite.episode_id for bite, _ in shown_words(bites_of(rated), tokens)}
     return [

@@ -12,9 +12,13 @@ from engram.models.projects import ProjectRow
 from engram.models.recent import latest_turn
 from engram.models.store import Store
 from engram.paths import is_session_id
+from engram.recollection import agent_answers, failure_answers
+from engram.recollection.agent_answers import AgentAnswers
 from engram.recollection.answering import EVENT, PromptAnswer, PromptAnswerer, text_of
 from engram.recollection.choose import Thresholds
 from engram.recollection.effects import HookEffects, NoEffects
+from engram.recollection.failure_answers import FailureAnswers
+from engram.recollection.files import RecollectionFiles
 from engram.recollection.ledger import Ledger
 from engram.recollection.pending import PendingBites
 from engram.recollection.prompts import AskedPrompt, LatestPrompts, digest_of, key_of
@@ -22,7 +26,7 @@ from engram.recollection.render import bites_text, hook_output
 from engram.recollection.scope import SessionScope
 from engram.recollection.searching import Searcher
 from engram.recollection.selection import BiteSelector, Selection
-from engram.recollection.session_start import SessionStarts
+from engram.recollection.session_start import EMPTYING_SOURCES, SessionStarts
 from engram.recollection.tool_context import ToolCall
 from engram.recollection.topics import Topics
 from engram.redaction import redact as redact_text
@@ -68,6 +72,16 @@ class RecollectionService:
         scope = SessionScope(store, settings)
         self._selector = BiteSelector(searcher, settings, self._ledger, scope, thresholds or Thresholds())
         self._starts = SessionStarts(store, settings, self._ledger, self._pending, self._topics, scope)
+        self._failures = FailureAnswers(
+            store=store,
+            settings=settings,
+            redact=redact,
+            ledger=self._ledger,
+            pending=self._pending,
+            scope=scope,
+            files=RecollectionFiles(settings.places.recollections),
+        )
+        self._agents = AgentAnswers(store=store, redact=redact, ledger=self._ledger, selector=self._selector)
         self._effects = HookEffects(self._ledger, self._prompts, self._topics, self._pending, self._starts)
         self._answerer = PromptAnswerer(
             store=store,
@@ -89,11 +103,21 @@ class RecollectionService:
         session_id = text_of(payload, "session_id")
         if not is_session_id(session_id):
             return b""
-        event = payload.get("hook_event_name")
+        event, is_agents = payload.get("hook_event_name"), bool(payload.get("agent_id"))
+        if event in (EVENT, _START) and not is_agents:
+            self._failures.note_session(session_id, text_of(payload, "cwd"))
         if event == EVENT:
             return self._answerer.answer(payload, self._effects).output
-        if event == _START and self._settings.inject and not payload.get("agent_id"):
-            return self._starts.answer(session_id, text_of(payload, "cwd"), text_of(payload, "source"))
+        if not self._settings.inject:
+            return b""
+        if event == _START and not is_agents:
+            return self._start(session_id, payload)
+        if event == failure_answers.EVENT:
+            return self._failures.answer(payload)
+        if event == agent_answers.EVENT:
+            return self._agents.answer(payload)
+        if event == _TOOL:
+            self._agents.note_call(payload)
         return b""
 
     def explain(self, prompt: str, *, project: ProjectRow | None = None, session_id: str = "") -> PromptAnswer:
@@ -114,6 +138,7 @@ class RecollectionService:
     def write_down(self) -> None:
         """Store what was shown and recorded. Call it after the answer was sent: it may wait for another writer."""
         self._ledger.write_down()
+        self._failures.write_down()
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
         """Note that a hook ended before its answer came: bites wait for the next tool call, a briefing is owed."""
@@ -123,6 +148,12 @@ class RecollectionService:
         if payload.get("hook_event_name") == _START:
             self._ledger.take_back_briefing(session_id)
             self.never_asked(payload)
+            return
+        if payload.get("hook_event_name") == failure_answers.EVENT:
+            self._failures.came_too_late(payload)
+            return
+        if payload.get("hook_event_name") == agent_answers.EVENT:
+            self._agents.came_too_late(payload)
             return
         text = self._answerer.filter(session_id, payload.get("prompt")).text
         key, latest = key_of(payload, text), self._prompts.find(session_id)
@@ -196,6 +227,12 @@ class RecollectionService:
             remove_before_ms=now_ms - self._settings.live_seconds * 1000,
         )
 
+    def _start(self, session_id: str, payload: Mapping[str, object]) -> bytes:
+        source = text_of(payload, "source")
+        if source in EMPTYING_SOURCES:
+            self._failures.seen.forget(session_id)
+        return self._starts.answer(session_id, text_of(payload, "cwd"), source)
+
     def _offer_unasked(self, session_id: str, prompt: AskedPrompt) -> bool:
         """Choose bites for a prompt that no hook asked about; returns True if they wait."""
         if self._topics.is_same(session_id, prompt.text):
@@ -211,7 +248,9 @@ class RecollectionService:
         """Choose a bite for the latest tool call of a turn, once per call."""
         if not actions or not self._prompts.is_new_call(session_id, f"{turn_key} {len(actions)}"):
             return False
-        last = actions[-1]
+        last, prompt = actions[-1], self._prompts.find(session_id)
+        if prompt is not None and not self._is_stale(prompt) and self._failures.offer(session_id, prompt, last):
+            return True
         return self.about_tool(session_id, last.files, last.command, last.error_line)
 
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Outcome:

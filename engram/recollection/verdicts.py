@@ -31,13 +31,23 @@ def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
 
 
 def recorded_candidates(rated: Sequence[RatedHit]) -> tuple[Candidate, ...]:
-    """Return the memories that are recorded: all that are shown, the best that is not, and others that were near."""
-    shown = [rated_hit for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
-    unshown = [rated_hit for rated_hit in rated if rated_hit.verdict not in (Verdict.SHOWN, Verdict.NOT_NAMED)]
-    near = unshown[:1] + [
-        rated_hit for rated_hit in unshown[1:] if rated_hit.score >= rated_hit.floor * MIN_FLOOR_SHARE
+    """Return the memories that are recorded: all that are shown, the best that is not, and others that were near.
+
+    A memory without any relevance is not recorded.
+    """
+    shown = [to_candidate(rated_hit) for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
+    unshown = [
+        to_candidate(rated_hit)
+        for rated_hit in rated
+        if rated_hit.verdict not in (Verdict.SHOWN, Verdict.NOT_NAMED) and rated_hit.score > 0
     ]
-    return tuple(to_candidate(rated_hit) for rated_hit in [*shown, *near[:MAX_UNSHOWN]])
+    near = unshown[:1] + [candidate for candidate in unshown[1:] if is_near(candidate)]
+    return (*shown, *near[:MAX_UNSHOWN])
+
+
+def is_near(candidate: Candidate) -> bool:
+    """Return True for a memory that was shown or nearly was."""
+    return candidate.score >= candidate.floor * MIN_FLOOR_SHARE
 
 
 def to_candidate(rated_hit: RatedHit) -> Candidate:

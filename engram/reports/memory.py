@@ -12,8 +12,9 @@ from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace, places_of
 from engram.models.injections import Injection
 from engram.models.store import Store
+from engram.models.usefulness import Usefulness, usefulness_of
 from engram.reports.episode_json import episode_to_json
-from engram.search.hits import place_to_json
+from engram.search.public_hits import place_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class MemoryReport:
     #: Latest first.
     injections: tuple[Injection, ...]
     related: tuple[Episode, ...]
+    uses: Usefulness
 
     def to_json(self, store: Store) -> dict[str, Any]:
         """The report for scripts."""
@@ -37,6 +39,13 @@ class MemoryReport:
             "injections": [
                 {"session": injection.session_id, **injection_to_json(injection)} for injection in self.injections
             ],
+            "uses": {
+                "shown_sessions": self.uses.shown,
+                "used_sessions": self.uses.used,
+                "unused_in_a_row": self.uses.unused,
+                "sunk": round(self.uses.sink, 4),
+                "judgement": self.uses.judgement,
+            },
             "related": [{"id": episode.episode_id, "summary": episode.summary} for episode in self.related],
         }
 
@@ -48,6 +57,7 @@ def report_memory(store: Store, episode: Episode) -> MemoryReport:
         evidence=tuple(evidence_places(store, episode)),
         history=tuple(episode_history.history_of(store, episode.episode_id)),
         injections=tuple(injections.injections_of_episode(store, episode.episode_id)),
+        uses=usefulness_of(store, [episode.episode_id]).get(episode.episode_id, Usefulness()),
         related=tuple(episode_lists.related_episodes(store, episode, episode.project_id)),
     )
 
@@ -65,7 +75,7 @@ def injection_to_json(injection: Injection) -> dict[str, Any]:
         "at": iso_time(injection.at_ms) if injection.at_ms else None,
         "score": injection.score,
         "tokens": injection.tokens,
-        "expanded_at": iso_time(injection.expanded_at_ms) if injection.expanded_at_ms else None,
+        "used_at": iso_time(injection.used_at_ms) if injection.used_at_ms else None,
     }
 
 

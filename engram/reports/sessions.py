@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from engram.clock import iso_time
-from engram.enums import Scope
+from engram.enums import Channel, Scope, Verdict
 from engram.models import counts, episodes, injections, reading_progress
 from engram.models.counts import SessionTotals
 from engram.models.episodes import Episode
 from engram.models.injections import Injection
+from engram.models.outcomes import count_verdicts
 from engram.models.projects import list_projects
 from engram.models.reading_progress import FileTotals
 from engram.models.sessions import SessionRow, list_sessions
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, turns_of_session
 from engram.reports.memory import injection_to_json
+from engram.reports.verdicts import summarize_verdicts
 from engram.settings import Settings
 
 
@@ -82,6 +84,9 @@ class SessionReport:
     episodes: tuple[Episode, ...]
     injections: tuple[Injection, ...]
     briefings: tuple[Briefing, ...]
+    #: How many prompts were shown something, and why the others were not; "" if nothing is recorded.
+    prompts: str
+    verdicts: Mapping[tuple[Channel, Verdict], int]
 
     def to_json(self) -> dict[str, Any]:
         """The report for scripts."""
@@ -99,6 +104,10 @@ class SessionReport:
             ],
             "injections": [
                 {"episode": injection.episode_id, **injection_to_json(injection)} for injection in self.injections
+            ],
+            "verdicts": [
+                {"channel": channel, "verdict": verdict, "times": times}
+                for (channel, verdict), times in self.verdicts.items()
             ],
             "briefings": [
                 {"what": briefing.what, "at": iso_time(briefing.at_ms), "tokens": briefing.tokens}
@@ -119,6 +128,7 @@ def report_session(store: Store, settings: Settings, session: SessionRow) -> Ses
     """Everything that is known of one session."""
     (summary,) = _summarize(store, settings, [session])
     session_id = session.session_id
+    verdicts = count_verdicts(store, session_id=session_id)
     return SessionReport(
         summary=summary,
         files=tuple(reading_progress.files_of_session(store, session_id)),
@@ -128,6 +138,8 @@ def report_session(store: Store, settings: Settings, session: SessionRow) -> Ses
         briefings=tuple(
             Briefing(what, at_ms, tokens) for what, at_ms, tokens in injections.shown_of_session(store, session_id)
         ),
+        prompts=summarize_verdicts(verdicts, Channel.PROMPT),
+        verdicts=verdicts,
     )
 
 

@@ -15,6 +15,7 @@ from engram.models.evidence_places import places_of
 from engram.models.fulltext import Term, search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
+from engram.models.usefulness import usefulness_of
 from engram.models.vectors import vectors_of
 from engram.search.episodes.abstain import select_relevant
 from engram.search.episodes.branches import sink_other_branches
@@ -124,7 +125,8 @@ class Searcher:
         candidates = self._retrieve_episodes(query, parsed, wait_for_vector)
         ranking = rank(candidates, parsed, EPISODE_WEIGHTS)
         if query.thorough:
-            return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit), query.branch)
+            best = best_places(ranking.score, query.limit)
+            return self._with_use_factors(self._episode_hits(candidates, ranking, best, query.branch))
         counts, total = self._term_counts["episode_fts"].count(self._store, parsed.terms)
         coverage = Coverage(parsed.terms, counts, total)
         is_relevant, is_doubtful = select_relevant(candidates, parsed, coverage, self._relevance_floor)
@@ -267,6 +269,11 @@ class Searcher:
                 )
             )
         return sink_other_branches(hits, open_branches(self._store, [hit.row_id for hit in hits]), branch)
+
+    def _with_use_factors(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits with how useful each memory proved."""
+        uses = usefulness_of(self._store, [hit.id for hit in hits])
+        return [replace(hit, use_factor=uses[hit.id].factor) if hit.id in uses else hit for hit in hits]
 
 
 def _is_visible(query: Query, row: EpisodeRow) -> bool:

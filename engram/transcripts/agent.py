@@ -25,6 +25,12 @@ class Agent(Protocol):
     def suffixes(self) -> tuple[str, ...]:
         """Endings of file names whose changes are worth a look."""
 
+    def resume_command(self, session_id: str) -> str:
+        """Return the shell command that resumes a session; "" if the agent has none.
+
+        For the session of a subagent it resumes the session that started it.
+        """
+
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folders to watch for changes; they need not exist."""
 

@@ -41,6 +41,12 @@ def title_of(name: str) -> str:
     return name if agent is None else agent.title
 
 
+def resume_command(agent_name: str, session_id: str) -> str:
+    """Return the command that resumes a session; "" for an unknown agent."""
+    agent = _agents.get(agent_name)
+    return "" if agent is None else agent.resume_command(session_id)
+
+
 def discover(settings: Settings) -> Iterator[Source]:
     """Yield the sources of all agents."""
     for agent in _agents.values():

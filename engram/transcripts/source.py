@@ -89,6 +89,15 @@ class Unreadable:
     reason: str
 
 
+class PullRequest(NamedTuple):
+    """A pull request that a source names."""
+
+    #: When it was named, in milliseconds since 1970; 0 if that is unknown.
+    at_ms: int
+    #: Its web address.
+    url: str
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one read found."""
@@ -106,6 +115,8 @@ class Reading:
     cwd: str = ""
     #: Latest time at which the session's context was compacted; None if it was not.
     compacted_at_ms: int | None = None
+    #: Pull requests that the session names, in the order of the source.
+    pull_requests: tuple[PullRequest, ...] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.
     stamp: str = ""
     size: int = 0

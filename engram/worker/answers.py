@@ -9,8 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError
+from engram.models.projects import project_by_id
+from engram.paths import is_session_id
+from engram.recollection.explain import explain
 from engram.recollection.searching import NO_PROJECT
-from engram.search.hits import PublicHit
+from engram.search.answer import answer_question
+from engram.search.origins import public_hits
 from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
@@ -52,6 +56,7 @@ class Answers:
         self._is_wanted = is_wanted
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "embed": self._embed,
+            "explain": self._explain,
             "recall": self._recall,
             "search": self._search,
             "status": self._status,
@@ -115,11 +120,28 @@ class Answers:
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.recall(_query(request))]}
+        answer = answer_question(self._runtime.store, self._runtime.searcher, _query(request))
+        return {"hits": [hit.to_json() for hit in answer.hits]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        return {"hits": [PublicHit.of(hit).to_json() for hit in self._runtime.searcher.search(_query(request))]}
+        hits = public_hits(self._runtime.store, self._runtime.searcher.search(_query(request)))
+        return {"hits": [hit.to_json() for hit in hits]}
+
+    def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Explain what a prompt would be answered. Nothing is stored."""
+        prompt, project_id = request.get("prompt"), request.get("project_id")
+        if not isinstance(prompt, str):
+            raise BadRequest("prompt must be a text")
+        if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
+            raise BadRequest("project_id must be a number")
+        runtime = self._runtime
+        project = None if project_id is None else project_by_id(runtime.store, project_id)
+        if project_id is not None and project is None:
+            raise BadRequest(f"there is no project {project_id}")
+        session_id = request.get("session_id")
+        session_id = session_id if isinstance(session_id, str) and is_session_id(session_id) else ""
+        return explain(runtime.recollection, prompt, project, session_id=session_id).to_json()
 
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._runtime

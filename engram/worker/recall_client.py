@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.errors import EmbeddingError
 from engram.models.store import Store
-from engram.search.hits import PublicHit
+from engram.search.public_hits import PublicHit
 from engram.search.question.query import MAX_QUERY_CHARS, Query
 from engram.settings import Settings
 from engram.worker.client import ask_worker
@@ -29,7 +29,7 @@ MAX_FRESH_ROWS = 16
 class Operation(StrEnum):
     """What is searched."""
 
-    #: Memories.
+    #: Memories, then passages that say more, within a budget of words.
     RECALL = "recall"
     #: Turns and notes, word for word.
     SEARCH = "search"
@@ -137,6 +137,8 @@ def _search_here(
     store: Store, settings: Settings, request: RecallRequest, embedder: Embedder | None
 ) -> tuple[PublicHit, ...]:
     # Not above: the first answer of the MCP server, and the help of commands, need no search.
+    from engram.search.answer import answer_question
+    from engram.search.origins import public_hits
     from engram.search.service import Searcher
     from engram.search.vectors.backfill import embed_missing
 
@@ -146,5 +148,6 @@ def _search_here(
         embed_missing(store, embedder, MAX_FRESH_ROWS)
         searcher.refresh()
     query = request.to_query()
-    hits = searcher.recall(query) if request.operation is Operation.RECALL else searcher.search(query)
-    return tuple(PublicHit.of(hit) for hit in hits)
+    if request.operation is Operation.RECALL:
+        return answer_question(store, searcher, query).hits
+    return tuple(public_hits(store, searcher.search(query)))

@@ -72,6 +72,13 @@ def build_server(access: Access) -> ToolServer:
         return tools.correct(access, id, text, why, project)
 
     @server.tool()
+    def memory_feedback(
+        id: str, verdict: Literal["helpful", "wrong", "outdated"], why: str, project: Project = None
+    ) -> str:
+        """Say that a shown memory helped, is wrong (never shown again) or no longer holds (ends)."""
+        return tools.feedback(access, id, verdict, why, project)
+
+    @server.tool()
     def memory_pin(id: str, on: bool = True, project: Project = None) -> str:
         """Pin a memory, so that every briefing begins with it, or unpin it. Only when the user asks for it."""
         return tools.pin(access, id, on, project)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
-from engram.enums import Actor, Importance, Kind, Scope
+from engram.enums import Actor, Importance, Judgement, Kind, Scope
 from engram.errors import BadRequest
 from engram.ingest.folder import scope_of_folder
 from engram.models import (
@@ -27,8 +27,9 @@ from engram.models.contradictions import open_contradictions
 from engram.models.evidence_places import places_of
 from engram.models.projects import ProjectRow
 from engram.models.store import Store
+from engram.models.usefulness import Usefulness, usefulness_of
 from engram.redaction.display import fence_safe, one_line
-from engram.search.hits import PublicHit
+from engram.search.public_hits import PublicHit
 from engram.transcripts.git_head import read_branch
 from engram.worker.client import ask_status
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
@@ -80,16 +81,17 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
     with access.store() as store:
         view = access.view(store, project)
         episode = view.require(store, episode_id)
-        episode_changes.note_access(store, episode_id)
+        episode_changes.note_access(store, episode_id, session_id=access.session_id)
         related = episode_lists.related_episodes(store, episode, view.project_id)
         if not visibility.may_see_context(episode, view.project_id):
             return answers.foreign_text(episode, related) + answers.tail(view.note)
         history = episode_history.history_of(store, episode_id)
+        uses = usefulness_of(store, [episode_id]).get(episode_id, Usefulness())
         if not view.is_own(episode):
             nameless = dataclasses.replace(episode, project="another project")
-            return answers.expand_text(nameless, [], related, history) + answers.tail(view.note)
+            return answers.expand_text(nameless, [], related, history, uses) + answers.tail(view.note)
         uuids = [entry.uuid for entry in episodes.evidence_of(store, episode.id) if entry.uuid]
-        return answers.expand_text(episode, places_of(store, uuids), related, history) + answers.tail(view.note)
+        return answers.expand_text(episode, places_of(store, uuids), related, history, uses) + answers.tail(view.note)
 
 
 def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:
@@ -210,6 +212,25 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
     else:
         said = f"Corrected — ID: {done.made.episode_id}. It replaces {episode_id}."
     return said + answers.tail(view.note)
+
+
+def feedback(access: Access, episode_id: str, verdict: str, why: str, project: str | None = None) -> str:
+    """Judge a memory as helpful, wrong or outdated."""
+    from engram.memories.feedback import judge_memory
+
+    with access.store() as store:
+        view = access.view(store, project)
+        view.require(store, episode_id)
+        judge_memory(
+            store,
+            episode_id,
+            Judgement.parse(verdict),
+            why,
+            lambda text: access.redact(store, text),
+            actor=Actor.AGENT,
+        )
+    access.wake_worker()
+    return answers.judged_text(episode_id, Judgement.parse(verdict)) + answers.tail(view.note)
 
 
 def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:

@@ -31,6 +31,7 @@ CHANGING = {
     "correct",
     "pin",
     "bad",
+    "feedback",
     "forget",
     "contradictions",
     "consolidate",

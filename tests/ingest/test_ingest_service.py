@@ -14,6 +14,8 @@ from planting import plant
 
 from engram.errors import TranscriptError
 from engram.ingest.service import ingest_all
+from engram.models import injections
+from engram.models.injections import Injection
 from engram.models.pauses import pause, resume
 from engram.models.projects import project_by_id
 from engram.models.sessions import find_session
@@ -460,3 +462,32 @@ def test_subagents_are_read_when_they_are_wanted(
     ingest_all(store, settings=replace(settings, subagents=True), redact=redact)
 
     assert [(t.turn.opening, t.turn.reply) for t in turns()] == [(Opening.CONTINUATION, "Found it.")]
+
+
+def test_a_reply_that_names_a_memory_that_was_shown_before_it_is_a_use(
+    transcript: Transcript, ingest: Ingest, store: Store
+) -> None:
+    used, unseen, early, cited = (f"ep_{number:012x}" for number in range(4))
+
+    def show(episode_id: str, at_ms: int, session_id: str = "s1") -> None:
+        bite = Injection(session_id, "p", "prompt", episode_id, 0.5, 9, "shown", at_ms)
+        with store.transaction() as tx:
+            injections.add_injections(tx, [bite])
+
+    show(used, transcript.at_ms)
+    show(used, transcript.at_ms, "s2")
+    show(cited, transcript.at_ms)
+    transcript.user(f"What does [{cited}] say?")
+    transcript.says("Let me look.")
+    ingest(transcript)
+    transcript.says(f"[{used}], {unseen} and {early} settle it.")
+    show(early, transcript.at_ms + 1)
+
+    ingest(transcript)
+
+    assert {row.episode_id: row.used_at_ms for row in injections.injections_of_session(store, "s1")} == {
+        used: transcript.at_ms,
+        cited: None,
+        early: None,
+    }
+    assert [row.used_at_ms for row in injections.injections_of_session(store, "s2")] == [None]

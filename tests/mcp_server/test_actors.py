@@ -16,7 +16,7 @@ from engram_mcp.access import Access
 from engram_mcp.server import build_server
 
 #: Tools that change memories, each used below.
-CHANGING = {"memory_save", "memory_correct", "memory_pin", "memory_forget"}
+CHANGING = {"memory_save", "memory_correct", "memory_feedback", "memory_pin", "memory_forget"}
 #: Tools that change none; ``memory_expand`` counts a use.
 READING = {
     "memory_recall",
@@ -76,6 +76,8 @@ def test_what_an_agent_does_is_the_agents(desk: Desk) -> None:
     assert desk.steps(first) == [("save", agent), ("pin", agent), ("unpin", agent), ("supersede", agent)]
     assert desk.steps(second) == [("save", agent), ("supersede", agent)]
     assert desk.steps(third) == [("correct", agent)]
+    desk.call("memory_feedback", id=third, verdict="helpful", why="it helped")
+    assert desk.steps(third)[-1] == ("helpful", agent)
 
     desk.call("memory_forget", id=third)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from engram.search.hits import PublicHit
-from engram_mcp.answers import DOUBTFUL, HEADER, recall_lines, search_lines
+from engram.search.answer_text import DOUBTFUL, HEADING
+from engram.search.public_hits import PublicHit
+from engram_mcp.answers import recall_lines, search_lines
 
 
 def hit(**values: Any) -> PublicHit:
@@ -33,7 +34,7 @@ def hit(**values: Any) -> PublicHit:
 
 def test_an_answer_of_doubtful_hits_alone_says_so_above_them() -> None:
     for lines in (recall_lines, search_lines):
-        assert lines([hit(is_doubtful=True)]).splitlines()[:2] == [HEADER, DOUBTFUL]
+        assert lines([hit(is_doubtful=True)]).splitlines()[:2] == [HEADING, DOUBTFUL]
 
 
 def test_one_hit_that_fits_is_enough_for_no_doubt() -> None:

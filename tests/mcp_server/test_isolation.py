@@ -267,11 +267,13 @@ def test_a_person_searches_everything_and_each_hit_names_its_project(running: Se
         environment = os.environ | {"ENGRAM_HOME": str(running.home), "ENGRAM_EMBEDDING_MODEL": "hashed"}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    recalled = [line for line in engram("recall", QUESTION).splitlines() if line.startswith("[")]
-    searched = [line for line in engram("search", QUESTION, "--limit", "20").splitlines() if line.startswith("[")]
+    answered = engram("recall", QUESTION).splitlines()
+    recalled = [line for line in answered if re.match(r"\d+\. ", line)]
+    searched = [line for line in engram("search", QUESTION, "--limit", "20").splitlines() if re.match(r"\d+\. ", line)]
 
     assert any(OWN in line and NAME in line for line in recalled)
-    assert any(SHARED in line and f"{NAME}, global" in line for line in recalled)
-    assert any("turn_" in line and NAME in line for line in searched)
-    assert any(", note, " in line or "(note, " in line for line in searched)
+    (shared,) = [number for number, line in enumerate(answered) if SHARED in line and NAME in line]
+    assert answered[shared + 1].startswith("    ! global")
+    assert any("(turn, " in line and NAME in line for line in searched)
+    assert any("(note, " in line for line in searched)
     assert all(NAME in line or "no project" in line for line in searched)

@@ -1,4 +1,4 @@
-"""A real MCP client over stdio lists and calls all eleven tools, with no worker running."""
+"""A real MCP client over stdio lists and calls all tools, with no worker running."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from transcript_lines import say
 from engram.clock import FixedClock
 from engram.enums import Actor
 from engram.ingest.service import ingest_path
-from engram.models import episode_changes, projects
+from engram.models import episode_changes, injections, projects
 from engram.models.episodes import Episode
+from engram.models.injections import Injection
 from engram.models.store import open_store
 from engram.redaction import redact
 from engram.settings import Settings
@@ -45,6 +46,7 @@ CONTRACT = {
         "cwd": None,
     },
     "memory_correct": {"id": None, "text": None, "why": None, "project": None},
+    "memory_feedback": {"id": None, "verdict": None, "why": None, "project": None},
     "memory_pin": {"id": None, "on": True, "project": None},
     "memory_forget": {"id": None, "also_source": False, "project": None},
     "memory_status": {},
@@ -191,7 +193,7 @@ def test_a_search_prints_the_day_on_which_a_turn_was_said(settings: Settings, tm
     async def work(client: ClientSession) -> str:
         return await call(client, "memory_search", query="walrus proxy port")
 
-    assert "(Feb 3" in serve(settings, tmp_path / "alpha", work)
+    assert "[2026-02-03 user]" in serve(settings, tmp_path / "alpha", work)
 
 
 def test_a_memory_of_one_project_stays_there_and_a_global_one_is_seen_everywhere(
@@ -214,6 +216,51 @@ def test_a_memory_of_one_project_stays_there_and_a_global_one_is_seen_everywhere
     assert "ticket" in own
     assert "operators" in own
     assert "operators" in other
+
+
+def test_an_agent_judges_a_memory_and_its_expands_count_as_uses_where_it_was_shown(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used, wrong, pinned = "ep_000000000001", "ep_000000000002", "ep_000000000000"
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "s-shown")
+    with open_store(settings.places.memory_db) as store, store.transaction() as tx:
+        for number in range(7):
+            session_id = "s-shown" if number == 6 else f"s-{number}"
+            injections.add_injections(
+                tx, [Injection(session_id, "p", "prompt", shown, 0.5, 9, "shown") for shown in (used, wrong)]
+            )
+
+    async def work(client: ClientSession) -> list[str]:
+        return [
+            await call(client, "memory_expand", id=used),
+            await call(client, "memory_feedback", id=used, verdict="helpful", why="it saved a search"),
+            await call(client, "memory_feedback", id=wrong, verdict="wrong", why="port 8080 is free"),
+            await call(client, "memory_expand", id=wrong),
+            await call(client, "memory_pin", id=pinned),
+            await call(client, "memory_feedback", id=pinned, verdict="outdated", why="a guess"),
+            await call(client, "memory_feedback", id=used, verdict="nice", why="x"),
+            await call(client, "memory_expand", id=used),
+        ]
+
+    expanded, helped, lowered, seen, _, refused, unknown, again = serve(settings, tmp_path / "alpha", work)
+
+    assert "Use: shown in 7 sessions, used in 1\n" in expanded
+    assert helped == (
+        f"{used} is judged helpful: it will be shown a little more readily. "
+        f"The user can revert this: engram bad {used} --off"
+    )
+    assert "will not be shown again" in lowered
+    assert "Use: shown in 7 sessions, used in 1; judged wrong" in seen
+    assert "bad by agent: port 8080 is free" in seen
+    assert refused.startswith(f"ERROR {pinned} was pinned or saved by the user and stays; ask the user")
+    assert unknown == "ERROR verdict must be one of helpful, wrong, outdated"
+    assert "Use: shown in 7 sessions, used in 1; judged helpful, which makes it 10% more relevant" in again
+    with open_store(settings.places.memory_db) as store:
+        assert [row.used_at_ms is not None for row in injections.injections_of_session(store, "s-shown")] == [
+            True,
+            True,
+        ]
+        assert not any(row.used_at_ms for row in injections.injections_of_session(store, "s-5"))
 
 
 def test_secrets_in_what_is_saved_never_reach_the_disk(settings: Settings, tmp_path: Path) -> None:

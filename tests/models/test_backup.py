@@ -13,14 +13,13 @@ import pytest
 
 from engram.clock import FixedClock
 from engram.enums import Actor
-from engram.errors import BadRequest, BrokenDatabase, StoreError
+from engram.errors import BrokenDatabase, StoreError
 from engram.models import backup as backups
 from engram.models import episode_changes, episodes
 from engram.models.backup import holding_backups, list_backups, make_backup
 from engram.models.episodes import Episode, Evidence
 from engram.models.projects import ensure_project
 from engram.models.recovery import recover_by_hand
-from engram.models.restore import restore_backup
 from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
 
@@ -214,47 +213,3 @@ def test_what_was_forgotten_since_the_backup_does_not_come_back(store: Store, fo
 
     assert episodes.all_episodes(new) == []
     new.close()
-
-
-def test_a_restore_goes_back_and_keeps_what_was_saved_since(store: Store, folder: Path, driver: str) -> None:
-    keep(store, "Before", slot="slot-1")
-    made = make_backup(store, folder)
-    keep(store, "Taken since", slot="slot-2")
-    keep(store, "Saved since", source="manual")
-    store.close()
-
-    done = restore_backup(store.path, made.path, driver=driver)
-
-    assert summaries(store.path) == ["Before", "Saved since"]
-    assert done.aside is not None
-    assert summaries(done.aside) == ["Before", "Taken since", "Saved since"]
-    assert (done.memories, done.carried.memories) == (2, 1)
-    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize("content", [b"", b"garbage" * 999, b"SQLite format 3\0" + b"\1" * 9000])
-def test_a_file_that_is_no_sound_backup_changes_nothing(
-    store: Store, driver: str, tmp_path: Path, content: bytes
-) -> None:
-    keep(store, "Before")
-    store.close()
-    other = tmp_path / "other.db"
-    other.write_bytes(content)
-
-    with pytest.raises(BadRequest):
-        restore_backup(store.path, other, driver=driver)
-
-    assert summaries(store.path) == ["Before"]
-    assert sorted(path.name for path in store.path.parent.iterdir() if path.name.startswith((".", "memory.r"))) == []
-
-
-def test_a_damaged_memory_is_set_aside_by_a_restore(store: Store, folder: Path, driver: str) -> None:
-    keep(store, "Before")
-    made = make_backup(store, folder)
-    store.close()
-    store.path.write_bytes(b"garbage" * 5000)
-
-    done = restore_backup(store.path, made.path, driver=driver)
-
-    assert summaries(store.path) == ["Before"]
-    assert done.carried.memories == 0

@@ -29,7 +29,14 @@ from tests.models.version_4 import put_version_4, read_rows, read_schema
 #: Tables that change in a carry-over.
 CHANGED = {"history", "meta", "transcript"}
 #: Tables that version 4 had not.
-NEW = (tables.TaskRun, tables.Outcome, tables.OutcomeCandidate)
+NEW = (
+    tables.Branch,
+    tables.FailedCall,
+    tables.Outcome,
+    tables.OutcomeCandidate,
+    tables.PullRequest,
+    tables.TaskRun,
+)
 OPEN = (
     "import sys; from engram.models.store import open_store; from pathlib import Path; "
     "open_store(Path(sys.argv[1]), driver=sys.argv[2]).close()"
@@ -73,6 +80,8 @@ def test_every_row_is_there_afterwards(tmp_path: Path, driver: str, name: str) -
         for table in tables.ALL_TABLES
         if table not in NEW
     }
+    for row in before["injection"]:
+        row["used_at_ms"] = row.pop("expanded_at_ms")
 
     carry_over_alone(path, driver)
 

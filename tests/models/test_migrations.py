@@ -21,7 +21,14 @@ from tests.models.version_4 import put_version_4, read_rows, read_schema
 
 #: SHA-256 of what each version's tables, indexes and views are declared as. A version that was released never changes:
 #: a new column needs a numbered step in ``engram.models.migrations`` and a line here.
-DIGESTS = {5: "7a355ec18468f2a8", 6: "7a4844fc71be8594", 7: "77cd9d82b8f1ce18", 8: "3e07006145957f77"}
+DIGESTS = {
+    5: "7a355ec18468f2a8",
+    6: "7a4844fc71be8594",
+    7: "77cd9d82b8f1ce18",
+    8: "3e07006145957f77",
+    9: "d3f727631eaf64f3",
+    10: "31697f0cd26cea32",
+}
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
     'CREATE TABLE "injection" ("id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, "session_id" TEXT NOT NULL, '
@@ -64,6 +71,7 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP TABLE pull_request",
         "DROP TABLE failed_call",
         "DROP TABLE branch",
         "DROP TABLE outcome_candidate",
@@ -132,6 +140,17 @@ def test_what_was_shown_before_outcomes_were_kept_stays_and_numbers_go_on(first:
     kept, added = read_rows(first, "injection")
     assert [kept] == before
     assert (added["id"], added["channel"]) == (43, "error")
+
+
+def test_what_was_noted_as_expanded_is_a_use(first: Path, driver: str) -> None:
+    connection = sqlite3.connect(first)
+    connection.execute("UPDATE injection SET expanded_at_ms = 2000")
+    connection.commit()
+    connection.close()
+
+    open_store(first, driver=driver).close()
+
+    assert [row["used_at_ms"] for row in read_rows(first, "injection")] == [2000]
 
 
 def test_numbered_steps_go_on_from_the_first_version(first: Path, driver: str) -> None:

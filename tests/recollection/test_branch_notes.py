@@ -9,7 +9,8 @@ import pytest
 from engram.consolidation.branches import read_branches
 from engram.models.episodes import Episode
 from engram.recollection.service import RecollectionService
-from engram.search.hits import PublicHit
+from engram.search.hit_lines import remarks_of
+from engram.search.public_hits import PublicHit
 from engram.search.question.query import Query
 from engram.search.service import Searcher
 from tests.branch_sessions import Workshop
@@ -74,6 +75,6 @@ def test_it_sinks_below_a_memory_that_holds_here(workshop: Workshop, learned: Ep
     assert [hit.id for hit in on_main] == [here.episode_id, learned.episode_id]
     assert [hit.id for hit in on_branch] == [learned.episode_id, here.episode_id]
     assert on_main[1].parts["branch"] < 0
-    assert PublicHit.of(on_main[1]).caveats == NOTE
-    assert PublicHit.from_json(PublicHit.of(on_main[1]).to_json()).caveats == NOTE
-    assert [PublicHit.of(hit).caveats for hit in on_branch] == ["", ""]
+    assert remarks_of(PublicHit.of(on_main[1])) == [NOTE]
+    assert remarks_of(PublicHit.from_json(PublicHit.of(on_main[1]).to_json())) == [NOTE]
+    assert [remarks_of(PublicHit.of(hit)) for hit in on_branch] == [[], []]

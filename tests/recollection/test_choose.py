@@ -165,3 +165,34 @@ def test_of_bites_that_do_not_fit_the_best_comes_whole() -> None:
     assert not shown[0][1].endswith("…")
     assert sum(len(words) for _, words in shown) <= 360 + MAX_OVERRUN_CHARACTERS
     assert bites_text([], 120) == ""
+
+
+def test_an_unused_memory_falls_behind_one_that_is_as_relevant() -> None:
+    equals = [hit(FITTING, 1), hit(FITTING, 2)]
+    (best,) = choose_bites(equals, REQUEST, SUPPORT)
+
+    sunk = [replace(memory, use_factor=0.85 if memory.id == best.episode_id else 1.0) for memory in equals]
+
+    (bite,) = choose_bites(sunk, REQUEST, SUPPORT)
+    assert bite.episode_id != best.episode_id
+
+
+@pytest.mark.parametrize("spared", [{"importance": "high"}, {"is_pinned": True}, {"source": "manual"}])
+def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by_hand(spared: dict[str, Any]) -> None:
+    plain = replace(hit(FITTING), use_factor=0.85)
+    episode = replace(plain.episode, **spared) if plain.episode else None
+    kept = replace(plain, episode=episode, importance=spared.get("importance", "normal"))
+    score = relevance(plain, 0, FeatureContext.of(REQUEST.text, [plain], SUPPORT))
+    narrowly = Thresholds(relevance=score * 0.95)
+
+    assert choose_bites([replace(plain, use_factor=1.0)], REQUEST, SUPPORT, narrowly)
+    assert not choose_bites([plain], REQUEST, SUPPORT, narrowly)
+    assert choose_bites([kept], REQUEST, SUPPORT, narrowly)
+
+
+def test_a_helpful_memory_needs_less_relevance() -> None:
+    score = relevance(hit(FITTING), 0, FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT))
+    narrowly = Thresholds(relevance=min(score * 1.05, 1.0))
+
+    assert not choose_bites([hit(FITTING)], REQUEST, SUPPORT, narrowly)
+    assert choose_bites([replace(hit(FITTING), use_factor=1.1)], REQUEST, SUPPORT, narrowly)

@@ -76,7 +76,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
             for channel in ("prompt", "tool", injections.AT_START):
                 given = Injection("s-1", channel, channel, USED, 0.5, 5, "shown", clock.now_ms() - DAY_MS)
                 injections.add_injections(tx, [given])
-        episode_changes.note_access(opened, USED)
+        episode_changes.note_access(opened, USED, session_id="s-1")
         yield opened
 
 

@@ -17,7 +17,7 @@ from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turn_changes import delete_turn, write_turn
-from engram.search.hits import PublicHit
+from engram.search.public_hits import PublicHit
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings

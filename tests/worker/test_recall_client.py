@@ -20,7 +20,7 @@ from engram.memories.save import save_memory
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
-from engram.search.hits import PublicHit
+from engram.search.public_hits import PublicHit
 from engram.search.question.query import MAX_HITS
 from engram.search.service import Searcher
 from engram.search.vectors.backfill import embed_missing
@@ -114,4 +114,4 @@ def test_an_answer_that_cannot_be_understood_is_no_answer(settings: Settings, st
         thread.join(60)
 
     assert response.answered_by is AnsweredBy.TEXT
-    assert [hit.text for hit in response.hits] == ["The cursor of the parser is a byte offset."]
+    assert response.hits[0].text == "The cursor of the parser is a byte offset."

@@ -26,7 +26,7 @@ from engram.models.tables.outcomes import Outcome, OutcomeCandidate
 from engram.models.tables.passages import CONTEXT_CHARS, Passage, PassageContext, PassageIndex, PassageText
 from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
 from engram.models.tables.runs import Run
-from engram.models.tables.sessions import Context, CopiedHistory, KnownValue, Session
+from engram.models.tables.sessions import Context, CopiedHistory, KnownValue, PullRequest, Session
 from engram.models.tables.spend import Spend
 from engram.models.tables.tombstones import Tombstone
 from engram.models.tables.transcripts import BadLine, Transcript
@@ -71,6 +71,7 @@ __all__ = [
     "Project",
     "ProjectFolder",
     "ProjectNamed",
+    "PullRequest",
     "Run",
     "Session",
     "Shown",
@@ -97,6 +98,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     FormerName,
     Branch,
     Session,
+    PullRequest,
     KnownValue,
     Context,
     CopiedHistory,

@@ -24,7 +24,8 @@ class Injection(Table):
     #: The session's context was cleared since: the memory may be shown again.
     is_cleared = BooleanField(default=False)
     at_ms = IntegerField()
-    expanded_at_ms = IntegerField(null=True)
+    #: When the session used the memory after it was shown: expanded it, or named its id in a reply.
+    used_at_ms = IntegerField(null=True)
 
     class Meta:
         indexes = ((("session_id", "id"), False), (("episode_id",), False))

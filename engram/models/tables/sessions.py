@@ -30,6 +30,20 @@ class Session(Table):
     extracted_at_ms = IntegerField(default=0)
 
 
+class PullRequest(Table):
+    """A pull request that a session's transcript names."""
+
+    session = reference(Session, "session_ref", cascade=True)
+    #: Its web address.
+    url = TextField()
+    #: When it was named first; 0 if that is unknown.
+    at_ms = IntegerField()
+
+    class Meta:
+        primary_key = CompositeKey("session", "url")
+        without_rowid = True
+
+
 class KnownValue(Table):
     """The salted hash of a value of an ``.env`` file that a session has shown: it is masked wherever it stands."""
 

@@ -30,7 +30,7 @@ class EpisodeCandidates:
     at_ms: Column
     #: Summary and entities.
     texts: tuple[str, ...]
-    #: Superseded or archived.
+    #: Superseded, archived or judged wrong.
     is_retired: NDArray[np.bool_]
     is_pinned: NDArray[np.bool_]
     is_high: NDArray[np.bool_]
@@ -53,7 +53,7 @@ def build_candidates(
         session=np.array([episode.session_ref for episode in episodes], dtype=np.int64),
         at_ms=np.array([episode.created_at_ms for episode in episodes], dtype=np.float64),
         texts=tuple(f"{episode.summary}\n{episode.entities}" for episode in episodes),
-        is_retired=np.array([not episode.status.is_current for episode in episodes], dtype=bool),
+        is_retired=np.array([episode.is_lowered or not episode.status.is_current for episode in episodes], dtype=bool),
         is_pinned=np.array([episode.is_pinned for episode in episodes], dtype=bool),
         is_high=np.array([episode.importance is Importance.HIGH for episode in episodes], dtype=bool),
         access_count=np.array([episode.access_count for episode in episodes], dtype=np.float64),

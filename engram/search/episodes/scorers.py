@@ -73,7 +73,7 @@ def score_session(candidates: EpisodeCandidates, query: ParsedQuery, score: Colu
 
 
 def score_validity(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return a deduction for superseded and archived memories."""
+    """Return a deduction for memories that are superseded, archived or judged wrong."""
     return -weights.validity * candidates.is_retired.astype(np.float64)
 
 

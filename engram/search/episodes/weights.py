@@ -17,7 +17,7 @@ class Weights:
     time: float = 0.15
     #: Names of the question (paths, symbols, commands) that the memory contains.
     names: float = 0.1
-    #: Deducted from superseded and archived memories.
+    #: Deducted from memories that are superseded, archived or judged wrong.
     validity: float = 0.8
     pinned: float = 0.03
     importance: float = 0.02

@@ -15,7 +15,7 @@ from engram.transcripts.claude_code.discover import (
     projects_folder,
     transcripts_below,
 )
-from engram.transcripts.claude_code.entry import Entry, parse_line
+from engram.transcripts.claude_code.entry import Entry, Kind, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import Built, TurnBuilder
 from engram.transcripts.source import Cursor, Reading, Source, StoredTurns, Unreadable
@@ -28,6 +28,10 @@ class ClaudeCode:
     name = AGENT
     title = "Claude Code"
     suffixes = (SUFFIX,)
+
+    def resume_command(self, session_id: str) -> str:
+        """Return the command that resumes a session; a subagent's id begins with that of its parent."""
+        return f"claude --resume {session_id.partition('.')[0]}"
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folder of all projects."""
@@ -74,6 +78,7 @@ class ClaudeCode:
             unreadable=unreadable,
             cwd=next((entry.cwd for entry in entries if entry.cwd), ""),
             compacted_at_ms=max(compactions, default=None),
+            pull_requests=tuple(link for entry in entries if (link := entry.pull_request) is not None),
             stamp=str(chunk.size),
             size=chunk.size,
             bytes_read=chunk.position.offset,
@@ -118,7 +123,8 @@ def _build(source: Source, state: ReaderState, entries: list[Entry], stored: Sto
         note_environment=stored.note_environment,
     )
     for entry in entries:
-        builder.add(entry)
+        if entry.kind is not Kind.PULL_REQUEST:
+            builder.add(entry)
     return builder.finish()
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from engram.clock import parse_time_ms
-from engram.transcripts.source import Unreadable
+from engram.transcripts.source import PullRequest, Unreadable
 from engram.transcripts.tail import Line
 from engram.transcripts.text import storable_id, storable_text
 
@@ -16,6 +16,8 @@ _SCALARS = rb'\s*+\{(?:(?!"(?:type|attachment)":)"\w++":(?:"[^"\\]*+(?:\\.[^"\\]
 #: Finds the type of a line whose first keys are plain scalars without parsing the rest.
 _TYPE = re.compile(_SCALARS + rb'"type":"([\w-]++)"')
 _ATTACHMENT = re.compile(_SCALARS + rb'"attachment":\{')
+#: A web address that is short enough to be kept.
+_WEB_ADDRESS = re.compile(r"https?://[!-~]{1,300}")
 #: Bytes at the beginning of a line that decide whether looking for its type is worthwhile.
 _HEAD_BYTES = 700
 #: The key of a second copy of a tool's result, a third of all bytes. It is parsed only if it may hold the user's words.
@@ -32,6 +34,8 @@ class Kind(StrEnum):
     SYSTEM = "system"
     ATTACHMENT = "attachment"
     QUEUE = "queue-operation"
+    #: Names a pull request of the session; it has no uuid and belongs to no turn.
+    PULL_REQUEST = "pr-link"
 
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -62,6 +66,12 @@ class Entry(NamedTuple):
     def is_compaction(self) -> bool:
         """True for the line that marks a compaction: everything before it left the context."""
         return self.kind is Kind.SYSTEM and self.data.get("subtype") == "compact_boundary" and not self.is_aside
+
+    @property
+    def pull_request(self) -> PullRequest | None:
+        """The pull request that a ``pr-link`` line names; None for other lines and for what is no web address."""
+        url = storable_text(self.data.get("prUrl")) if self.kind is Kind.PULL_REQUEST else ""
+        return PullRequest(self.at_ms or 0, url) if _WEB_ADDRESS.fullmatch(url) else None
 
     @property
     def message(self) -> dict[str, Any]:

@@ -75,6 +75,9 @@ class DatabaseAgent:
             has_more=has_more,
         )
 
+    def resume_command(self, session_id: str) -> str:
+        return ""
+
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
         return False
 

@@ -59,6 +59,9 @@ class DocumentAgent:
             bytes_read=len(data),
         )
 
+    def resume_command(self, session_id: str) -> str:
+        return ""
+
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
         return json.loads(cursor.position)["digest"] == hashlib.sha256(_read(source.path)).hexdigest()
 

@@ -1,0 +1,1 @@
+"""Does memory help an agent with its work? Tasks, arms, fresh runs, hidden checks, figures."""

@@ -1,0 +1,129 @@
+"""The memory of a task's earlier sessions, made by rules, by recorded answers, or of gold memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engram.bench.gold import read_gold, store_gold
+from engram.bench.homes import NO_LIMIT
+from engram.bench.memories import embed_all
+from engram.bench.tasks.recorded import SessionAnswers
+from engram.bench.tasks.task import Task
+from engram.clock import FixedClock
+from engram.consolidation.joining import join_waiting
+from engram.consolidation.on_extract import reconcile_new
+from engram.embedding.embedder import Embedder
+from engram.extraction.budget import Budget
+from engram.extraction.local import LocalExtractor
+from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.protocol import Extractor
+from engram.extraction.service import extract_session
+from engram.ingest.service import ingest_all
+from engram.models.sessions import list_sessions
+from engram.models.store import Store, open_store
+from engram.models.turns import last_turn_ms
+from engram.redaction import redact
+from engram.search.service import Searcher
+from engram.settings import Settings
+
+#: Time between the last session of the history and the task, in milliseconds.
+_TASK_AFTER_MS = 86_400_000
+#: Cosine from which on two memories say the same if there is no embedding model.
+_DUPLICATE_COSINE = 0.92
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMemory:
+    """The open memory of a task."""
+
+    store: Store
+    settings: Settings
+    searcher: Searcher
+    embedder: Embedder | None
+    #: When the task is worked on, in milliseconds since 1970.
+    now_ms: int
+
+
+@contextmanager
+def make_memory(task: Task, home: Path, base: Settings, embedder: Embedder | None) -> Iterator[TaskMemory]:
+    """Read a task's history into a new memory; nothing is extracted.
+
+    The clock of the memory stands still a day after the last session.
+    """
+    settings = replace(
+        base,
+        home=home,
+        claude_folder=task.history,
+        exclude=(),
+        capture=True,
+        inject=True,
+        hourly_memories=NO_LIMIT,
+        llm_calls_per_hour=NO_LIMIT,
+    )
+    settings.places.prepare()
+    clock = FixedClock()
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver, clock=clock) as store:
+        ingest_all(store, settings=settings, redact=redact)
+        clock.at_ms = last_turn_ms(store) + _TASK_AFTER_MS
+        searcher = Searcher(store, settings, embedder=embedder)
+        memory = TaskMemory(store, settings, searcher, embedder, clock.now_ms())
+        bring_up_to_date(memory)
+        yield memory
+
+
+def extract_by_rules(memory: TaskMemory) -> None:
+    """Make the memories with the local extractor."""
+    _extract(memory, LocalExtractor())
+
+
+def extract_by_answers(memory: TaskMemory, answers: SessionAnswers) -> None:
+    """Make the memories from recorded answers; a request without one ends the extraction.
+
+    Raises:
+        Unanswered: the request was written to be answered.
+        BadRequest: there is no answer to a request.
+    """
+    budget = Budget(memory.store, memory.settings)
+    _extract(memory, ModelExtractor("recorded-1", answers, budget, LocalExtractor()))
+
+
+def take_gold(memory: TaskMemory, task: Task) -> None:
+    """Store the task's gold memories."""
+    store_gold(memory.store, read_gold(task.gold))
+    bring_up_to_date(memory)
+
+
+def bring_up_to_date(memory: TaskMemory) -> None:
+    """Embed what has no vector and load the vectors."""
+    embed_all(memory.store, memory.embedder)
+    memory.searcher.refresh()
+
+
+def _extract(memory: TaskMemory, extractor: Extractor) -> None:
+    """Extract the sessions in their order, each with what the worker does after an extraction."""
+    store, settings, embedder = memory.store, memory.settings, memory.embedder
+    similar = memory.searcher.similar_episodes
+    seen: list[str] = []
+    for session in sorted(list_sessions(store), key=lambda session: (session.first_at_ms, session.session_id)):
+        extract_session(
+            store,
+            session.session_id,
+            extractor=extractor,
+            embedder=embedder,
+            settings=settings,
+            near_sessions=frozenset(seen),
+        )
+        reconcile_new(store, settings, session.session_id, (), similar, duplicate_cosine=1.0)
+        bring_up_to_date(memory)
+        join_waiting(
+            store,
+            settings,
+            similar,
+            lambda: bring_up_to_date(memory),
+            duplicate_cosine=_DUPLICATE_COSINE if embedder is None else embedder.thresholds.duplicate,
+        )
+        seen.append(session.session_id)
+    bring_up_to_date(memory)

@@ -1,0 +1,100 @@
+"""A task: earlier sessions, a prompt, a workspace, and a check that the agent never sees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from engram.errors import BadRequest
+
+#: The name of a task's description; a folder without one is no task.
+_DESCRIPTION = "task.json"
+
+
+class TaskKind(StrEnum):
+    """What a task tests."""
+
+    #: The answer stands only in the history.
+    HISTORY = "history"
+    #: The history is misleading or foreign: who follows it does harm.
+    MISLEADING = "misleading"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A folder with a task."""
+
+    name: str
+    folder: Path
+    kind: TaskKind
+    #: Working folder of the sessions to come, as the history names it.
+    cwd: str
+    #: What the agent is asked to do.
+    prompt: str
+
+    @property
+    def workspace(self) -> Path:
+        """What the agent works in; it gets a copy."""
+        return self.folder / "workspace"
+
+    @property
+    def history(self) -> Path:
+        """A Claude configuration folder with the transcripts of the earlier sessions."""
+        return self.folder / "history"
+
+    @property
+    def check(self) -> Path:
+        """The hidden check: a Python script that gets a workspace."""
+        return self.folder / "check.py"
+
+    @property
+    def gold(self) -> Path:
+        """The memories that a person would have kept, as JSON lines."""
+        return self.folder / "gold.jsonl"
+
+    @property
+    def auto_memory(self) -> Path:
+        """What Claude Code's own memory would hold; need not exist."""
+        return self.folder / "auto_memory"
+
+    @property
+    def answers(self) -> Path:
+        """A language model's recorded answers to the extraction requests."""
+        return self.folder / "answers"
+
+
+def read_task(folder: Path) -> Task:
+    """Read a task. Raises BadRequest if a part of it is missing."""
+    try:
+        about = json.loads((folder / _DESCRIPTION).read_text(encoding="utf-8"))
+        task = Task(
+            name=folder.name,
+            folder=folder,
+            kind=TaskKind(about["kind"]),
+            cwd=str(about["cwd"]),
+            prompt=(folder / "prompt.md").read_text(encoding="utf-8").strip(),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadRequest(f"{folder} is not a task: {error!r}") from error
+    missing = [path.name for path in (task.workspace, task.history, task.check, task.gold) if not path.exists()]
+    if missing:
+        raise BadRequest(f"task {task.name} lacks {', '.join(missing)}")
+    return task
+
+
+def read_tasks(folder: Path, names: Collection[str] = ()) -> list[Task]:
+    """Read every task of a folder, or those that are named, by name.
+
+    Raises:
+        BadRequest: there is none, or a name is unknown.
+    """
+    folders = sorted(path.parent for path in folder.glob(f"*/{_DESCRIPTION}"))
+    if unknown := set(names) - {path.name for path in folders}:
+        raise BadRequest(f"there is no task {sorted(unknown)[0]!r} in {folder}")
+    tasks = [read_task(path.absolute()) for path in folders if not names or path.name in names]
+    if not tasks:
+        raise BadRequest(f"{folder} contains no task: a task is a folder with {_DESCRIPTION}")
+    return tasks

@@ -1,0 +1,122 @@
+"""Judge a memory as helpful, wrong or outdated, and take a judgement back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engram.enums import Actor, Judgement, Status
+from engram.errors import BadRequest
+from engram.memories.save import Redact, require_episode
+from engram.models.contradictions import is_persons_own
+from engram.models.episode_changes import note_judgement
+from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, fields_of_snapshot, history_of, snapshot
+from engram.models.episodes import Episode
+from engram.models.judgements import judgement_of, standing_judgements
+from engram.models.store import Store
+from engram.models.transaction import Tx
+from engram.models.usefulness import usefulness_of
+
+#: Maximum length of the reason of a judgement, in characters.
+MAX_WHY_CHARACTERS = 500
+
+
+def judge_memory(
+    store: Store, episode_id: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
+) -> Episode:
+    """Record what somebody found of a memory; returns it as it is now.
+
+    A helpful memory is shown a little more readily and never counts as unused. A wrong one is never injected again and
+    ranks last in every answer; later distillations are told. An outdated one ends: it is archived, and what it had
+    replaced stays replaced. Nothing is deleted, and ``take_back_judgement`` restores what was before.
+
+    Args:
+        store: the open memory.
+        episode_id: the memory.
+        judgement: the judgement; the same judgement again changes nothing.
+        why: the reason, 1 to 500 characters; its history keeps it.
+        redact: removes secrets.
+        actor: who judges, a user or an agent.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: the reason cannot be used, the memory is not current, or only a person may judge it so.
+    """
+    reason = " ".join(redact(why.replace("\0", "")).split())
+    if not reason or len(reason) > MAX_WHY_CHARACTERS:
+        raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
+    with store.transaction() as tx:
+        episode = require_episode(store, episode_id)
+        standing = standing_judgements(history_of(tx, episode_id))
+        if judgement is _standing_judgement(episode, standing):
+            return episode
+        if actor is Actor.AGENT:
+            _check_agent(episode, judgement, standing)
+        if judgement is not Judgement.WRONG and not episode.is_current:
+            raise BadRequest(f"{episode_id} is {episode.status} already; only what is current can be {judgement}")
+        changes = _changes(tx, episode, judgement)
+        return note_judgement(tx, episode, JUDGEMENT_ACTIONS[judgement], reason, actor=actor, **changes)
+
+
+def _check_agent(episode: Episode, judgement: Judgement, standing: list[Change]) -> None:
+    """Check that an agent does not overrule a person. Raises BadRequest."""
+    ask = f"ask the user, who can run `engram feedback {episode.episode_id} {judgement}`"
+    if standing and standing[-1].actor is Actor.USER:
+        raise BadRequest(f"the user judged {episode.episode_id} as {judgement_of(standing[-1])}; {ask}")
+    if judgement is not Judgement.HELPFUL and is_persons_own(episode):
+        raise BadRequest(f"{episode.episode_id} was pinned or saved by the user and stays; {ask}")
+
+
+def _standing_judgement(episode: Episode, standing: list[Change]) -> Judgement | None:
+    """Return the judgement that counts. An imported or recovered memory may be lowered without a step that says so."""
+    if standing:
+        return judgement_of(standing[-1])
+    return Judgement.WRONG if episode.is_lowered else None
+
+
+def _changes(tx: Tx, episode: Episode, judgement: Judgement) -> dict[str, Any]:
+    """Return the fields that a judgement changes."""
+    if judgement is Judgement.OUTDATED:
+        return {"status": Status.ARCHIVED, "valid_to_ms": tx.now_ms()}
+    is_lowered = judgement is Judgement.WRONG
+    return {} if episode.is_lowered == is_lowered else {"is_lowered": is_lowered}
+
+
+def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple[Episode, str]:
+    """Take the last judgement of a memory back; returns the memory, and what was taken back.
+
+    The fields that the judgement changed get the values that they had before it, and an earlier judgement counts again.
+    A memory without a judgement that sank because nobody used it is counted anew.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: nothing is to be taken back, or what the judgement changed was changed again since.
+    """
+    with store.transaction() as tx:
+        episode = require_episode(store, episode_id)
+        standing = standing_judgements(history_of(tx, episode_id))
+        if not standing:
+            return _take_back_unwritten(tx, episode, actor)
+        step = standing[-1]
+        now = snapshot(episode)
+        changed = [name for name, value in step.after.items() if now[name] != value]
+        if changed:
+            raise BadRequest(
+                f"{episode_id} was changed after it was judged ({', '.join(changed)}), so that cannot be taken back; "
+                f"`engram expand {episode_id} --why` shows its history"
+            )
+        judgement = judgement_of(step)
+        fields = fields_of_snapshot(step.before)
+        reason = f"judged {judgement}: {step.reason}"
+        return note_judgement(tx, episode, TAKE_BACK, reason, actor=actor, **fields), f"the judgement as {judgement}"
+
+
+def _take_back_unwritten(tx: Tx, episode: Episode, actor: Actor) -> tuple[Episode, str]:
+    """Take back what no step of the history says: that a memory is lowered, or that it sank."""
+    if episode.is_lowered:
+        raised = note_judgement(tx, episode, TAKE_BACK, "judged wrong", actor=actor, is_lowered=False)
+        return raised, "the judgement as wrong"
+    uses = usefulness_of(tx, [episode.episode_id]).get(episode.episode_id)
+    if uses is None or not uses.unused:
+        raise BadRequest(f"{episode.episode_id} was not judged, and has not sunk")
+    what = f"{uses.unused} sessions that were shown it and did not use it"
+    return note_judgement(tx, episode, TAKE_BACK, f"counted anew: {what}", actor=actor), what

@@ -1,0 +1,179 @@
+"""What became of every prompt of a session, and of every moment at which a memory was considered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.clock import iso_time
+from engram.enums import Channel, Verdict
+from engram.models import outcomes
+from engram.models.episodes import Episode, find_episode
+from engram.models.outcomes import SAME_MOMENT_MS, Outcome
+from engram.models.sessions import SessionRow
+from engram.models.store import Store
+from engram.models.turns import StoredTurn, turns_of_session
+from engram.recollection.prompt_filter import filter_prompt
+from engram.recollection.prompts import digest_of
+from engram.recollection.verdicts import is_near
+from engram.reports.verdicts import REASONS, SHOWN_VERDICTS, outcome_to_json
+from engram.transcripts.record import Opening
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A prompt with what became of it and of its tool calls, or another moment of a session."""
+
+    at_ms: int
+    #: The words of the prompt; "" for the start of a session, and if its transcript was not read.
+    prompt: str
+    outcomes: tuple[Outcome, ...]
+    #: What became of the prompt itself, by whichever channel.
+    verdict: Verdict
+
+    def to_json(self, summaries: Mapping[str, str]) -> dict[str, Any]:
+        """Return the moment for scripts."""
+        return {
+            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "prompt": self.prompt,
+            "verdict": self.verdict,
+            "why": REASONS[self.verdict],
+            "outcomes": [outcome_to_json(outcome, summaries) for outcome in self.outcomes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWhy:
+    """A session, moment by moment."""
+
+    session_id: str
+    moments: tuple[Moment, ...]
+    #: Id of a memory → its summary.
+    summaries: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report for scripts."""
+        return {"session": self.session_id, "moments": [moment.to_json(self.summaries) for moment in self.moments]}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWhy:
+    """The moments at which a memory was considered, the latest first."""
+
+    episode: Episode
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def shown(self) -> int:
+        """How many times it was shown."""
+        return sum(outcome.considered[0].verdict is Verdict.SHOWN for outcome in self.outcomes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report for scripts."""
+        summaries = {self.episode.episode_id: self.episode.summary}
+        return {
+            "memory": self.episode.episode_id,
+            "summary": self.episode.summary,
+            "shown": self.shown,
+            "outcomes": [outcome_to_json(outcome, summaries) for outcome in self.outcomes],
+        }
+
+
+def why_session(store: Store, session_id: str, session: SessionRow | None) -> SessionWhy:
+    """Tell of every prompt of a session what became of it, in the order in which they were sent.
+
+    Args:
+        store: the open memory.
+        session_id: Claude Code's session.
+        session: the session as it was read; None if only what became of its prompts is known.
+    """
+    recorded = outcomes.outcomes_of_session(store, session_id)
+    turns = [] if session is None else turns_of_session(store, session.id)
+    prompts = [stored for stored in turns if stored.turn.opening is not Opening.CONTINUATION]
+    moments = _moments(prompts, recorded)
+    ids = {candidate.episode_id for outcome in recorded for candidate in outcome.considered}
+    return SessionWhy(session_id, tuple(moments), _summaries(store, ids))
+
+
+def why_memory(store: Store, episode: Episode, limit: int) -> MemoryWhy:
+    """Tell when a memory was shown, when it nearly was, and why it was not."""
+    recorded = outcomes.outcomes_of_episode(store, episode.episode_id)
+    near = [outcome for outcome in recorded if is_near(outcome.considered[0])]
+    return MemoryWhy(episode, tuple(near[:limit]))
+
+
+def _moments(prompts: Sequence[StoredTurn], recorded: Sequence[Outcome]) -> list[Moment]:
+    """Give every outcome to the prompt that it belongs to, or to a moment of its own."""
+    of_turn: dict[int, list[Outcome]] = {stored.id: [] for stored in prompts}
+    key_of_turn: dict[str, int] = {}
+    alone: list[Outcome] = []
+    by_digest = _by_digest(prompts)
+    for outcome in recorded:
+        turn_id = _turn_of(outcome, prompts, by_digest, key_of_turn)
+        if turn_id is None:
+            alone.append(outcome)
+            continue
+        of_turn[turn_id].append(outcome)
+        if outcome.channel is not Channel.START:
+            key_of_turn.setdefault(outcome.prompt_key, turn_id)
+    moments = [_moment_of_turn(stored, of_turn[stored.id]) for stored in prompts]
+    moments += [
+        Moment(at_ms=outcome.at_ms, prompt="", outcomes=(outcome,), verdict=outcome.verdict) for outcome in alone
+    ]
+    return sorted(moments, key=lambda moment: moment.at_ms)
+
+
+def _by_digest(prompts: Sequence[StoredTurn]) -> dict[str, list[StoredTurn]]:
+    by_digest: dict[str, list[StoredTurn]] = {}
+    for stored in prompts:
+        by_digest.setdefault(digest_of(filter_prompt(stored.turn.prompt).text), []).append(stored)
+    return by_digest
+
+
+def _turn_of(
+    outcome: Outcome,
+    prompts: Sequence[StoredTurn],
+    by_digest: Mapping[str, Sequence[StoredTurn]],
+    key_of_turn: Mapping[str, int],
+) -> int | None:
+    """Return the turn of an outcome: of the same words, else of the same prompt, else of the same moment."""
+    if outcome.channel is Channel.START:
+        return None
+    same_words = by_digest.get(outcome.digest, ())
+    if same_words:
+        return _nearest(outcome, same_words).id
+    is_of_call = outcome.channel is not Channel.PROMPT
+    if is_of_call and outcome.prompt_key in key_of_turn:
+        return key_of_turn[outcome.prompt_key]
+    earlier = [stored for stored in prompts if (stored.turn.started_at_ms or 0) <= outcome.at_ms + SAME_MOMENT_MS]
+    if not earlier:
+        return None
+    nearest = _nearest(outcome, earlier)
+    return nearest.id if is_of_call or _distance(outcome, nearest) <= SAME_MOMENT_MS else None
+
+
+def _nearest(outcome: Outcome, turns: Iterable[StoredTurn]) -> StoredTurn:
+    return min(turns, key=lambda stored: _distance(outcome, stored))
+
+
+def _distance(outcome: Outcome, stored: StoredTurn) -> int:
+    return abs((stored.turn.started_at_ms or 0) - outcome.at_ms)
+
+
+def _moment_of_turn(stored: StoredTurn, recorded: Sequence[Outcome]) -> Moment:
+    digest = digest_of(filter_prompt(stored.turn.prompt).text)
+    own = [outcome for outcome in recorded if outcome.channel is Channel.PROMPT or outcome.digest == digest]
+    shown = [outcome for outcome in own if outcome.verdict in SHOWN_VERDICTS]
+    silence = filter_prompt(stored.turn.prompt).verdict or Verdict.NO_WORKER
+    return Moment(
+        at_ms=stored.turn.started_at_ms or 0,
+        prompt=stored.turn.prompt,
+        outcomes=tuple(recorded),
+        verdict=(shown or own)[-1].verdict if own else silence,
+    )
+
+
+def _summaries(store: Store, episode_ids: Iterable[str]) -> dict[str, str]:
+    episodes = (find_episode(store, episode_id) for episode_id in sorted(episode_ids))
+    return {episode.episode_id: episode.summary for episode in episodes if episode is not None}

@@ -1,0 +1,158 @@
+"""Choose what answers a question: the best memories, then the best passages, within one budget of words.
+
+``engram.search.answer_text`` prints it. Commands, tools and benchmarks use both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from engram.models.transaction import Reader
+from engram.search.answer_text import DOUBTFUL, HEADING, VERBATIM, answer_head, count_words
+from engram.search.hit_lines import text_of
+from engram.search.origins import public_hits
+from engram.search.passages.excerpt import excerpt
+from engram.search.public_hits import PublicHit, Standing
+from engram.search.question.coverage import Coverage
+from engram.search.question.query import Query
+from engram.search.service import Searcher
+from engram.text.excerpt_sentences import sentence_spans
+from engram.text.question_words import terms_of
+from engram.text.recollection_stems import stems
+from engram.text.topic_words import topic_words
+
+#: Words of an answer, all in: heading, ids, dates and what resumes the sessions.
+MAX_ANSWER_WORDS = 400
+#: Passages that are searched for an answer.
+MAX_PASSAGES = 15
+#: Words of one passage.
+MAX_PASSAGE_WORDS = 60
+#: A passage is cut to what is left of the budget, but not to fewer words than this.
+MIN_PASSAGE_WORDS = 12
+#: A sentence is said by a memory if the memory has this share of its telling words.
+MIN_SAID_SHARE = 0.75
+#: Hits that are shown if none of them is close to the question.
+MAX_DOUBTFUL_HITS = 3
+
+#: What the user's own files say about the matter of a memory's text.
+StandingOf = Callable[[str], Standing]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is shown for a question, best first."""
+
+    memories: tuple[PublicHit, ...] = ()
+    #: Passages of turns, and parts of notes, that say more than the memories.
+    passages: tuple[PublicHit, ...] = ()
+
+    @property
+    def hits(self) -> tuple[PublicHit, ...]:
+        """The memories, then the passages."""
+        return self.memories + self.passages
+
+
+def answer_question(
+    store: Reader,
+    searcher: Searcher,
+    query: Query,
+    *,
+    max_words: int = MAX_ANSWER_WORDS,
+    with_memories: bool = True,
+    with_passages: bool = True,
+    standing_of: StandingOf = lambda text: Standing(),
+) -> Answer:
+    """Return the memories and passages that answer a question, chosen so that ``answer_text`` fits the budget.
+
+    Args:
+        store: the open memory.
+        searcher: ranks memories and passages.
+        query: the question; its limit is the maximum number of memories.
+        max_words: the budget.
+        with_memories: off to answer from passages alone.
+        with_passages: off to answer from memories alone.
+        standing_of: tells what the user's own files say; a memory that stands there is named without its text.
+    """
+    recalled = public_hits(store, searcher.recall(query)) if with_memories else []
+    found = searcher.search(replace(query, limit=MAX_PASSAGES)) if with_passages else []
+    recalled = [replace(hit, standing=standing_of(hit.text)) for hit in recalled]
+    memories, passages = _close_hits(recalled, public_hits(store, found))
+    budget = _Budget(max_words)
+    shown = [memory for memory in memories if budget.take(memory)]
+    return Answer(tuple(shown), tuple(_fitting_passages(passages, shown, query.text, budget)))
+
+
+def _close_hits(
+    memories: Sequence[PublicHit], passages: Sequence[PublicHit]
+) -> tuple[Sequence[PublicHit], Sequence[PublicHit]]:
+    """Return the hits that are close to the question; if none is, a few of the closest."""
+    close = [hit for hit in memories if not hit.is_doubtful], [hit for hit in passages if not hit.is_doubtful]
+    if any(close):
+        return close
+    memories = memories[:MAX_DOUBTFUL_HITS]
+    return memories, passages[: MAX_DOUBTFUL_HITS - len(memories)]
+
+
+def _fitting_passages(
+    passages: Iterable[PublicHit], memories: Sequence[PublicHit], question: str, budget: _Budget
+) -> Iterable[PublicHit]:
+    terms = terms_of(question)
+    coverage = Coverage(terms, dict.fromkeys(terms, 1), 2)
+    said = [stems(topic_words(memory.text)) for memory in memories]
+    for passage in passages:
+        room = min(MAX_PASSAGE_WORDS, budget.room_for(passage))
+        text = _unsaid(passage.text, said)
+        if not text or room < MIN_PASSAGE_WORDS:
+            continue
+        shortened = replace(passage, text=_cut(excerpt(text, coverage, room), room))
+        if budget.take(shortened):
+            said.append(stems(topic_words(shortened.text)))
+            yield shortened
+
+
+def _unsaid(text: str, said: Sequence[frozenset[str]]) -> str:
+    """Return a text without the sentences at its beginning and end that were said already; "" if all were."""
+    spans = sentence_spans(text)
+    while spans and _is_said(text[slice(*spans[0])], said):
+        spans.pop(0)
+    while spans and _is_said(text[slice(*spans[-1])], said):
+        spans.pop()
+    return text[spans[0][0] : spans[-1][1]] if spans else ""
+
+
+def _is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
+    words = stems(topic_words(sentence))
+    return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
+
+
+def _cut(text: str, max_words: int) -> str:
+    """Cut a sentence that is longer than the room for it."""
+    words = text.split()
+    return text if len(words) <= max_words else " ".join([*words[: max_words - 1], "…"])
+
+
+class _Budget:
+    """Counts the words that the lines of an answer take."""
+
+    def __init__(self, max_words: int) -> None:
+        self._left = max_words - count_words(HEADING, DOUBTFUL, VERBATIM)
+        self._sessions: set[str] = set()
+
+    def room_for(self, hit: PublicHit) -> int:
+        """Return the number of words that are left for the text of a hit."""
+        return self._left - self._overhead(hit)
+
+    def take(self, hit: PublicHit) -> bool:
+        """Take the words of a hit, if there are enough left."""
+        words = self._overhead(hit) + (0 if hit.standing.stands_in else count_words(text_of(hit)))
+        if words > self._left:
+            return False
+        self._left -= words
+        self._sessions.add(hit.origin.resume)
+        return True
+
+    def _overhead(self, hit: PublicHit) -> int:
+        """Return the number of words of a hit beside its text; the line about its session counts once."""
+        resume = "" if hit.origin.resume in self._sessions else hit.origin.resume
+        return count_words(answer_head(hit, "s0"), f"s0: {resume}" if resume else "")

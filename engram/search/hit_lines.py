@@ -1,0 +1,82 @@
+"""How a hit is printed, by commands and tools alike. Pure.
+
+What a reader must know of a memory beside its text stands in ``remarks_of``. A new column of a memory is shown there
+and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+
+from engram.clock import day_of
+from engram.enums import Scope, Status
+from engram.redaction.display import fence_safe, one_line
+from engram.search.public_hits import PublicHit
+
+#: Longest sentence of a memory, in characters.
+MAX_SUMMARY_CHARACTERS = 400
+#: Longest remark that quotes a stored text, in characters.
+MAX_REMARK_CHARACTERS = 120
+#: Characters of a commit's hash that are printed.
+COMMIT_CHARACTERS = 8
+
+_NUMBER_OF_PULL_REQUEST = re.compile(r"/(\d+)/?$")
+
+
+def head_of(hit: PublicHit) -> str:
+    """Return what names a hit, such as ``[ep_0123456789ab] 2026-02-20``; of a passage who said it and when."""
+    day = day_of(hit.created_at_ms) if hit.created_at_ms else "undated"
+    if hit.kind == "note":
+        return f"[{one_line(hit.id, 200)}] {day}"
+    return f"[{hit.id}] {day}" if hit.memory is not None else f"[{day} {hit.role or 'turn'}]"
+
+
+def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
+    """Return what a reader must know of a memory before believing it; nothing for an ordinary one.
+
+    Args:
+        hit: any hit.
+        is_foreign: it is a global memory of another project than the reader's; nothing of that project is told.
+    """
+    memory = hit.memory
+    if memory is None:
+        return []
+    remarks = []
+    if memory.is_pinned:
+        remarks.append("pinned")
+    if memory.scope == Scope.GLOBAL:
+        remarks.append("global")
+    if hit.status == Status.SUPERSEDED:
+        remarks.append(f"superseded by {memory.superseded_by}" if memory.superseded_by else "superseded")
+    elif hit.status == Status.ARCHIVED:
+        remarks.append(hit.status.value)
+    if memory.stale_reason:
+        reason = "" if is_foreign else f": {one_line(memory.stale_reason, MAX_REMARK_CHARACTERS)}"
+        remarks.append(f"may no longer hold{reason}")
+    if memory.is_lowered:
+        remarks.append("marked as bad")
+    if memory.branch and not is_foreign:
+        remarks.append(f"on branch {memory.branch}, not merged")
+    if hit.standing.stands_in:
+        remarks.append(f"stands in {hit.standing.stands_in}")
+    if hit.standing.contradicted_by:
+        remarks.append(f"but {one_line(hit.standing.contradicted_by, MAX_REMARK_CHARACTERS)}")
+    return remarks
+
+
+def text_of(hit: PublicHit) -> str:
+    """Return the text of a hit: a memory's on one line, a passage or note with its lines."""
+    if hit.memory is not None:
+        return one_line(hit.text, MAX_SUMMARY_CHARACTERS)
+    return fence_safe(hit.text, keep_lines=True).strip()
+
+
+def commit_of(hit: PublicHit) -> str:
+    """Return the short hash of a hit's commit; "" for none."""
+    return hit.origin.commit[:COMMIT_CHARACTERS]
+
+
+def pull_request_of(hit: PublicHit) -> str:
+    """Return a hit's pull request in one word, such as ``PR#754``; "" for none."""
+    number = _NUMBER_OF_PULL_REQUEST.search(hit.origin.pull_request)
+    return f"PR#{number[1]}" if number else one_line(hit.origin.pull_request, 80).replace(" ", "")

@@ -1,0 +1,118 @@
+"""``engram why``: a session prompt by prompt, a memory, or a prompt that nobody sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from click.testing import Result
+
+from engram.enums import Channel, Verdict
+from engram.models import outcomes, tables
+from engram.models.outcomes import Candidate, Outcome
+from engram.models.sessions import list_sessions
+from engram.models.store import Store
+from engram.models.turns import turns_of_session
+from engram.reports.verdicts import REASONS
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+PROMPT = "Which test runner do we use here, and how are the tests run?"
+
+
+def add_outcome(store: Store, episode_id: str = "", session_id: str = "s-unread", **fields: Any) -> None:
+    values: dict[str, Any] = {"session_id": session_id, "channel": Channel.PROMPT, "verdict": Verdict.SHOWN, "at_ms": 1}
+    if episode_id:
+        features = {"cosine": 0.5}
+        values["considered"] = (Candidate(0, episode_id, Verdict.SHOWN, 0.4321, 0.18, features),)
+    with store.transaction() as tx:
+        outcomes.add_outcomes(tx, [Outcome(**values | fields)])
+
+
+def some_episode(store: Store) -> str:
+    return str(store.fetch_value(tables.Episode.select(tables.Episode.episode_id)))
+
+
+def test_a_prompt_is_explained_with_its_memories_and_nothing_is_stored(
+    filled: Store, run: Run, run_json: RunJson
+) -> None:
+    shown = run_json("why", "--prompt", PROMPT, "--project", "lantern")
+    printed = run("why", "--prompt", PROMPT, "--project", "lantern").stdout
+
+    assert {"verdict", "why", "text", "project", "score", "floor", "memories", "shown", "by", "note"} <= set(shown)
+    assert (shown["project"], shown["text"]) == ("lantern", PROMPT)
+    assert {"id", "summary", "verdict", "why", "score", "floor", "place", "features"} == set(shown["memories"][0])
+    assert shown["memories"][0]["id"] in printed
+    assert REASONS[Verdict(shown["memories"][0]["verdict"])] == shown["memories"][0]["why"]
+    assert outcomes.list_outcomes(filled) == []
+    assert filled.fetch(tables.Injection.select()) == []
+
+
+def test_without_a_project_the_current_folder_counts(filled: Store, run_json: RunJson, folder: Path) -> None:
+    explained = run_json("why", "--prompt", PROMPT)
+
+    assert explained["project"] == ""
+    assert run_json("why", "--prompt", PROMPT, "--project", "lantern")["candidates"] > explained["candidates"]
+
+
+def test_a_secret_in_the_prompt_is_masked(filled: Store, run: Run) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+
+    assert secret not in run("why", "--prompt", f"Why does the token {secret} fail in the tests?").stdout
+
+
+def test_a_session_says_of_every_prompt_what_became_of_it(filled: Store, run: Run, run_json: RunJson) -> None:
+    session = list_sessions(filled)[0]
+    turn = turns_of_session(filled, session.id)[0].turn
+    episode_id = some_episode(filled)
+    add_outcome(filled, episode_id, session_id=session.session_id, at_ms=turn.started_at_ms, score=0.4321, floor=0.18)
+
+    report = run_json("why", session.session_id[:8])
+    printed = run("why", session.session_id[:8]).stdout
+
+    assert report["session"] == session.session_id
+    first = next(moment for moment in report["moments"] if moment["prompt"] == turn.prompt)
+    assert (first["verdict"], first["outcomes"][0]["memories"][0]["id"]) == ("shown", episode_id)
+    assert {moment["verdict"] for moment in report["moments"]} == {"shown", "no worker"}
+    assert "relevance 0.43, needed 0.18" in printed
+    assert episode_id in printed
+    assert "no worker" in printed
+
+
+def test_a_session_whose_transcript_was_not_read_is_told_too(filled: Store, run: Run) -> None:
+    add_outcome(filled, verdict=Verdict.SAME_TOPIC)
+
+    assert "a prompt whose transcript was not read" in run("why", "s-unr").stdout
+    assert "there is no session" in run("why", "s-other", code=1).stderr
+
+
+def test_a_memory_says_when_it_was_considered(filled: Store, run: Run, run_json: RunJson) -> None:
+    episode_id = some_episode(filled)
+    assert "never shown" in run("why", episode_id).stdout
+    add_outcome(filled, episode_id)
+
+    assert run_json("why", episode_id)["shown"] == 1
+    assert "s-unread" in run("why", episode_id).stdout
+    assert "there is no memory" in run("why", "ep_nothing", code=1).stderr
+
+
+def test_it_asks_for_exactly_one_thing(filled: Store, run: Run) -> None:
+    for arguments in ((), ("ep_1", "--prompt", "x")):
+        assert "give a session, the id of a memory, or --prompt" in run("why", *arguments, code=1).stderr
+
+
+def test_the_report_of_a_session_counts_what_became_of_its_prompts(filled: Store, run: Run, run_json: RunJson) -> None:
+    session_id = list_sessions(filled)[0].session_id
+    add_outcome(filled, session_id=session_id)
+    for _ in range(2):
+        add_outcome(filled, session_id=session_id, verdict=Verdict.TOO_SHORT)
+
+    assert {"channel": "prompt", "verdict": "too short", "times": 2} in run_json("sessions", session_id)["verdicts"]
+    printed = run("sessions", session_id).stdout
+    assert "1 shown, 2 silent (2 too short)" in printed
+    assert f"engram why {session_id}" in printed
+
+
+def test_every_verdict_has_a_reason() -> None:
+    assert set(REASONS) == set(Verdict)

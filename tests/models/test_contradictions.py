@@ -1,0 +1,87 @@
+"""Contradictions wait for a decision once, ask only about memories in force, and are asked again after an undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from engram.enums import Actor, Source, Status, Voice
+from engram.models import contradictions, episode_changes
+from engram.models.episodes import Episode
+from engram.models.runs import add_run
+from engram.models.store import Store
+
+Keep = Callable[..., Episode]
+
+
+def note(store: Store, older: Episode, newer: Episode) -> int:
+    with store.transaction() as tx:
+        return contradictions.note_contradiction(tx, older.episode_id, newer.episode_id, "both cannot hold")
+
+
+def test_a_pair_is_asked_about_once_whichever_comes_first(store: Store, keep: Keep) -> None:
+    older, newer = keep("older"), keep("newer")
+
+    number = note(store, older, newer)
+
+    assert number > 0
+    assert note(store, newer, older) == 0
+    (waiting,) = contradictions.open_contradictions(store)
+    assert (waiting.id, waiting.older_id, waiting.newer_id, waiting.reason, waiting.made_at_ms) == (
+        number,
+        older.episode_id,
+        newer.episode_id,
+        "both cannot hold",
+        store.now_ms(),
+    )
+
+
+def test_only_pairs_in_force_wait_and_they_are_found_by_memory_and_number(store: Store, keep: Keep) -> None:
+    first, second, third = keep("first"), keep("second"), keep("third")
+    numbers = [note(store, first, second), note(store, second, third)]
+
+    def waiting(**chosen: str | int) -> list[int]:
+        return [one.id for one in contradictions.open_contradictions(store, **chosen)]  # type: ignore[arg-type]
+
+    assert waiting() == numbers
+    assert waiting(episode_id=third.episode_id) == numbers[1:]
+    assert waiting(number=numbers[0]) == numbers[:1]
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, first, "archive", actor=Actor.USER, status=Status.ARCHIVED)
+    assert waiting() == numbers[1:]
+
+
+def test_a_decision_ends_it_until_its_run_is_undone(store: Store, keep: Keep) -> None:
+    older, newer = keep("older"), keep("newer")
+    number = note(store, older, newer)
+    with store.transaction() as tx:
+        run_id = add_run(tx, "decide")
+        contradictions.note_decision(tx, number, newer.episode_id, run_id)
+
+    assert contradictions.open_contradictions(store) == []
+    assert note(store, older, newer) == 0
+    with store.transaction() as tx:
+        contradictions.reopen_contradictions(tx, run_id + 1)
+    assert contradictions.open_contradictions(store) == []
+    with store.transaction() as tx:
+        contradictions.reopen_contradictions(tx, run_id)
+    assert [one.id for one in contradictions.open_contradictions(store)] == [number]
+
+
+@pytest.mark.parametrize(
+    ("fields", "by_hand", "persons_own"),
+    [
+        ({}, False, False),
+        ({"is_pinned": True}, True, True),
+        ({"source": Source.MANUAL, "voice": Voice.USER}, True, True),
+        ({"source": Source.MANUAL, "voice": Voice.AGENT}, True, False),
+    ],
+)
+def test_what_nothing_may_replace_by_itself(
+    keep: Keep, fields: dict[str, object], by_hand: bool, persons_own: bool
+) -> None:
+    memory = keep("a memory", **fields)
+
+    assert contradictions.is_kept_by_hand(memory) == by_hand
+    assert contradictions.is_persons_own(memory) == persons_own

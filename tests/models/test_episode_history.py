@@ -1,0 +1,84 @@
+"""The history of memories: what a step tells, what undo reads of it, and what forgetting takes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.enums import Actor, Importance, Kind, Status
+from engram.models import episode_changes, episode_history
+from engram.models.episodes import Episode
+from engram.models.runs import add_run
+from engram.models.store import Store
+
+
+def test_steps_are_told_in_order_with_time_actor_and_values(
+    store: Store, clock: FixedClock, keep: Callable[..., Episode]
+) -> None:
+    memory = keep("first words")
+    clock.advance(60)
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, memory, "edit", "typo", actor=Actor.USER, summary="other words")
+
+    first, second = episode_history.history_of(store, memory.episode_id)
+
+    assert (first.action, second.action, second.reason, second.actor) == ("add", "edit", "typo", Actor.USER)
+    assert (dict(second.before), dict(second.after)) == ({"summary": "first words"}, {"summary": "other words"})
+    assert second.at_ms - first.at_ms == 60_000
+    assert (first.is_by_hand, second.is_by_hand) == (False, True)
+
+
+def test_what_undo_reads_is_the_memory_as_it_was(keep: Callable[..., Episode]) -> None:
+    memory = keep(
+        "all fields",
+        kind=Kind.FIX,
+        importance=Importance.HIGH,
+        status=Status.PROVISIONAL,
+        facts=("a.py changed",),
+        entities=("a.py", "pytest"),
+    )
+
+    stored = json.loads(json.dumps(episode_history.snapshot(memory)))
+    fields = episode_history.fields_of_snapshot(stored)
+
+    assert dataclasses.replace(memory, **fields) == memory
+    assert isinstance(fields["status"], Status)
+    assert fields["entities"] == ("a.py", "pytest")
+
+
+@pytest.mark.parametrize("left_out", ["id", "revision", "updated_at_ms", "accessed_at_ms", "access_count"])
+def test_what_tidying_and_use_change_is_no_part_of_it(keep: Callable[..., Episode], left_out: str) -> None:
+    assert left_out not in episode_history.snapshot(keep("a memory"))
+
+
+def test_the_steps_of_a_run_are_found_and_dropped_together(store: Store, keep: Callable[..., Episode]) -> None:
+    one, other = keep("one"), keep("other")
+    with store.transaction() as tx:
+        run_id = add_run(tx, "decide")
+        for memory in (one, other):
+            episode_changes.change_episode(
+                tx, memory, "archive", actor=Actor.TIDYING, run_id=run_id, status=Status.ARCHIVED
+            )
+        episode_changes.change_episode(tx, one, "pin", actor=Actor.USER, is_pinned=True)
+
+    changes = episode_history.changes_of_run(store, run_id)
+    with store.transaction() as tx:
+        episode_history.drop_history_of_run(tx, run_id)
+
+    assert [change.episode_id for change in changes] == [one.episode_id, other.episode_id]
+    assert episode_history.changes_of_run(store, run_id) == []
+    assert [step.action for step in episode_history.history_of(store, one.episode_id)] == ["add", "pin"]
+
+
+def test_the_history_of_one_memory_goes_alone(store: Store, keep: Callable[..., Episode]) -> None:
+    one, other = keep("one"), keep("other")
+
+    with store.transaction() as tx:
+        episode_history.drop_history(tx, one.episode_id)
+
+    assert episode_history.history_of(store, one.episode_id) == []
+    assert len(episode_history.history_of(store, other.episode_id)) == 1

@@ -1,0 +1,130 @@
+"""A session is told prompt by prompt: what became of each, in the words of its turn, and what of its tool calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollecting import PROMPT, Memory
+
+from engram.enums import Channel, Verdict
+from engram.models import sessions
+from engram.models.sessions import SessionRow
+from engram.models.transcripts import ensure_transcript
+from engram.models.turn_changes import write_turn
+from engram.recollection.why import Moment, why_memory, why_session
+from engram.transcripts.record import Opening, Role, TextBlock, Turn
+
+NEXT = "Does the queue survive a kill of the worker?"
+
+
+def type_prompt(memory: Memory, text: str, *, at_ms: int | None = None, opening: Opening = Opening.PROMPT) -> None:
+    at_ms = memory.clock.now_ms() if at_ms is None else at_ms
+    with memory.store.transaction() as tx:
+        session = sessions.ensure_session(
+            tx,
+            "s1",
+            agent="claude-code",
+            project_id=memory.project.id,
+            is_global=False,
+            cwd="/dev/lab/proj",
+            at_ms=at_ms,
+        )
+        transcript = ensure_transcript(tx, Path("/x/s1.jsonl"), session.id)
+        said = (TextBlock("", Role.USER, text),)
+        write_turn(tx, Turn(f"k{text}{at_ms}", "s1", opening, said, started_at_ms=at_ms), session, transcript)
+
+
+def moments(memory: Memory) -> list[Moment]:
+    session: SessionRow | None = sessions.find_session(memory.store, "s1")
+    return list(why_session(memory.store, "s1", session).moments)
+
+
+def told(memory: Memory) -> list[tuple[str, Verdict]]:
+    return [(moment.prompt, moment.verdict) for moment in moments(memory)]
+
+
+def test_each_prompt_has_its_words_and_what_became_of_it(memory: Memory) -> None:
+    memory.keep()
+    memory.ask(PROMPT, prompt_id="p1")
+    type_prompt(memory, PROMPT)
+    memory.clock.advance(60)
+    memory.ask("yes", prompt_id="p2")
+    type_prompt(memory, "yes")
+    memory.clock.advance(60)
+    memory.ask(NEXT, prompt_id="p3")
+    type_prompt(memory, NEXT)
+
+    assert told(memory) == [(PROMPT, Verdict.SHOWN), ("yes", Verdict.TOO_SHORT), (NEXT, Verdict.NOTHING_NEAR)]
+
+
+def test_a_prompt_that_waited_in_the_queue_is_found_by_its_words(memory: Memory) -> None:
+    queued_at_ms = memory.clock.now_ms()
+    memory.clock.advance(600)
+    memory.ask(NEXT, prompt_id="p1")
+    type_prompt(memory, NEXT, at_ms=queued_at_ms)
+
+    assert told(memory) == [(NEXT, Verdict.NOTHING_NEAR)]
+
+
+def test_the_same_words_twice_belong_to_the_nearer_prompt(memory: Memory) -> None:
+    memory.keep()
+    type_prompt(memory, PROMPT)
+    memory.ask(PROMPT, prompt_id="p1")
+    memory.clock.advance(3600)
+    type_prompt(memory, PROMPT)
+    memory.ask(PROMPT, prompt_id="p2")
+
+    assert told(memory) == [(PROMPT, Verdict.SHOWN), (PROMPT, Verdict.SAME_TOPIC)]
+
+
+def test_what_no_worker_answered_says_so_unless_there_was_nothing_to_answer(memory: Memory) -> None:
+    type_prompt(memory, PROMPT)
+    memory.clock.advance(60)
+    type_prompt(memory, "go on")
+    memory.clock.advance(60)
+    type_prompt(memory, "the rest of it", opening=Opening.CONTINUATION)
+
+    assert told(memory) == [(PROMPT, Verdict.NO_WORKER), ("go on", Verdict.TOO_SHORT)]
+
+
+def test_a_late_bite_and_a_tool_call_stand_with_their_prompt(memory: Memory) -> None:
+    memory.keep()
+    kept = memory.keep("pyproject.toml pins torch, the newest breaks the exporter", entities=("pyproject.toml",))
+    type_prompt(memory, PROMPT)
+    memory.service.recollect("s1")
+    memory.hand_over()
+    memory.clock.advance(120)
+    memory.service.about_tool("s1", files=("/dev/lab/proj/pyproject.toml",))
+    memory.hand_over()
+    memory.service.tidy()
+
+    (moment,) = moments(memory)
+
+    assert moment.verdict is Verdict.SHOWN
+    assert [(outcome.channel, outcome.verdict) for outcome in moment.outcomes] == [(Channel.TOOL, Verdict.SHOWN)] * 2
+    assert moment.outcomes[1].considered[0].episode_id == kept.episode_id
+
+
+def test_a_briefing_is_a_moment_of_its_own_and_a_prompt_that_was_not_read_has_no_words(memory: Memory) -> None:
+    memory.keep(is_pinned=True)
+    memory.start()
+    memory.clock.advance(1)
+    memory.ask(NEXT, prompt_id="p1")
+
+    start, prompt = why_session(memory.store, "s1", None).moments
+
+    assert (start.prompt, start.outcomes[0].channel, start.verdict) == ("", Channel.START, Verdict.SHOWN)
+    assert (prompt.prompt, prompt.verdict) == ("", Verdict.NOTHING_NEAR)
+
+
+def test_a_memory_says_when_it_was_shown_and_when_it_was_not(memory: Memory) -> None:
+    kept = memory.keep()
+    memory.ask(PROMPT, prompt_id="p1")
+    memory.clock.advance(60)
+    memory.ask("How is watcher.lock held, and since when is flock used for it?", prompt_id="p2")
+
+    report = why_memory(memory.store, kept, 10)
+
+    assert [outcome.considered[0].verdict for outcome in report.outcomes] == [Verdict.ALREADY_SHOWN, Verdict.SHOWN]
+    assert report.shown == 1
+    assert report.to_json()["outcomes"][0]["memories"][0]["summary"] == kept.summary

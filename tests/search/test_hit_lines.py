@@ -1,0 +1,96 @@
+"""A hit is printed by one module: what a memory has beside its text reaches the command and the tool alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from engram.cli import recall_commands
+from engram.enums import Importance, Scope, Status
+from engram.search.answer_text import answer_text
+from engram.search.hit_lines import remarks_of
+from engram.search.public_hits import MemoryFields, Origin, PublicHit, Standing
+
+#: Fields of a memory that a hit has for scripts only, and why no line shows them.
+NOT_PRINTED = {"content": "memory_expand shows it"}
+PLAIN = MemoryFields(
+    content="", scope=Scope.PROJECT, is_pinned=False, is_lowered=False, superseded_by="", stale_reason="", branch=""
+)
+#: Field → a value that is worth a remark.
+TELLING: dict[str, Any] = {
+    "scope": Scope.GLOBAL,
+    "is_pinned": True,
+    "is_lowered": True,
+    "superseded_by": "ep_00000000000a",
+    "stale_reason": "vat.py is gone",
+    "branch": "feat/logs",
+}
+
+
+def hit(**values: Any) -> PublicHit:
+    made = PublicHit(
+        id="ep_0123456789ab",
+        kind="decision",
+        text="Logs go to stdout.",
+        score=1.0,
+        parts={},
+        project="harbor",
+        created_at_ms=1_771_545_600_000,
+        evidence=(),
+        session_id="s-1",
+        status=Status.SUPERSEDED,
+        importance=Importance.NORMAL,
+        role="",
+        cosine=None,
+        is_doubtful=False,
+        memory=PLAIN,
+    )
+    return dataclasses.replace(made, **values)
+
+
+def printed_by_command(shown: PublicHit) -> str:
+    runner = CliRunner()
+    with runner.isolation() as (output, *_):
+        recall_commands._print_hit(1, shown, False)
+        return output.getvalue().decode()
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(MemoryFields)])
+def test_every_field_of_a_memory_is_printed_by_command_and_tool(name: str) -> None:
+    assert name in TELLING or name in NOT_PRINTED, f"hit_lines does not print {name}: add it to remarks_of"
+    if name in NOT_PRINTED:
+        return
+    memory = dataclasses.replace(PLAIN, **{name: TELLING[name]})
+
+    (remark,) = set(remarks_of(hit(memory=memory))) - set(remarks_of(hit()))
+
+    assert remark in printed_by_command(hit(memory=memory))
+    assert remark in answer_text([hit(memory=memory)])
+
+
+@pytest.mark.parametrize(
+    ("standing", "remark"),
+    [
+        (Standing(stands_in="CLAUDE.md"), "tands in CLAUDE.md"),
+        (Standing(contradicted_by="CLAUDE.md: logs go to a file"), "but CLAUDE.md: logs go to a file"),
+    ],
+)
+def test_what_the_users_own_files_say_is_printed(standing: Standing, remark: str) -> None:
+    assert remark in printed_by_command(hit(standing=standing))
+    assert remark in answer_text([hit(standing=standing)])
+
+
+def test_a_memory_of_another_project_tells_nothing_of_that_project() -> None:
+    memory = dataclasses.replace(PLAIN, scope=Scope.GLOBAL, stale_reason="vat.py is gone", branch="feat/logs")
+    origin = Origin(resume="claude --resume abc", commit="3f2a91c", pull_request="https://github.com/acme/x/pull/7")
+    shown = hit(memory=memory, origin=origin)
+
+    elsewhere, at_home = answer_text([shown], "lantern"), answer_text([shown], "harbor")
+
+    assert "global" in elsewhere
+    for text in ("vat.py", "feat/logs", "abc", "3f2a91c", "PR#7"):
+        assert text in at_home
+        assert text not in elsewhere.replace(shown.id, "")

@@ -1,0 +1,71 @@
+"""A hit says what resumes its session, which commit its turn made, and which pull request its session names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from transcript_lines import line, say
+
+from engram.ingest.service import ingest_path
+from engram.models.store import open_store
+from engram.redaction import redact
+from engram.search.answer_text import answer_text
+from engram.search.origins import public_hits
+from engram.search.question.query import Query
+from engram.search.service import Searcher
+from engram.settings import Settings
+
+SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
+
+
+def write_session(path: Path) -> None:
+    say(path, "user", "Why does the walrus proxy drop headers?", at="2026-05-01T10:00:00.000Z")
+    say(path, "assistant", "The walrus proxy drops headers that are longer than 8 kB.", at="2026-05-01T10:01:00.000Z")
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "git commit -m 'Raise limit'"}}
+    done = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "[main 3f2a91c] Raise limit\n 1 file changed"}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line("assistant", [call], session=SESSION, at="2026-05-01T10:02:00.000Z"))
+        file.write(line("user", [done], session=SESSION, at="2026-05-01T10:03:00.000Z"))
+        for number, at in ((8, "2026-05-01T09:00:00.000Z"), (9, "2026-05-01T10:30:00.000Z")):
+            url = f"https://github.com/acme/harbor/pull/{number}"
+            file.write(json.dumps({"type": "pr-link", "prUrl": url, "timestamp": at}) + "\n")
+
+
+def test_a_hit_says_where_it_comes_from_as_long_as_the_transcript_is_there(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+    settings.places.prepare()
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    write_session(path)
+    with open_store(settings.places.memory_db) as store:
+        ingest_path(store, path, settings=settings, redact=redact, close=True)
+        searcher = Searcher(store, settings)
+
+        hit, *_ = public_hits(store, searcher.search(Query("walrus proxy headers")))
+
+        assert hit.origin.resume == f"claude --resume {SESSION}"
+        assert hit.origin.commit == "3f2a91c"
+        assert hit.origin.pull_request == "https://github.com/acme/harbor/pull/9"
+        head, *_, last = answer_text([hit]).splitlines()[1:]
+        assert head.startswith(f"[2026-05-01 {hit.role}] s1 3f2a91c PR#9: ")
+        assert last == f"s1: claude --resume {SESSION}"
+
+        shutil.rmtree(path.parent)
+        gone, *_ = public_hits(store, searcher.search(Query("walrus proxy headers")))
+        assert (gone.origin.resume, gone.origin.commit) == ("", "3f2a91c")
+
+
+def test_a_subagents_hit_resumes_the_session_that_started_it(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", subagents=True)
+    settings.places.prepare()
+    folder = settings.projects_folder / "-work-demo" / SESSION / "subagents"
+    path = folder / "agent-a1b2.jsonl"
+    say(path, "assistant", "The walrus proxy keeps its limit in limits.toml.", at="2026-05-01T10:01:00.000Z")
+    with open_store(settings.places.memory_db) as store:
+        ingest_path(store, path, settings=settings, redact=redact, close=True)
+
+        (hit,) = public_hits(store, Searcher(store, settings).search(Query("walrus proxy limit")))
+
+    assert hit.session_id != SESSION
+    assert hit.origin.resume == f"claude --resume {SESSION}"

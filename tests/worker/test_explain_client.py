@@ -1,0 +1,141 @@
+"""What a prompt would be answered, and what became of those that were sent: through the real worker and without."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from processes import wait_for
+from workers import StartWorker, status
+
+from engram.cli.main import engram
+from engram.enums import Actor, Verdict
+from engram.memories.save import save_memory
+from engram.models import injections, outcomes
+from engram.models.store import Store, open_store
+from engram.recollection.explain import Explanation
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.socketpath import socket_address
+from engram.worker.client import ask_worker
+from engram.worker.explain_client import explain_prompt
+from engram.worker.recall_client import AnsweredBy
+
+FACT = "The watcher holds watcher.lock by flock, never by a PID file."
+PROMPT = "Why does the watcher hold a flock and no PID file?"
+SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
+
+
+@pytest.fixture
+def store(settings: Settings) -> Any:
+    with open_store(settings.places.memory_db) as opened:
+        save_memory(opened, FACT, redact, scope="global", actor=Actor.AGENT)
+        yield opened
+
+
+@pytest.fixture
+def run(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Run a command in this process, in the memory folder of the worker."""
+    monkeypatch.setenv("ENGRAM_HOME", str(settings.home))
+    monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "hashed")
+
+    def invoke(*arguments: str) -> Any:
+        result = CliRunner().invoke(engram, [*arguments, "--json"])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return invoke
+
+
+def ask_hook(settings: Settings, prompt: str, prompt_id: str, **fields: Any) -> str:
+    """Send a hook's payload to engram.sock, as the hook does; returns the answer."""
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "cwd": "/dev/lab/proj"}
+    payload |= {"prompt": prompt, "prompt_id": prompt_id} | fields
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(60)
+        with socket_address(settings.places.recall_socket) as address:
+            connection.connect(address)
+        connection.sendall(json.dumps(payload).encode())
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
+
+
+def test_the_worker_records_every_prompt_and_explains_without_a_trace(
+    start: StartWorker, settings: Settings, store: Store, run: Callable[..., Any]
+) -> None:
+    start()
+    wait_for(lambda: status(settings.places))
+
+    dry = run("why", "--prompt", PROMPT)
+    assert (dry["by"], dry["verdict"]) == ("worker", "shown")
+    assert FACT in dry["shown"]
+    assert outcomes.list_outcomes(store) == injections.injections_of_session(store, SESSION) == []
+
+    assert FACT in ask_hook(settings, PROMPT, "p1")
+    assert ask_hook(settings, "yes", "p2") == ""
+    assert ask_hook(settings, "Please write a poem about the harbour of Lisbon", "p3") == ""
+    wait_for(lambda: len(outcomes.list_outcomes(store)) == 3)
+
+    report = run("why", SESSION[:8])
+    assert [moment["verdict"] for moment in report["moments"]] == ["shown", "too short", "nothing near"]
+    (shown,) = [memory for memory in report["moments"][0]["outcomes"][0]["memories"] if memory["verdict"] == "shown"]
+    explained = {memory["id"]: memory for memory in dry["memories"]}[shown["id"]]
+    # The score may differ: the vectors may have been loaded meanwhile.
+    assert (shown["summary"], shown["floor"], set(shown["features"])) == (
+        FACT,
+        explained["floor"],
+        set(explained["features"]),
+    )
+    of_memory = run("why", shown["id"])
+    assert (of_memory["shown"], [outcome["session"] for outcome in of_memory["outcomes"]]) == (1, [SESSION])
+
+
+def test_without_a_worker_this_process_decides_the_same(settings: Settings, store: Store) -> None:
+    explanation, answered_by, _ = explain_prompt(store, settings, PROMPT, None)
+
+    assert (answered_by, explanation.verdict) == (AnsweredBy.MODEL, Verdict.SHOWN)
+    assert [memory.summary for memory in explanation.memories] == [FACT]
+    assert Explanation.from_json(json.loads(json.dumps(explanation.to_json()))) == explanation
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        ({"prompt": 7}, "prompt must be a text"),
+        ({"prompt": "x", "project_id": True}, "project_id must be a number"),
+        ({"prompt": "x", "project_id": 99}, "there is no project 99"),
+    ],
+)
+def test_the_worker_refuses_what_is_no_question(
+    start: StartWorker, settings: Settings, store: Store, request_: dict[str, Any], error: str
+) -> None:
+    start()
+    wait_for(lambda: status(settings.places))
+
+    assert ask_worker(settings.places, {"op": "explain"} | request_) == {"error": error}
+
+
+@pytest.mark.parametrize("answer", [b'{"error": "x"}', b'{"verdict": "shown"}', b'{"memories": 7}', b"{}", b""])
+def test_an_answer_that_cannot_be_understood_is_no_answer(settings: Settings, store: Store, answer: bytes) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(settings.places.recall_socket))
+        listener.listen(1)
+
+        def reply() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                while connection.recv(65_536):
+                    pass
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        explanation, answered_by, _ = explain_prompt(store, settings, PROMPT, None)
+        thread.join(60)
+
+    assert (answered_by, explanation.verdict) == (AnsweredBy.MODEL, Verdict.SHOWN)
