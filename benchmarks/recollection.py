@@ -49,6 +49,8 @@ COMMAND = "python benchmarks/recollection.py --corpus DIR --bench DIR --answers 
 FLOORS = (0.19, 0.22, 0.25, 0.28, 0.31, 0.34, 0.37, 0.4)
 #: What a hit for a prompt of another project weighs in the fit.
 FOREIGN_WEIGHT = 0.6
+#: What a hit that the rules made weighs in the fit: most of those are not relevant as they are worded.
+RULES_WEIGHT = 0.3
 #: Kinds of memories, by what made them.
 RULES, MODEL = "rules", "model"
 #: Verdicts on memories that may be shown.
@@ -83,6 +85,8 @@ class Asked:
     """One prompt of the set with what the memory answers."""
 
     project: str
+    #: Who made the memories.
+    maker: str
     #: own, foreign or routine.
     kind: str
     id: str
@@ -129,9 +133,8 @@ def ask_all(options: argparse.Namespace, folder: Path) -> dict[tuple[str, str], 
             with open_memory(options, homes, project, maker) as (store, searcher):
                 searchers = {"with_model": searcher, "text_alone": Searcher(store, homes.settings)}
                 for name, each_searcher in searchers.items():
-                    asked.setdefault((maker, name), []).extend(
-                        ask_project(store, each_searcher, project, prompts, gold, words)
-                    )
+                    answers = ask_project(store, each_searcher, project, prompts, gold, words)
+                    asked.setdefault((maker, name), []).extend(replace(one, maker=maker) for one in answers)
         print(f"{project}: asked", file=sys.stderr)
     return asked
 
@@ -212,7 +215,7 @@ def ask(
     rated = rate_hits(hits, request, searcher.support(query, hits) if hits else None, Thresholds(relevance=0.0))
     rated = [rated_hit for rated_hit in rated if is_eligible(rated_hit)]
     labels = [judge(rated_hit.hit.text, [place.uuid for place in rated_hit.hit.evidence]) for rated_hit in rated]
-    return Asked(project, kind, name, request, bool(relevant), rated, labels, judge)
+    return Asked(project, "", kind, name, request, bool(relevant), rated, labels, judge)
 
 
 def is_eligible(rated_hit: RatedHit) -> bool:
@@ -224,7 +227,11 @@ def rows_of(asked: Sequence[Asked], names: Sequence[str]) -> tuple[Any, Any, Any
     """Return the features, labels and weights of all hits."""
     weight = {"own": 1.0, "foreign": FOREIGN_WEIGHT, "routine": 0.0}
     rows = [
-        ([rated.features[name] for name in names], float(label), weight[one.kind])
+        (
+            [rated.features[name] for name in names],
+            float(label),
+            weight[one.kind] * (RULES_WEIGHT if one.maker == RULES else 1.0),
+        )
         for one in asked
         for rated, label in zip(one.rated, one.labels, strict=True)
         if set(names) <= set(rated.features)
@@ -324,7 +331,7 @@ def write_weights(fitted: dict[str, Weights]) -> None:
             "on": "95 prompts of coding sessions in 4 projects, each also asked of the 3 others, over memories by a "
             "language model and by rules",
             "method": f"logistic regression over standardised features, L2 1, prompts of other projects count "
-            f"{FOREIGN_WEIGHT}",
+            f"{FOREIGN_WEIGHT}, memories by rules {RULES_WEIGHT}",
         },
         **{name: asdict(weights) for name, weights in fitted.items()},
     }
