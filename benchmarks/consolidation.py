@@ -28,6 +28,7 @@ from engram.consolidation.service import Report, consolidate, undo_run
 from engram.enums import Actor
 from engram.ingest.service import ingest_all
 from engram.models import episode_changes, episode_history, episodes, runs
+from engram.models.injections import Injection, add_injections
 from engram.models.store import Store, open_store
 from engram.notes.memory_note import MAX_BYTES, MAX_LINES
 from engram.redaction import redact
@@ -85,12 +86,20 @@ class Year:
         return report
 
     def use_some(self) -> None:
-        """A user expands memories: some rarely, some again and again."""
+        """Sessions expand memories that they were shown: some rarely, some again and again."""
         there = [e.episode_id for e in episodes.all_episodes(self.store) if e.status in ("active", "provisional")]
         for _ in range(USED_A_DAY):
             if there:
                 place = min(int(self.chance.expovariate(12 / len(there))), len(there) - 1)
-                episode_changes.note_access(self.store, there[place])
+                self._show_and_expand(there[place])
+
+    def _show_and_expand(self, episode_id: str) -> None:
+        """Let a session of this moment be shown a memory and expand it."""
+        session_id = f"use-{self.store.now_ms()}"
+        bite = Injection(session_id, "prompt", "prompt", episode_id, 0.5, 20, "shown")
+        with self.store.transaction() as tx:
+            add_injections(tx, [bite])
+        episode_changes.note_access(self.store, episode_id, session_id=session_id)
 
     def embed(self) -> None:
         drain(self.runtime)

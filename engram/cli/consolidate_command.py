@@ -7,7 +7,7 @@ from functools import partial
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import iso, print_json, print_table, safe
+from engram.cli.output import iso, one_line, print_json, print_table, safe
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.consolidation.service import undo_run
@@ -60,7 +60,15 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
         return
     for line in facts["lines"] if isinstance(facts["lines"], list) else []:
         click.echo(safe(str(line)))
+    _print_waiting(facts)
     click.echo(_sentence(facts))
+
+
+def _print_waiting(facts: dict[str, object]) -> None:
+    """Print the memories that a dry run found not to be proven yet."""
+    waiting = facts.get("not_graduating")
+    for line in waiting if isinstance(waiting, list) else []:
+        click.echo(f"not graduating yet: {one_line(str(line), 160)}")
 
 
 def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
@@ -86,6 +94,7 @@ def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str,
         "has_run": report.has_run,
         "complete": report.is_complete,
         "lines": list(report.lines),
+        "not_graduating": list(report.not_graduating),
     }
 
 

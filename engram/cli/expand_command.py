@@ -7,6 +7,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, when
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.consolidation.graduation import explain_graduation
 from engram.memories.save import require_episode
 from engram.models import episode_changes
 from engram.models.evidence_places import EvidencePlace
@@ -33,12 +34,13 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
         episode = require_episode(store, episode_id)
         episode_changes.note_access(store, episode_id)
         report = report_memory(store, episode)
+        why_not = explain_graduation(store, episode, report.uses)
         if as_json:
-            print_json(report.to_json(store))
+            print_json(report.to_json(store) | {"not_graduating": why_not})
             return
     _print_memory(report)
     if why:
-        _print_reasons(report)
+        _print_reasons(report, why_not)
 
 
 def _print_memory(report: MemoryReport) -> None:
@@ -71,11 +73,15 @@ def _print_memory(report: MemoryReport) -> None:
         click.echo(f"related: {related.episode_id} {one_line(related.summary, 90)}")
 
 
-def _print_reasons(report: MemoryReport) -> None:
+def _print_reasons(report: MemoryReport, why_not: str) -> None:
     click.echo()
-    if uses := describe_uses(report.uses, report.episode.episode_id):
-        print_facts([("use", uses)])
-        click.echo()
+    print_facts(
+        [
+            ("use", describe_uses(report.uses, report.episode.episode_id) or "never shown"),
+            ("MEMORY.md", f"not a line of it: {why_not}" if why_not else "becomes a line of it"),
+        ]
+    )
+    click.echo()
     print_table(
         ["evidence", "line#", "uuid"],
         [(_source_of(place), place.line or f"at {place.position}", place.uuid) for place in report.evidence],

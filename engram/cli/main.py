@@ -38,6 +38,7 @@ COMMANDS = {
     "pin": "engram.cli.change_commands",
     "bad": "engram.cli.change_commands",
     "feedback": "engram.cli.change_commands",
+    "propose": "engram.cli.propose_command",
     "forget": "engram.cli.forget_command",
     "contradictions": "engram.cli.contradictions_command",
     "status": "engram.cli.status_command",

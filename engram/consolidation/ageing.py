@@ -1,10 +1,10 @@
-"""How memories age, and which graduate into MEMORY.md. Pure."""
+"""How memories age. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engram.enums import Importance, Scope, Source, Status, Voice
+from engram.enums import Importance, Source, Status
 from engram.models.episodes import Episode
 
 DAY_MS = 86_400_000
@@ -42,18 +42,3 @@ def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
     if age_days >= ACTIVE_DAYS and episode.weight > AGED_WEIGHT:
         return Ageing(AGED_WEIGHT, episode.status, f"older than {ACTIVE_DAYS} days")
     return same
-
-
-def graduates(episode: Episode, now_ms: int) -> bool:
-    """Return True for a memory that belongs in MEMORY.md.
-
-    The user said or saved it, and it was used three times, or is of high importance, global and 14 days old.
-    """
-    if episode.status != Status.ACTIVE or episode.suspect or episode.graduated_at_ms is not None or episode.is_lowered:
-        return False
-    if not (episode.voice == Voice.USER or episode.source == Source.MANUAL):
-        return False
-    is_old = now_ms - episode.created_at_ms >= 14 * DAY_MS
-    return episode.access_count >= 3 or (
-        episode.importance == Importance.HIGH and episode.scope == Scope.GLOBAL and is_old
-    )

@@ -18,6 +18,9 @@ _TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
 #: Length of the beginning of a prompt that is examined for agreement, in characters.
 _MAX_ANSWER_CHARACTERS = 240
 
+#: What the reason of a confirmation is, or begins with, where a person or a test confirmed.
+USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
+
 _AGREES = re.compile(
     r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|"
     r"that|so)|go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let'?s "
@@ -62,11 +65,11 @@ def why_confirmed(episode: Episode, evidence: Sequence[Evidence], turns: Sequenc
     following = turns[place + 1].turn if place + 1 < len(turns) else None
     replies = [said.uuid for said in turn.said if said.role is Role.ASSISTANT]
     if following and replies and evidence[0].uuid == replies[-1] and agrees(following.prompt):
-        return "the user agreed"
+        return USER_AGREED
     if episode.kind not in _TESTED or not turn.has_edits:
         return ""
     command = passed_test(turn) or (passed_test(following) if following and not following.has_edits else "")
-    return f"a test passed: {command}" if command else ""
+    return f"{TEST_PASSED}: {command}" if command else ""
 
 
 def confirm_session(context: Context, session_id: str) -> None:

@@ -6,11 +6,14 @@ import re
 from collections.abc import Sequence
 
 from engram.clock import day_of
-from engram.consolidation.ageing import graduates
 from engram.consolidation.context import Context
+from engram.consolidation.proven import is_standing_rule, why_not_proven
 from engram.enums import Actor, Scope
 from engram.models import episodes
+from engram.models.episode_history import history_of
 from engram.models.episodes import Episode
+from engram.models.store import Store
+from engram.models.usefulness import Usefulness, used_ids, usefulness_of
 from engram.notes.day_files import notes_lock
 from engram.notes.memory_note import add_lines, within_limits
 from engram.redaction.display import fence_safe, one_line
@@ -23,19 +26,50 @@ _MAX_NOTE_BYTES = 1_000_000
 _MAX_LINE_CHARACTERS = 240
 #: Maximum length of a project's name, in characters.
 _MAX_PROJECT_CHARACTERS = 60
+#: Maximum number of memories whose missing graduation is explained.
+MAX_EXPLAINED = 20
 _MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
 def graduate(context: Context) -> None:
     """Add proven memories to MEMORY.md, at most ``graduate_limit`` in a run."""
     now = context.store.now_ms()
-    chosen = [e for e in context.current_memories() if graduates(e, now) and not context.is_undone("graduate", e)][
-        : context.settings.graduate_limit
+    proven = [
+        episode
+        for episode, why_not in _candidates(context, now)
+        if not why_not and not context.is_undone("graduate", episode)
     ]
+    chosen = proven[: context.settings.graduate_limit]
     if not chosen:
         return
     with notes_lock(context.settings.places):
         _graduate(context, chosen, now)
+
+
+def _candidates(context: Context, now: int) -> list[tuple[Episode, str]]:
+    """Return the memories that were used or are standing rules, each with why it does not graduate; "" if it does."""
+    used = used_ids(context.store)
+    memories = [
+        episode
+        for episode in context.current_memories()
+        if episode.graduated_at_ms is None and (episode.episode_id in used or is_standing_rule(episode, now))
+    ]
+    uses = usefulness_of(context.store, [episode.episode_id for episode in memories])
+    return [
+        (episode, explain_graduation(context.store, episode, uses.get(episode.episode_id, Usefulness())))
+        for episode in memories
+    ]
+
+
+def explain_graduation(store: Store, episode: Episode, uses: Usefulness) -> str:
+    """Return why a memory does not become a line of MEMORY.md; "" if it does."""
+    return why_not_proven(episode, uses, history_of(store, episode.episode_id), store.now_ms())
+
+
+def not_graduating(context: Context) -> list[tuple[Episode, str]]:
+    """Return the memories that were used and do not graduate yet, each with the reason; the nearest to it first."""
+    waiting = [(episode, why_not) for episode, why_not in _candidates(context, context.store.now_ms()) if why_not]
+    return sorted(waiting, key=lambda pair: len(pair[1].split(", ")))[:MAX_EXPLAINED]
 
 
 def _graduate(context: Context, chosen: Sequence[Episode], now: int) -> None:

@@ -11,7 +11,7 @@ from engram.consolidation import steps
 from engram.consolidation.branches import confirm_merged
 from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
-from engram.consolidation.graduation import NOTE, graduate, retire, without_lines
+from engram.consolidation.graduation import NOTE, graduate, not_graduating, retire, without_lines
 from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
@@ -47,6 +47,8 @@ class Report:
     is_complete: bool = True
     #: False if another process held the lease, or the last run was too recent.
     has_run: bool = True
+    #: Of a dry run: a line for each memory that was used and does not graduate yet, with the reason.
+    not_graduating: tuple[str, ...] = ()
 
 
 def consolidate(
@@ -77,7 +79,10 @@ def consolidate(
         context = Context(store, settings, None, similar, duplicate_cosine, rewording, reconciling, is_dry=True)
         for _, step in _steps(context, 0):
             step()
-        return Report(0, tuple(context.told))
+        waiting = [
+            f"{episode.episode_id} ({why_not}): {episode.summary}" for episode, why_not in not_graduating(context)
+        ]
+        return Report(0, tuple(context.told), not_graduating=tuple(waiting))
     owner = f"{os.getpid()}-{id(store)}"
     every = 0 if is_forced else settings.consolidate_seconds
     since = last_run_ms(store, LEASE)

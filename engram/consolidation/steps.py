@@ -9,6 +9,7 @@ from engram.enums import Actor, Importance, Kind, Source, Status
 from engram.failpoint import reach
 from engram.memories.merging import merged_content, merged_summary, plain
 from engram.models import episode_changes, episode_evidence, episode_lists, episodes, runs
+from engram.models.contradictions import is_kept_by_hand
 from engram.models.episodes import Episode
 from engram.notes.daily import log_session
 
@@ -17,7 +18,7 @@ _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_
 
 
 def archive_exact_duplicates(context: Context) -> None:
-    """Archive exact duplicates of a project and scope, except the most trusted one."""
+    """Archive exact duplicates of a project and scope, except the one that was judged wrong, else the most trusted."""
     if context.changed is not None and not context.changed:
         return
     first: dict[tuple[str, int | None, str, str], Episode] = {}
@@ -25,7 +26,13 @@ def archive_exact_duplicates(context: Context) -> None:
         context.check_time()
         key = (plain(episode.summary), episode.project_id, episode.scope, plain(episode.content))
         kept = first.setdefault(key, episode)
-        if kept is not episode and not episode.is_pinned and not context.is_undone("archive", episode):
+        if kept is episode:
+            continue
+        if episode.is_lowered and not kept.is_lowered:
+            if is_kept_by_hand(kept):
+                continue  # somebody stated it beside the judgement: both stay
+            kept, episode = episode, kept  # what says the same as a wrong memory is wrong too
+        if not episode.is_pinned and not context.is_undone("archive", episode):
             first[key] = _archive_into(context, kept, episode)
 
 
@@ -78,9 +85,10 @@ def merge_near_duplicates(context: Context) -> None:
 
 def _may_merge(older: Episode, newer: Episode) -> bool:
     are_current = all(e.is_current and not e.suspect and not e.is_pinned for e in (older, newer))
+    are_judged_alike = older.is_lowered == newer.is_lowered
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
     same_voice = older.voice == newer.voice and older.source == newer.source == Source.AUTO
-    if not (are_current and same_place and same_voice and older.kind in _MERGED_KINDS):
+    if not (are_current and are_judged_alike and same_place and same_voice and older.kind in _MERGED_KINDS):
         return False
     return not says_otherwise(older.summary, newer.summary)
 

@@ -15,10 +15,9 @@ BATCH_TURNS = 60
 class Batch:
     """The turns of a batch, within their session."""
 
-    #: Turns to propose candidates from: the due ones, and for a repeatable extractor those around them.
+    #: Turns to propose candidates from: the due ones, and for a repeatable extractor those before and between them.
     turns: tuple[StoredTurn, ...] = ()
-    #: The session's turns before and after them; empty for an extractor that is not repeatable.
-    before: tuple[StoredTurn, ...] = ()
+    #: The session's turns after them; empty for an extractor that is not repeatable.
     after: tuple[StoredTurn, ...] = ()
 
     @property
@@ -26,16 +25,12 @@ class Batch:
         """The turns that grew since they were extracted."""
         return tuple(turn for turn in self.turns if turn.extracted_revision < turn.revision)
 
-    def with_all_before(self) -> Batch:
-        """Return this batch, extended by every turn before it."""
-        return Batch(turns=(*self.before, *self.turns), after=self.after)
-
 
 def next_batch(turns: Sequence[StoredTurn]) -> Batch:
     """Return the next batch of a session for a repeatable extractor; an empty one if no turn is due.
 
-    The candidates of a turn depend on the turns before it and on the prompt after it. So the batch begins with the turn
-    before the first due one, and ends with the session or where the next batch begins.
+    Only the best passages of a session are kept, and the candidates of a turn depend on the turns before it and on the
+    prompt after it. So the batch begins with the session, and ends with it or where the next batch begins.
 
     Args:
         turns: every turn of the session.
@@ -43,6 +38,5 @@ def next_batch(turns: Sequence[StoredTurn]) -> Batch:
     due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
     if not due:
         return Batch()
-    start = max(0, due[0] - 1)
     stop = due[BATCH_TURNS] if len(due) > BATCH_TURNS else len(turns)
-    return Batch(turns=tuple(turns[start:stop]), before=tuple(turns[:start]), after=tuple(turns[stop:]))
+    return Batch(turns=tuple(turns[:stop]), after=tuple(turns[stop:]))

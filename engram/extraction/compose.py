@@ -6,21 +6,15 @@ from collections.abc import Sequence
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
 from engram.extraction.candidate import MAX_FACTS, Candidate
-from engram.extraction.exchange import ARROW
 from engram.extraction.labels import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
+from engram.extraction.support import MAX_SUPPORT_CHARACTERS, excerpt, supporting
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
-from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock
 
 #: Maximum length of the passage's own message in a content before other messages, in characters.
 MAX_LEAD_CHARACTERS = 600
-#: Share of the passage's words that another message of the turn must contain to support it.
-MIN_SUPPORT_SHARE = 0.3
-#: Maximum number of supporting messages of a candidate, and of characters of each in its content.
-MAX_SUPPORTS = 2
-MAX_SUPPORT_CHARACTERS = 300
 #: Maximum length of the prompt in a content, in characters.
 MAX_PROMPT_CHARACTERS = 200
 
@@ -58,8 +52,7 @@ def _kind(option: Option) -> Kind:
         return option.directive.kind
     if option.episode is not None:
         return Kind.FIX
-    asked = option.passage.bite.partition(f" {ARROW} ")[0] if option.is_exchange else ""
-    return kind_of(option.passage.bite, option.label, is_user=option.is_typed, asked=asked)
+    return kind_of(option.passage.bite, option.label, is_user=option.is_typed)
 
 
 def _importance(option: Option, kind: Kind) -> Importance:
@@ -99,12 +92,9 @@ def _facts(option: Option) -> tuple[str, ...]:
 
 def _supports(option: Option) -> list[TextBlock]:
     """Return other messages of the turn that say much of what the passage says, the closest first."""
-    said = content_words(option.passage.bite)
     own = {id(s) for s in (option.said, *option.others)}
-    others = [s for s in option.turn.said if id(s) not in own and s.role is Role.ASSISTANT and s.uuid]
-    shares = [(len(said & content_words(s.text)) / max(1, len(said)), s) for s in others]
-    near = sorted((pair for pair in shares if pair[0] >= MIN_SUPPORT_SHARE), key=lambda pair: -pair[0])
-    return [s for _, s in near[:MAX_SUPPORTS]]
+    others = (s for s in option.turn.said if id(s) not in own and s.role is Role.ASSISTANT)
+    return supporting(option.passage.bite, others)
 
 
 def _evidence(option: Option, supports: Sequence[TextBlock]) -> tuple[str, ...]:
@@ -120,10 +110,8 @@ def _content(option: Option, supports: Sequence[TextBlock]) -> str:
     lines = option.said.text.splitlines()
     telling = "\n".join(lines[option.line :]).strip()
     parts = [telling[:MAX_LEAD_CHARACTERS]]
-    said = content_words(option.passage.bite)
     parts.extend(other.text.strip()[:MAX_SUPPORT_CHARACTERS] for other in option.others)
-    for other in supports:
-        parts.append("[also] " + _nearest_lines(other.text, said)[:MAX_SUPPORT_CHARACTERS])
+    parts.extend(excerpt(other, option.passage.bite) for other in supports)
     if option.said.role is Role.ASSISTANT and option.turn.prompt:
         parts.append("[asked] " + option.turn.prompt[:MAX_PROMPT_CHARACTERS])
     if len(telling) > MAX_LEAD_CHARACTERS:
@@ -132,10 +120,3 @@ def _content(option: Option, supports: Sequence[TextBlock]) -> str:
     if before:
         parts.append("[before it] " + before)
     return "\n\n".join(parts)[:MAX_CONTENT_CHARACTERS]
-
-
-def _nearest_lines(text: str, said: frozenset[str]) -> str:
-    """Return the text from the line that shares the most words with the passage."""
-    lines = text.splitlines()
-    best = max(range(len(lines)), key=lambda i: len(said & content_words(lines[i])))
-    return "\n".join(lines[best:]).strip()

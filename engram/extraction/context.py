@@ -15,7 +15,6 @@ from engram.ingest.forgotten import without_entries
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_lists import current_episodes
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode
-from engram.models.extractions import extracted_of_session
 from engram.models.judgements import JudgedMemory, judged_memories
 from engram.models.projects import ProjectRow, project_by_id
 from engram.models.sessions import SessionRow, find_session
@@ -63,16 +62,7 @@ class ContextBuilder:
         )
 
     def build_repeatable(self, batch: Batch) -> ExtractionContext:
-        """Return a context that does not depend on when the session was extracted.
-
-        It has the memories of the turns before the batch word for word as they were extracted, whatever became of them.
-        """
-        ids_before = {turn.id for turn in batch.before}
-        extracted = [
-            memory
-            for memory in extracted_of_session(self.store, self.session.id)
-            if memory.turn_id in ids_before and not memory.is_withdrawn
-        ]
+        """Return a context that does not depend on when the session was extracted: what was saved by hand is known."""
         saved = [
             episode.summary
             for episode in episodes_of_session(self.store, self.session.session_id)
@@ -80,9 +70,8 @@ class ContextBuilder:
         ]
         return replace(
             self.build(batch.turns),
-            known=(*(memory.summary for memory in extracted), *saved),
-            kept_before=len(extracted),
-            before=tuple(self.readable(batch.before)),
+            known=tuple(saved),
+            kept_before=0,
             following=next(iter(self.readable(batch.after[:1])), None),
         )
 

@@ -6,16 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
+from engram.extraction.bite import cut
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.labels import entities_of
+from engram.extraction.support import excerpt, supporting
+from engram.extraction.write_filter import is_own
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
+from engram.text.statements import Block, split
 from engram.transcripts.record import ARROW, Role, TextBlock, Turn
 
 #: Maximum length of a question and of an answer in a summary, in words.
 MAX_QUESTION_WORDS = 22
 ANSWER_WORDS = 14
+#: Maximum length of a summary with a plan's first statement, in words, before it is cut.
+MAX_PLAN_WORDS = 60
 #: Quality of a decision, 0 to 1, compared with passages.
 DECISION_QUALITY = 0.9
 #: Confidence in a decision, 0 to 1.
@@ -56,11 +62,13 @@ def _candidate(turn: Turn, said: TextBlock, comment: TextBlock | None) -> Candid
     proposed = _of_dialog(turn, said, Role.PROPOSED)
     summary = _summary(said, proposed, comment)
     texts = [text for text in (said, comment, proposed) if text is not None]
+    replies = (text for text in turn.said if text.role is Role.ASSISTANT and not is_own(text.text))
+    supports = supporting(f"{summary} {said.text}", replies)
     return Candidate(
         kind=Kind.DECISION,
         summary=summary,
-        content=_content(said, proposed, comment),
-        evidence=tuple(dict.fromkeys(text.uuid for text in texts if text.uuid)),
+        content=_content(said, proposed, comment, [excerpt(text, summary) for text in supports]),
+        evidence=tuple(dict.fromkeys(text.uuid for text in (*texts, *supports) if text.uuid)),
         turn_keys=(turn.key,),
         entities=entities_of(summary, turn),
         importance=Importance.HIGH if ARROW in said.text or said.role is Role.USER else Importance.NORMAL,
@@ -86,13 +94,25 @@ def _summary(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | N
         line = f"The user {_words(decision, MAX_QUESTION_WORDS)}"
     if comment is not None and len(line.split()) < MAX_SUMMARY_WORDS - 4:
         line = f"{line}, saying: {_words(comment.text, MAX_SUMMARY_WORDS - len(line.split()) - 1)}"
+    elif proposed is not None and said.role is Role.CHOSEN and ARROW not in said.text:
+        line = _with_plan(line, proposed.text)
     return line[:MAX_CANDIDATE_SUMMARY_CHARACTERS]
 
 
-def _content(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | None) -> str:
+def _with_plan(line: str, plan: str) -> str:
+    """Return the line with the first statement of the plan, which says what it is for, if that fits."""
+    for statement in split(plan):
+        words = [*line.rstrip(".").split(), *statement.text.split()]
+        if statement.block is Block.PROSE and not statement.text.endswith(":"):
+            return cut(f"{line.rstrip('.')}. {statement.text}") if len(words) <= MAX_PLAN_WORDS else line
+    return line
+
+
+def _content(said: TextBlock, proposed: TextBlock | None, comment: TextBlock | None, excerpts: Sequence[str]) -> str:
     parts = [said.text]
     if comment is not None:
         parts.append(f"[the user] {comment.text}")
+    parts.extend(excerpts)
     if proposed is not None:
         parts.append(f"[proposed by the assistant] {proposed.text}")
     return "\n\n".join(parts)[:MAX_CONTENT_CHARACTERS]

@@ -47,17 +47,16 @@ _DECIDED = re.compile(
 )
 
 
-def kind_of(bite: str, label: str, *, is_user: bool, asked: str = "") -> Kind:
+def kind_of(bite: str, label: str, *, is_user: bool) -> Kind:
     """Return the kind of a passage by its wording and its heading or lead.
 
     Args:
         bite: The passage.
         label: Heading and lead above it.
         is_user: Whether the user typed it.
-        asked: What the user asked for, if the passage answers it.
     """
-    if is_user or _TASTE.search(asked):
-        return Kind.PREFERENCE if _TASTE.search(asked or bite) or cues.WISH.search(bite) else Kind.FACT
+    if is_user:
+        return Kind.PREFERENCE if _TASTE.search(bite) or cues.WISH.search(bite) else Kind.FACT
     if _DEAD.search(bite):
         return Kind.DEAD_END
     if _BUG.search(bite) and (cues.REPAIR.search(bite) or cues.CAUSE.search(bite) or cues.TOPIC_CAUSE.search(label)):

@@ -1,28 +1,32 @@
-"""The local extractor: it proposes the best passages of each turn, without a key or a network."""
+"""The local extractor: it proposes decisions, commits and the best passages, without a key or a network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from engram.extraction.candidate import Candidate
+from engram.extraction.commits import commits
 from engram.extraction.compose import candidate
 from engram.extraction.decisions import decisions, without_dialogs
-from engram.extraction.fixes import fix_episodes
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.select import Chooser, Option
+from engram.extraction.select import Chooser, session_room
 from engram.extraction.weights import WEIGHTS
+from engram.extraction.write_filter import repeats
 from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Minimum quality, 0 to 1, of a candidate.
-MIN_QUALITY = 0.18
+MIN_QUALITY = 0.1
 
 
 class LocalExtractor:
-    """Chooses passages by a small logistic model; ``docs/extraction.md`` says what it was measured on."""
+    """Reads dialogs and commit messages, and chooses passages by a small logistic model.
 
-    name = "local-1"
+    ``docs/extraction.md`` says what it was measured on.
+    """
+
+    name = "local-2"
     is_repeatable = True
 
     def __init__(self, weights: Mapping[str, float] | None = None, min_quality: float = MIN_QUALITY) -> None:
@@ -36,17 +40,37 @@ class LocalExtractor:
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         """See ``Extractor.propose``."""
-        room = max(0, context.session_cap - context.kept_before)
-        decided = [decision for turn in turns for decision in decisions(turn)][:room]
+        decided = [decision for turn in turns for decision in decisions(turn)]
         turns = [without_dialogs(with_refusals(turn)) for turn in turns]
-        taken = [content_words(bite) for bite in context.known]
-        episodes = fix_episodes([*context.before, *turns])
-        chosen: list[Option] = []
-        for turn, following in zip(turns, [*turns, context.following][1:], strict=True):
-            ended_here = [e for e in episodes if e.turn_key == turn.key]
-            chosen.extend(self._chooser.of_turn(turn, following, ended_here, taken, context.project))
-        best = sorted(range(len(chosen)), key=lambda i: -chosen[i].quality)[: room - len(decided)]
-        return [*decided, *(candidate(chosen[i], is_global=context.is_global) for i in sorted(best))]
+        committed = _unrepeated(commits(turns), context.known)
+        taken = [content_words(bite) for bite in (*context.known, *(commit.summary for commit in committed))]
+        chosen = self._chooser.of_session(
+            turns,
+            context.following,
+            taken,
+            room=session_room(turns) - len(committed),
+            project=context.project,
+        )
+        candidates = [*decided, *committed, *(candidate(option, is_global=context.is_global) for option in chosen)]
+        return _best(candidates, [turn.key for turn in turns], context.session_cap - context.kept_before)
+
+
+def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[Candidate]:
+    """Return the candidates without those that repeat a later one (an amended commit) or what is known."""
+    kept: list[Candidate] = []
+    taken = [content_words(bite) for bite in known]
+    for proposed in reversed(list(candidates)):
+        if not repeats(proposed.summary, taken):
+            kept.append(proposed)
+            taken.append(content_words(proposed.summary))
+    return kept[::-1]
+
+
+def _best(candidates: Sequence[Candidate], turn_keys: Sequence[str], room: int) -> list[Candidate]:
+    """Return the best candidates in the order of their turns, at most ``room``."""
+    best = sorted(candidates, key=lambda proposed: -proposed.quality)[: max(0, room)]
+    place_of = {key: place for place, key in enumerate(turn_keys)}
+    return sorted(best, key=lambda proposed: place_of[proposed.turn_keys[0]])
 
 
 def with_refusals(turn: Turn) -> Turn:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from engram.text.content_words import content_words
 from engram.transcripts.record import Action, Role, TextBlock, Turn
+
+#: Maximum length of the next prompt that is compared, in characters.
+MAX_ANSWER_CHARACTERS = 1_500
 
 _ASKS = re.compile(
     r"\?|^\W*(?:why|how|what|where|which|when|who|is|are|do|does|did|can|could|should|would|explain|tell)\b",
@@ -61,6 +65,12 @@ class Place:
     prompt_words: frozenset[str] = frozenset()
     message_words: frozenset[str] = frozenset()
     other_words: tuple[frozenset[str], ...] = ()
+    #: Number of the turn's messages that contain each content word.
+    word_counts: Mapping[str, int] = field(default_factory=dict)
+    #: Content words of the commands that made the turn's commits, of changed files' names, and of the next prompt.
+    commit_words: frozenset[str] = frozenset()
+    file_words: frozenset[str] = frozenset()
+    answer_words: frozenset[str] = frozenset()
 
 
 def places(turn: Turn, following: Turn | None) -> Iterator[tuple[TextBlock, Place]]:
@@ -75,6 +85,10 @@ def places(turn: Turn, following: Turn | None) -> Iterator[tuple[TextBlock, Plac
     words = {id(s): content_words(s.text) for s in turn.said}
     answer = following.prompt if following else ""
     prompt_words = content_words(turn.prompt)
+    word_counts = Counter(word for said in turn.said for word in words[id(said)])
+    commit_words = content_words(" ".join(a.command for a in turn.actions if a.commit))
+    file_words = content_words(" ".join(_file_name(f) for a in turn.actions if a.is_edit for f in a.files))
+    answer_words = content_words(answer[:MAX_ANSWER_CHARACTERS])
     for said in turn.said:
         if said.role not in (Role.USER, Role.ASSISTANT):
             continue
@@ -102,8 +116,16 @@ def places(turn: Turn, following: Turn | None) -> Iterator[tuple[TextBlock, Plac
                 prompt_words=frozenset() if is_user else prompt_words,
                 message_words=words[id(said)],
                 other_words=tuple(words[id(s)] for s in replies if s is not said),
+                word_counts=word_counts,
+                commit_words=commit_words,
+                file_words=file_words,
+                answer_words=answer_words,
             ),
         )
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _neighbours(

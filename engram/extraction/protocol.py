@@ -52,8 +52,6 @@ class ExtractionContext:
     own: tuple[NearMemory, ...] = ()
     #: Memories of the project that are near to the turns, the nearest first.
     near: tuple[NearMemory, ...] = ()
-    #: The session's turns before these; for repeatable extractors only.
-    before: tuple[Turn, ...] = ()
     #: The session's next turn after these; None if there is none yet.
     following: Turn | None = None
 
@@ -62,11 +60,11 @@ class Extractor(Protocol):
     """Proposes candidates from turns. Never touches storage.
 
     An extractor that summarizes sessions also has ``rolling_summary``: the summary of the session of the last proposal.
-    An extractor whose candidates depend on the session's turns only has ``is_repeatable = True``: the turns around the
-    due ones are proposed again, so that the result does not depend on when a session was extracted.
+    An extractor whose candidates depend on the session's turns only has ``is_repeatable = True``: every
+    turn of the session is proposed again, so that the result does not depend on when a session was extracted.
     """
 
-    #: Stored with each episode, such as ``local-1``.
+    #: Stored with each episode, such as ``local-2``.
     name: str
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:

@@ -60,6 +60,11 @@ def _relations(bite: str, place: Place) -> dict[str, float]:
         "agreed": float(place.is_agreed),
         "objected": float(place.is_objected),
         "asks_back": float(place.asks_back),
+        "salience": sum(math.log(place.word_counts.get(word, 1)) for word in sorted(said)) / size,
+        "salient": sum(place.word_counts.get(word, 0) > 1 for word in said) / 20,
+        "in_commit": len(said & place.commit_words) / size,
+        "in_files": min(3, len(said & place.file_words)) / 3,
+        "in_answer": min(4, len(said & place.answer_words)) / 4,
     }
 
 

@@ -1,14 +1,14 @@
-"""Choose a turn's passages: the best by quality that do not repeat each other."""
+"""Choose a session's passages: the best by quality that do not repeat each other."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.extraction.bite import Passage, passages
 from engram.extraction.directives import Directive, directives
-from engram.extraction.exchange import asked_part, exchange_bite
-from engram.extraction.fixes import FixEpisode
+from engram.extraction.fixes import FixEpisode, fix_episodes
 from engram.extraction.labels import tells_fix
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
@@ -16,51 +16,25 @@ from engram.extraction.streams import streams
 from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words
-from engram.text.statements import plain, split
+from engram.text.statements import plain
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Maximum number of candidates of a turn.
 MAX_TURN_CANDIDATES = 10
 #: Factor for each further passage of a message, and of a turn.
-MESSAGE_DECAY = 0.65
+MESSAGE_DECAY = 0.9
 TURN_DECAY = 0.7
 #: A turn with this number of messages has room for twice as many passages.
 TURN_MESSAGES = 40
 #: Quality of a directive; the user's own rules are always kept.
 DIRECTIVE_QUALITY = 0.95
-#: Features that an exchange takes from its answer, and from what was asked.
-EXCHANGE_ANSWER = (
-    "length",
-    "ticks",
-    "symbols",
-    "cause",
-    "choice",
-    "change",
-    "repair",
-    "problem",
-    "edits",
-    "commit",
-    "prompt_chars",
-    "agreed",
-    "objected",
-    "asks_back",
-    "many_messages",
-    "chars",
-    "asked",
-    "tokens",
-    "status",
-)
-EXCHANGE_ASKED = (
-    "user_wish",
-    "user_question",
-    "user_rule",
-    "user_choice",
-    "user_length",
-    "user_symbols",
-    "user_problem",
-)
-#: Share of the minimum quality that a passage about a fix episode needs.
-FIX_SHARE = 0.6
+#: Factor by which a passage about a fix episode counts more, the first of each episode.
+FIX_FACTOR = 1.6
+#: Passages that a session may keep: so many, and more for each square root of 1,000 characters of the assistant.
+BASE_ROOM = 3
+ROOM_FACTOR = 2.1
+#: How much the text of a turn without a changed file counts, compared with other turns.
+TALK_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +54,8 @@ class Option:
     is_typed: bool = False
     #: Further messages that the passage spans.
     others: tuple[TextBlock, ...] = ()
-    #: True if it joins a question of the user with its answer.
-    is_exchange: bool = False
+    #: Its quality after comparison with what was chosen of the same turn before it.
+    worth: float = 0.0
     directive: Directive | None = None
     episode: FixEpisode | None = None
 
@@ -94,40 +68,53 @@ class Chooser:
     #: Minimum quality, 0 to 1, of a passage.
     min_quality: float
 
-    def of_turn(
+    def of_session(
+        self,
+        turns: Sequence[Turn],
+        following: Turn | None,
+        taken: Sequence[frozenset[str]],
+        *,
+        room: int,
+        project: str = "",
+    ) -> list[Option]:
+        """Return the best passages of a session, in the order of the turns.
+
+        Args:
+            turns: The session's turns, with the user's refusals read as their words.
+            following: The turn after them, if there is one.
+            taken: Content words of what is kept already.
+            room: Maximum number of passages.
+            project: Display name of the project.
+        """
+        seen = list(taken)
+        episodes = fix_episodes(turns)
+        chosen: list[Option] = []
+        for turn, after in zip(turns, [*turns, following][1:], strict=True):
+            ended_here = [episode for episode in episodes if episode.turn_key == turn.key]
+            chosen.extend(self._of_turn(turn, after, ended_here, seen, project))
+        best = sorted(range(len(chosen)), key=lambda place: -chosen[place].worth)[: max(0, room)]
+        return [chosen[place] for place in sorted(best)]
+
+    def _of_turn(
         self,
         turn: Turn,
         following: Turn | None,
         episodes: Sequence[FixEpisode],
         taken: list[frozenset[str]],
-        project: str = "",
+        project: str,
     ) -> list[Option]:
-        """Return the best passages of a turn that neither overlap nor repeat what is taken, the best first.
-
-        Args:
-            turn: The turn, with the user's refusals read as their words.
-            following: The next turn, if there is one.
-            episodes: Fix episodes that end in this turn.
-            taken: Content words of what is taken already; those of the chosen passages are added.
-            project: Display name of the project.
-        """
+        """Return the best passages of a turn that neither overlap nor repeat what is taken, the best first."""
         options = [*_directive_options(turn, project), *self._passages(turn, following, episodes)]
         chosen: list[Option] = []
-        told: set[str] = set()
         while options and len(chosen) < MAX_TURN_CANDIDATES:
             worth, best = max(((_worth(o, chosen), o) for o in options), key=lambda pair: pair[0])
-            if worth < self.min_quality * FIX_SHARE:
+            if worth < self.min_quality:
                 break
             options.remove(best)
-            untold = best.episode is not None and best.episode.failed_uuid not in told
-            if worth < self.min_quality and not untold:
-                continue
             if any(overlap(best, other) for other in chosen) or repeats(best.passage.bite, taken):
                 continue
-            chosen.append(best)
+            chosen.append(replace(best, worth=worth))
             taken.append(content_words(best.passage.bite))
-            if best.episode is not None:
-                told.add(best.episode.failed_uuid)
         return chosen
 
     def _passages(self, turn: Turn, following: Turn | None, episodes: Sequence[FixEpisode]) -> Iterator[Option]:
@@ -155,39 +142,28 @@ def scored(turn: Turn, following: Turn | None) -> Iterator[tuple[Option, dict[st
             is_typed = place.is_user and first.text[:40] in typed
             option = Option(turn, told[0], passage, place, label, first.line, 0.0, is_typed, others=told[1:])
             yield option, features(passage, stream.statements, place, len(told))
-    yield from _exchange(turn, place_of)
-
-
-def _exchange(turn: Turn, place_of: Mapping[int, Place]) -> Iterator[tuple[Option, dict[str, float]]]:
-    """Yield the user's question joined with the closing message that answers it."""
-    prompts = [s for s in turn.said if s.role is Role.USER]
-    replies = [s for s in turn.said if s.role is Role.ASSISTANT]
-    if not prompts or not replies or any(is_own(s.text) for s in (prompts[0], replies[-1])):
-        return
-    asked = asked_part(split(typed_text(prompts[0].text)))
-    statements = split(replies[-1].text)
-    bite, start, stop = exchange_bite(asked, statements) if asked else ("", 0, 0)
-    if not bite:
-        return
-    passage = Passage(start, stop, bite, "")
-    place = place_of[id(replies[-1])]
-    values = features(passage, statements, place)
-    asks = features(Passage(0, 1, asked, ""), split(asked) or statements, place_of[id(prompts[0])])
-    values = {f"x_{name}": values[name] for name in EXCHANGE_ANSWER}
-    values |= {f"x_{name}": asks.get(name, 0.0) for name in EXCHANGE_ASKED} | {"x": 1.0}
-    option = Option(
-        turn, replies[-1], passage, place, "", statements[start].line, 0.0, others=(prompts[0],), is_exchange=True
-    )
-    yield option, values
 
 
 def _worth(option: Option, chosen: Sequence[Option]) -> float:
-    """Return the quality, reduced for each chosen passage of the same message and turn."""
+    """Return the quality, reduced for each chosen passage of the same message and turn; more for an untold fix."""
     if option.directive is not None:
         return option.quality
+    if option.episode is not None and all(other.episode != option.episode for other in chosen):
+        return min(DIRECTIVE_QUALITY, FIX_FACTOR * option.quality)
     same = sum(other.said is option.said for other in chosen)
     room = 1 + option.place.messages / TURN_MESSAGES
     return float(option.quality * MESSAGE_DECAY**same * TURN_DECAY ** ((len(chosen) - same) / room))
+
+
+def session_room(turns: Sequence[Turn]) -> int:
+    """Return how many passages of a session may be kept: it grows with the square root of what the assistant wrote."""
+    characters = sum(
+        len(said.text) * (1.0 if turn.has_edits else TALK_SHARE)
+        for turn in turns
+        for said in turn.said
+        if said.role is Role.ASSISTANT
+    )
+    return BASE_ROOM + round(ROOM_FACTOR * math.sqrt(characters / 1_000))
 
 
 def overlap(option: Option, other: Option) -> bool:

@@ -24,8 +24,6 @@ from engram.models.vectors import put_vectors
 from engram.models.work import Work, find_work, finish
 from engram.settings import Settings
 
-#: A session cap that no session reaches.
-_NO_CAP = 1_000_000
 #: How often an extraction starts again because turns grew meanwhile.
 MAX_TRIES = 20
 
@@ -173,16 +171,7 @@ class _Step:
             context = builder.build(batch.turns)
             return batch, self.extractor.propose(builder.readable(batch.turns), context), context
         context = builder.build_repeatable(batch)
-        candidates = self.extractor.propose(
-            builder.readable(batch.turns), replace(context, kept_before=0, session_cap=_NO_CAP)
-        )
-        if context.kept_before + len(candidates) > context.session_cap and batch.before:
-            # Only the best of the whole session are kept, so all of its turns are compared.
-            batch = batch.with_all_before()
-            context = builder.build_repeatable(batch)
-        if len(candidates) > context.session_cap - context.kept_before:
-            candidates = self.extractor.propose(builder.readable(batch.turns), context)
-        return batch, candidates, context
+        return batch, self.extractor.propose(builder.readable(batch.turns), context), context
 
     def _write(self, tx: Tx, session: SessionRow, batch: Batch, candidates: Sequence[Candidate]) -> Kept:
         """Store the candidates, and apply what they say of other memories."""

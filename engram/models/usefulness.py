@@ -121,6 +121,12 @@ def _steps(listed: str) -> Query:
     return query.where(in_json_list(history.episode_id, listed) & actions).order_by(history.id)
 
 
+def used_ids(store: Reader) -> set[str]:
+    """Return the ids of the memories that some session used."""
+    injection = tables.Injection
+    return set(store.fetch_values(injection.select(injection.episode_id).where(injection.used_at_ms.is_null(False))))
+
+
 def ids_in(text: str) -> list[str]:
     """Return the ids of memories that a text names, each once."""
     return list(dict.fromkeys(_ID.findall(text)))

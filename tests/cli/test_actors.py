@@ -43,6 +43,7 @@ CHANGING = {
 }
 #: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs.
 READING = {
+    "propose",
     "watch",
     "work",
     "recall",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from showing import show_and_use
 
 from engram.clock import FixedClock, day_of
 from engram.consolidation.service import consolidate, undo_run
@@ -112,8 +113,10 @@ def test_packed_content_reads_as_before_and_the_index_stays_whole(
 
 
 def test_a_much_used_memory_of_the_user_graduates_once(store: Store, settings: Settings) -> None:
-    mine = keep(store, "never force-push", voice=Voice.USER, access_count=3)
-    keep(store, "the assistant's own words", access_count=9)
+    mine = keep(store, "never force-push", voice=Voice.USER)
+    theirs = keep(store, "the assistant's own words", access_count=9)
+    for memory in (mine, theirs):
+        show_and_use(store, memory.episode_id)
 
     consolidate(store, settings, is_forced=True)
     consolidate(store, settings, is_forced=True)
@@ -127,10 +130,10 @@ def test_a_much_used_memory_of_the_user_graduates_once(store: Store, settings: S
 def test_a_graduated_line_says_when_and_for_which_project(store: Store, settings: Settings, clock: FixedClock) -> None:
     with store.transaction() as tx:
         harbor = ensure_project(tx, "/work/harbor", "harbor\x1b[31m")
-    ours = keep(
-        store, "deploy on fridays only", voice=Voice.USER, access_count=3, scope=Scope.PROJECT, project_id=harbor.id
-    )
-    mine = keep(store, "never force-push", voice=Voice.USER, access_count=3, scope=Scope.GLOBAL)
+    ours = keep(store, "deploy on fridays only", voice=Voice.USER, scope=Scope.PROJECT, project_id=harbor.id)
+    mine = keep(store, "never force-push", voice=Voice.USER, scope=Scope.GLOBAL)
+    for memory in (ours, mine):
+        show_and_use(store, memory.episode_id)
     old = keep(
         store, "tag every release", voice=Voice.USER, scope=Scope.PROJECT, project_id=harbor.id, graduated_at_ms=1
     )
@@ -193,7 +196,7 @@ def test_a_dry_run_tells_what_would_be_done_and_does_nothing(store: Store, setti
 
 def test_undo_restores_memories_and_notes_byte_for_byte(store: Store, settings: Settings, clock: FixedClock) -> None:
     for number in range(3):
-        keep(store, "we use pnpm", content="same", access_count=3, voice=Voice.USER)
+        show_and_use(store, keep(store, "we use pnpm", content="same", voice=Voice.USER).episode_id)
         keep(store, f"memory {number}")
     settings.places.memory_note.write_text("# mine\n\nkept by hand\n")
     clock.advance(200 * DAY)

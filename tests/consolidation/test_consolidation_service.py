@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from planting import plant
+from showing import show_and_use
 
 from engram.clock import FixedClock
 from engram.consolidation import steps
@@ -143,8 +144,9 @@ def test_a_long_step_stops_at_the_time_budget_and_the_next_run_goes_on_inside_it
 def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_back(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
-    old = keep("we use npm", voice=Voice.USER, access_count=3)
-    keep("tabs, never spaces", voice=Voice.USER, access_count=3)
+    old = keep("we use npm", voice=Voice.USER)
+    show_and_use(store, old.episode_id)
+    show_and_use(store, keep("tabs, never spaces", voice=Voice.USER).episode_id)
     consolidate(store, settings, is_forced=True)
     note, archive = settings.places.memory_note, settings.places.archive_notes
     before = note.read_bytes()
@@ -165,7 +167,7 @@ def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_ba
 
 
 def test_undo_keeps_what_the_user_wrote_into_the_note_since(store: Store, settings: Settings, keep: Keep) -> None:
-    keep("we use pnpm", voice=Voice.USER, access_count=3)
+    show_and_use(store, keep("we use pnpm", voice=Voice.USER).episode_id)
     report = consolidate(store, settings, is_forced=True)
     note = settings.places.memory_note
     note.write_text(note.read_text() + "- my own line\n")
@@ -183,9 +185,10 @@ def test_the_note_stays_within_its_limits_however_much_graduates(
     settings = dataclasses.replace(settings, graduate_limit=200)
     texts = []
     for month in range(4):
-        texts += [
-            keep(f"rule {month}-{n}: {'word ' * 20}", voice=Voice.USER, access_count=3).summary for n in range(120)
-        ]
+        rules = [keep(f"rule {month}-{n}: {'word ' * 20}", voice=Voice.USER) for n in range(120)]
+        for rule in rules:
+            show_and_use(store, rule.episode_id)
+        texts += [rule.summary for rule in rules]
         consolidate(store, settings, is_forced=True)
         note = settings.places.memory_note.read_bytes()
         assert len(note.splitlines()) <= 200

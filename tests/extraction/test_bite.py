@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from engram.extraction.bite import cut, is_chatter, passages
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS
-from engram.extraction.exchange import asked_part, exchange_bite
 from engram.text.statements import split
 
 
@@ -57,21 +56,6 @@ def test_a_long_sentence_is_cut_at_a_clause_and_says_so() -> None:
     line = cut(" ".join(f"w{n}" for n in range(36)) + ", " + " ".join(f"v{n}" for n in range(20)))
 
     assert line.endswith("w35…")
-
-
-def test_an_exchange_joins_what_was_asked_with_what_was_done() -> None:
-    asked = asked_part(split("Hmm. Can we use `checkpoint_id` instead of `cp`?"))
-    answer = split("Done.\n\nRenamed `cp` to `checkpoint_id` in the restore path. All tests pass.")
-
-    bite, start, stop = exchange_bite(asked, answer)
-
-    assert bite == "Can we use `checkpoint_id` instead of `cp`? → Renamed `cp` to `checkpoint_id` in the restore path."
-    assert answer[start].text.startswith("Renamed")
-    assert stop == start + 1
-
-
-def test_an_answer_of_chatter_makes_no_exchange() -> None:
-    assert exchange_bite("push it", split("Done. All tests pass."))[0] == ""
 
 
 @settings(deadline=None, max_examples=60)

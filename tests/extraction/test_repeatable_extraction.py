@@ -97,16 +97,17 @@ def made_up_sessions() -> dict[str, bytes]:
                 f"Fixed: read_rows in importer.py now yields the rest of the buffer; {number + 3} tests added.",
             ),
             ("user", "Good. From now on always write files with a final newline in this project."),
-            ("assistant", "We decided to end every file with a newline because read_rows depends on it."),
+            (
+                "assistant",
+                f"We decided that the journal keeps format {number + 7}, because journal_writer.rs must not reorder "
+                "the crc32c column.",
+            ),
             ("user", "And the exporter? It writes the header twice under gzip."),
             (
                 "assistant",
                 "The exporter called write_header in exporter.py twice; ExportStream opens the stream lazily now.",
             ),
-            (
-                "assistant",
-                f"The journal keeps format {number + 7}: journal_writer.rs must not reorder the crc32c column.",
-            ),
+            ("assistant", "Each file ends with a newline because read_rows depends on it."),
             ("user", "No, that is wrong, the exporter must open the stream at once."),
             (
                 "assistant",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from showing import show_and_use
 
 from engram.consolidation.context import Context
 from engram.consolidation.graduation import graduate
@@ -17,7 +18,6 @@ from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
-from engram.models import episode_changes
 from engram.models.store import Store
 from engram.notes.chunk import cut_markdown
 from engram.notes.daily import log_session, move_saved_notes, split_log
@@ -273,9 +273,8 @@ def test_a_memory_note_that_cannot_be_rewritten_is_left_alone(
         home.memory_note.symlink_to(tmp_path / "mine.md")
     else:
         home.memory_note.write_bytes(content)
-    made = save_memory(memory, "Use pnpm everywhere.", redact, scope="global", actor=Actor.AGENT)
-    for _ in range(3):
-        episode_changes.note_access(memory, made.episode_id)
+    made = save_memory(memory, "Use pnpm everywhere.", redact, scope="global", actor=Actor.USER)
+    show_and_use(memory, made.episode_id)
     context = Context(memory, Settings(home=home.root))
 
     graduate(context)

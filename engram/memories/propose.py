@@ -1,0 +1,184 @@
+"""Propose lines for CLAUDE.md: standing rules of the user's that kept being needed and do not stand there yet."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.enums import Kind, Scope, Source, Status, Voice
+from engram.errors import BadRequest
+from engram.memories.standing_lines import add_to_section, is_said, unified_diff
+from engram.models.episode_lists import current_episodes
+from engram.models.episodes import Episode, evidence_of
+from engram.models.projects import ProjectRow
+from engram.models.store import Store
+from engram.models.usefulness import Usefulness, usefulness_of
+from engram.redaction import redact
+from engram.redaction.display import fence_safe, one_line
+from engram.settings import Settings
+
+#: Sessions in which a rule must have been said or used.
+MIN_NEEDED_SESSIONS = 3
+#: Maximum number of lines that are proposed for a file.
+MAX_LINES = 10
+#: Maximum length of a line, in characters, and of a file that is changed, in bytes.
+MAX_LINE_CHARACTERS, MAX_FILE_BYTES = 300, 1_000_000
+#: Kinds of memories that are rules; what somebody saved may be of any kind.
+_RULES = (Kind.PREFERENCE, Kind.DECISION)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that is proposed."""
+
+    episode_id: str
+    text: str
+    #: Sessions in which it was said, and in which a memory of it was used.
+    said: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Lines for one file. Nothing is written before ``apply_proposal``."""
+
+    path: Path
+    before: bytes
+    after: bytes
+    lines: tuple[Line, ...]
+
+    @property
+    def diff(self) -> str:
+        """The change in unified format."""
+        return unified_diff(str(self.path), self.before, self.after)
+
+
+def propose_lines(
+    store: Store, settings: Settings, project: ProjectRow | None, target: Path | None = None
+) -> list[Proposal]:
+    """Return what to add to the project's file and to the user's own; no proposal for a file without new lines.
+
+    Args:
+        store: the open memory.
+        settings: the folder of Claude Code.
+        project: the project; None for the user's own file only.
+        target: the file for the project's lines; CLAUDE.md or .claude/CLAUDE.md of its folder by default.
+
+    Raises:
+        BadRequest: a file cannot be read or is too large.
+    """
+    uses_and_rules = _needed_rules(store, project)
+    own = settings.claude_folder / "CLAUDE.md"
+    files = [(own, Scope.GLOBAL)]
+    if project is not None and (target is not None or Path(project.root).is_dir()):
+        files.insert(0, (target or _file_of(Path(project.root)), Scope.PROJECT))
+    said = [_text(path) for path in _standing_files(settings, project, [path for path, _ in files])]
+    proposals = []
+    for path, scope in files:
+        lines = [line for episode, line in uses_and_rules if episode.scope == scope and not is_said(line.text, said)]
+        if lines:
+            before = read_file(path)
+            chosen = tuple(sorted(lines, key=lambda line: -(line.said + line.used))[:MAX_LINES])
+            after = add_to_section(before, [f"- {line.text}" for line in chosen])
+            proposals.append(Proposal(path, before, after, chosen))
+    return proposals
+
+
+def _needed_rules(store: Store, project: ProjectRow | None) -> list[tuple[Episode, Line]]:
+    """Return the user's rules that were said or used in enough sessions."""
+    project_id = None if project is None else project.id
+    rules = [episode for episode in current_episodes(store, project_id) if _is_rule(episode)]
+    uses = usefulness_of(store, [episode.episode_id for episode in rules])
+    needed = []
+    for episode in rules:
+        said = len({entry.session_id for entry in evidence_of(store, episode.id) if entry.session_id})
+        used = uses.get(episode.episode_id, Usefulness()).used
+        if said + used >= MIN_NEEDED_SESSIONS:
+            text = fence_safe(one_line(redact(episode.summary), MAX_LINE_CHARACTERS))
+            needed.append((episode, Line(episode.episode_id, text, said, used)))
+    return needed
+
+
+def _is_rule(episode: Episode) -> bool:
+    """Return True for a rule or preference of the user's that holds and that nothing speaks against."""
+    is_users = episode.voice in (Voice.USER, Voice.CHOSEN)
+    is_rule = episode.kind in _RULES or episode.source == Source.MANUAL
+    is_doubtful = episode.suspect or episode.is_lowered or episode.stale_reason or episode.valid_to_ms is not None
+    return episode.status == Status.ACTIVE and is_users and is_rule and not is_doubtful
+
+
+def _file_of(root: Path) -> Path:
+    """Return the file of a project's instructions: the one that is there, else the usual one."""
+    hidden = root / ".claude" / "CLAUDE.md"
+    return hidden if hidden.is_file() and not (root / "CLAUDE.md").is_file() else root / "CLAUDE.md"
+
+
+def _standing_files(settings: Settings, project: ProjectRow | None, targets: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that Claude Code reads at the start of every session in the project."""
+    yield from targets
+    folders = [settings.claude_folder]
+    if project is not None:
+        root = Path(project.root)
+        yield from (root / "CLAUDE.md", root / "CLAUDE.local.md", root / ".claude" / "CLAUDE.md")
+        folders.append(root / ".claude")
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            yield from sorted((folder / "rules").rglob("*.md"))
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_file(path).decode("utf-8", "replace")
+    except BadRequest:
+        return ""
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a file, of what a link leads to; b"" if there is none.
+
+    Raises:
+        BadRequest: it is no regular file, too large or unreadable.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise BadRequest(f"can't read {path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadRequest(f"{path} is no regular file")
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise BadRequest(f"{path} is larger than {MAX_FILE_BYTES} bytes")
+    return data
+
+
+def apply_proposal(proposal: Proposal) -> None:
+    """Write a proposal: completely or not at all; the file's mode stays, and a link still leads to it.
+
+    Raises:
+        BadRequest: the file changed since it was read, or cannot be written; nothing was written.
+    """
+    if read_file(proposal.path) != proposal.before:
+        raise BadRequest(f"{proposal.path} was changed meanwhile; run the command again")
+    target = Path(os.path.realpath(proposal.path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with os.fdopen(descriptor, "wb") as file:
+            if target.exists():
+                os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+            file.write(proposal.after)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise BadRequest(f"can't write {proposal.path}: {error.strerror}") from error

@@ -1,0 +1,249 @@
+"""Rules that kept being needed are proposed for CLAUDE.md as a diff; nothing is written unasked, and no byte lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from showing import show_and_use
+
+from engram.cli.main import engram
+from engram.enums import Importance, Kind, Scope, Source, Status, Voice
+from engram.errors import BadRequest
+from engram.memories.propose import apply_proposal, propose_lines
+from engram.memories.standing_lines import HEADING, add_to_section, is_said
+from engram.models.episodes import Episode, Evidence
+from engram.models.projects import ProjectRow, ensure_project
+from engram.models.runs import content_digest
+from engram.models.store import Store
+from engram.settings import Settings
+
+Keep = Callable[..., Episode]
+RULE = "Never deploy on Fridays, because nobody is there to repair it"
+
+
+@pytest.fixture
+def project(store: Store, tmp_path: Path) -> ProjectRow:
+    folder = tmp_path / "harbor"
+    folder.mkdir()
+    with store.transaction() as tx:
+        return ensure_project(tx, str(folder), "harbor", str(folder))
+
+
+@pytest.fixture
+def rule(store: Store, keep: Keep, project: ProjectRow) -> Callable[..., Episode]:
+    """Keeps a rule of the user's that was said in three sessions."""
+
+    def make(summary: str = RULE, *, sessions: int = 3, **fields: object) -> Episode:
+        said = [Evidence(f"{summary} {number}", f"said-{number}") for number in range(sessions)]
+        wanted = {"kind": Kind.PREFERENCE, "voice": Voice.USER, "scope": Scope.PROJECT, "project_id": project.id}
+        return keep(summary, evidence=said, **wanted | fields)
+
+    return make
+
+
+@pytest.fixture
+def run(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.setenv("ENGRAM_HOME", str(settings.home))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(settings.claude_folder))
+
+    def invoke(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
+        result = CliRunner().invoke(engram, ["propose", "--project", "harbor", *arguments], input=stdin)
+        assert result.exit_code == code, result.output
+        return result
+
+    return invoke
+
+
+def lines_of(store: Store, settings: Settings, project: ProjectRow) -> list[str]:
+    return [line.text for proposal in propose_lines(store, settings, project) for line in proposal.lines]
+
+
+def test_what_was_said_or_used_in_three_sessions_is_proposed(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode]
+) -> None:
+    rule()
+    used = rule("Run the linter before every commit", sessions=1)
+    rule("Name branches after the ticket", sessions=2)
+    assert lines_of(store, settings, project) == [RULE]
+
+    show_and_use(store, used.episode_id, 5, used=2)
+
+    assert lines_of(store, settings, project) == [RULE, "Run the linter before every commit"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"voice": Voice.ASSISTANT},
+        {"voice": Voice.AGENT, "source": Source.MANUAL},
+        {"kind": Kind.FACT},
+        {"status": Status.PROVISIONAL},
+        {"suspect": "orders"},
+        {"is_lowered": True},
+        {"stale_reason": "the file is gone"},
+    ],
+)
+def test_only_rules_of_the_user_that_nothing_speaks_against_are_proposed(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], fields: dict[str, object]
+) -> None:
+    rule(importance=Importance.HIGH, **fields)
+
+    assert lines_of(store, settings, project) == []
+
+
+def test_a_rule_of_another_project_is_not_proposed_and_a_global_one_is_for_the_users_own_file(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode]
+) -> None:
+    with store.transaction() as tx:
+        other = ensure_project(tx, "/gone/other", "other", "/gone/other")
+    rule("Keep the other project tidy", project_id=other.id)
+    rule("Answer in plain English", scope=Scope.GLOBAL, project_id=None)
+    rule()
+
+    proposals = propose_lines(store, settings, project)
+
+    assert [(proposal.path, [line.text for line in proposal.lines]) for proposal in proposals] == [
+        (Path(project.root) / "CLAUDE.md", [RULE]),
+        (settings.claude_folder / "CLAUDE.md", ["Answer in plain English"]),
+    ]
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/deploy/days.md"])
+def test_what_a_standing_file_says_already_is_not_proposed(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], name: str
+) -> None:
+    rule()
+    path = Path(project.root) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("# Ours\n\n* **Never** deploy on Fridays: nobody is there\n  to repair it.\n")
+
+    assert lines_of(store, settings, project) == []
+
+
+def test_nothing_is_written_unasked_and_a_diff_is_shown_that_patch_applies(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+) -> None:
+    rule()
+    path = Path(project.root) / "CLAUDE.md"
+    path.write_text("# Ours\n\nmy own line without an end")
+    before, memories = path.read_bytes(), content_digest(store)
+
+    shown = run().stdout
+    run("--apply", code=1, stdin="n\n")
+    run("--apply", "--json", code=1)
+
+    assert path.read_bytes() == before
+    assert list(settings.claude_folder.glob("CLAUDE.md")) == []
+    assert "Nothing was written." in shown
+    diff = shown[: shown.index("Nothing was written.")]
+    copy = Path(project.root) / "copy.md"
+    copy.write_bytes(before)
+    subprocess.run(["patch", "-s", str(copy)], input=diff, text=True, check=True)
+    run("--apply", "--yes")
+    assert copy.read_bytes() == path.read_bytes() == before + f"\n\n{HEADING}\n\n- {RULE}\n".encode()
+    assert content_digest(store) == memories
+
+
+def test_what_was_applied_is_not_proposed_again(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+) -> None:
+    rule()
+    facts = json.loads(run("--apply", "--yes", "--json").stdout)
+    assert facts["applied"] is True
+    assert [line["said_sessions"] for line in facts["proposals"][0]["lines"]] == [3]
+    assert "Nothing to propose" in run().stdout
+
+    rule("Run the linter before every commit")
+    run("--apply", stdin="y\n")
+
+    text = (Path(project.root) / "CLAUDE.md").read_text()
+    assert text == f"{HEADING}\n\n- {RULE}\n- Run the linter before every commit\n"
+
+
+def test_the_mode_a_link_and_foreign_bytes_stay(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], tmp_path: Path
+) -> None:
+    rule()
+    real, link = tmp_path / "dotfiles.md", Path(project.root) / "CLAUDE.md"
+    foreign = (
+        b"\xef\xbb\xbf# Ours\r\n\r\n\xff\xfe caf\xe9 \x00\r\n" + HEADING.encode() + b"\r\n\r\n- one\r\n\r\n## Next\r\n"
+    )
+    real.write_bytes(foreign)
+    real.chmod(0o640)
+    link.symlink_to(real)
+
+    (proposal,) = propose_lines(store, settings, project)
+    apply_proposal(proposal)
+
+    assert link.is_symlink()
+    assert real.read_bytes() == foreign.replace(b"- one\r\n", b"- one\r\n- " + RULE.encode() + b"\r\n")
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert sorted(path.name for path in tmp_path.glob(".*.tmp")) == []
+
+
+def test_a_file_that_changed_since_it_was_read_is_left_alone(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode]
+) -> None:
+    rule()
+    (proposal,) = propose_lines(store, settings, project)
+    path = Path(project.root) / "CLAUDE.md"
+    path.write_text("written meanwhile\n")
+
+    with pytest.raises(BadRequest, match="changed meanwhile"):
+        apply_proposal(proposal)
+
+    assert path.read_text() == "written meanwhile\n"
+
+
+def test_what_is_no_regular_file_is_refused_at_once(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+) -> None:
+    rule()
+    os.mkfifo(Path(project.root) / "CLAUDE.md")
+
+    assert "is no regular file" in run(code=1).stderr
+
+
+def test_a_rules_file_can_be_named(
+    store: Store, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+) -> None:
+    rule()
+    target = Path(project.root) / ".claude" / "rules" / "learned.md"
+
+    run("--to", str(target), "--apply", "--yes")
+
+    assert target.read_text() == f"{HEADING}\n\n- {RULE}\n"
+    assert not (Path(project.root) / "CLAUDE.md").exists()
+    assert "Nothing to propose" in run().stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"", "H\n\n- new\n"),
+        (b"one", "one\n\nH\n\n- new\n"),
+        (b"one\n\n", "one\n\nH\n\n- new\n"),
+        (b"H\n\n- old\n\n\n# Next\n", "H\n\n- old\n- new\n\n\n# Next\n"),
+        (b"H\n\n- old", "H\n\n- old\n- new\n"),
+        (b"H\n### deeper\n- old\n", "H\n### deeper\n- old\n- new\n"),
+        (b"### H no\n", "### H no\n\nH\n\n- new\n"),
+    ],
+)
+def test_lines_go_to_the_end_of_their_section(before: bytes, after: str) -> None:
+    before = before.replace(b"H", HEADING.encode()) if not before.startswith(b"###") else before
+    wanted = after.replace("H", HEADING) if not after.startswith("###") else after[:8] + after[8:].replace("H", HEADING)
+
+    assert add_to_section(before, ["- new"]).decode() == wanted
+
+
+def test_a_statement_is_said_where_a_line_or_paragraph_has_nearly_all_of_its_words() -> None:
+    assert is_said(RULE, ["- never deploy on Fridays because nobody is there to repair it."])
+    assert is_said(RULE, ["We never deploy on Fridays, since\nnobody could repair it."])
+    assert not is_said(RULE, ["Deploy on Mondays.\n\nFridays are for tests.\n\nNobody repairs it."])
+    assert not is_said(RULE, [])
