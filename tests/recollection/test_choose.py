@@ -53,7 +53,7 @@ FITTING = "The watcher holds watcher.lock by flock, never by a PID file"
 SUPPORT = Support(
     by_source=dict.fromkeys(range(1, 6), 0.6),
     by_turn=dict.fromkeys(range(1, 6), 0.6),
-    rarity={"watch": 5.0, "hold": 3.0, "flock": 6.0, "pid": 6.0, "file": 2.0},
+    rarity={"watch": 2.0, "hold": 1.0, "flock": 3.0, "pid": 3.0, "file": 1.0},
     text_by_turn=dict.fromkeys(range(1, 6), 1.0),
 )
 
@@ -148,7 +148,7 @@ def test_no_two_bites_say_the_same_and_three_are_the_most() -> None:
     ]
     hits += [hit(text, number) for number, text in enumerate(others, 3)]
 
-    found = choose_bites(hits, REQUEST, SUPPORT, Thresholds(below_best=0.0))
+    found = choose_bites(hits, REQUEST, SUPPORT, Thresholds(relevance=0.1, below_best=0.0))
 
     assert len(found) == 3
     assert sum("watcher.lock" in bite.text for bite in found) == 1
@@ -182,7 +182,7 @@ def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by
     plain = replace(hit(FITTING), use_factor=0.85)
     episode = replace(plain.episode, **spared) if plain.episode else None
     kept = replace(plain, episode=episode, importance=spared.get("importance", "normal"))
-    score = relevance(plain, 0, FeatureContext.of(REQUEST.text, [plain], SUPPORT))
+    score = relevance(plain, FeatureContext.of(REQUEST.text, [plain], SUPPORT))
     narrowly = Thresholds(relevance=score * 0.95)
 
     assert choose_bites([replace(plain, use_factor=1.0)], REQUEST, SUPPORT, narrowly)
@@ -191,7 +191,7 @@ def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by
 
 
 def test_a_helpful_memory_needs_less_relevance() -> None:
-    score = relevance(hit(FITTING), 0, FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT))
+    score = relevance(hit(FITTING), FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT))
     narrowly = Thresholds(relevance=min(score * 1.05, 1.0))
 
     assert not choose_bites([hit(FITTING)], REQUEST, SUPPORT, narrowly)

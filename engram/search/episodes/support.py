@@ -17,7 +17,8 @@ from engram.text.topic_words import topic_words
 #: The mean cosine of a prompt to memories that have nothing to do with it, and how many memories it stands for in a
 #: store that has few.
 UNRELATED_COSINE, UNRELATED_MEMORIES = 0.12, 10
-#: Rarity is measured as in a store of this number of passages, whatever the size.
+#: A small store counts as one of at least, and a large one as one of at most this number of passages: the rarity of a
+#: word hardly depends on the size.
 MIN_ROWS, MAX_ROWS = 300, 3_000
 
 
@@ -88,4 +89,5 @@ def stems_of(hit: Hit) -> frozenset[str]:
 
 def _rarity(count: int, total: int) -> float:
     rows = min(max(total, MIN_ROWS), MAX_ROWS)
-    return math.log((rows + 1) / (max(count * rows / max(total, 1), 1.0) + 0.5))
+    share = min(1.0, rows / max(total, 1))
+    return math.log((rows + 1) / (max(count * share, 1.0) + 0.5))
