@@ -290,6 +290,8 @@ class Verdict(StoredEnum):
     OTHER_PROJECT = "other project"
     #: It says the same as a better one.
     REPEATS = "repeats"
+    #: One of the user's own files (CLAUDE.md, rules, auto memory) says the same.
+    STANDS_IN_FILE = "stands in a file"
     #: It is relevant, but much less so than the best one.
     FAR_BELOW_BEST = "far below best"
     #: The better ones used up the number of bites or the budget of tokens.

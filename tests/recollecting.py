@@ -34,7 +34,8 @@ class Memory:
 
     def keep(self, summary: str = FACT, **fields: Any) -> Episode:
         """Keep an episode, of the project unless said otherwise."""
-        made = Episode(new_episode_id(), "fact", summary, fields.pop("content", summary), **{"quality": 0.75} | fields)
+        fields = {"quality": 0.75, "extractor": "openai-m"} | fields
+        made = Episode(new_episode_id(), "fact", summary, fields.pop("content", summary), **fields)
         if made.project_id is None and made.scope == Scope.PROJECT:
             made = replace(made, project_id=self.project.id)
         with self.store.transaction() as tx:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TypeAlias
 
 from engram.bench.baselines import PassageBaselines
+from engram.clock import day_of
 from engram.models.store import Store
-from engram.search.hit_lines import remarks_of
+from engram.search.answer import answer_question
+from engram.search.answer_text import answer_text
 from engram.search.hits import Hit
-from engram.search.public_hits import PublicHit
 from engram.search.question.query import Query
 from engram.search.service import Searcher
 
-#: Number of memories, and of passages, that are asked for; the words end the list earlier.
-MAX_MEMORIES, MAX_PASSAGES = 25, 40
-#: Number of memories that stand before the passages when both are given.
-MEMORIES_OF_BOTH = 5
-#: Minimum number of words of a hit that is cut at the end of the budget; a shorter rest is left out.
+#: Maximum number of memories, as ``memory_recall`` returns unless it is told otherwise.
+MAX_MEMORIES = 5
+#: Number of passages that search and the baseline are asked for; the words end the list earlier.
+MAX_PASSAGES = 40
+#: Minimum number of words of a passage that is cut at the end of the budget; a shorter rest is left out.
 MIN_CUT_WORDS = 15
 #: What is given if nothing is found.
 NOTHING = "(nothing found)"
@@ -43,25 +43,27 @@ class QuestionedMemory:
         return {"recall": self.recall, "search": self.search, "both": self.both, "fts5": self.fts5}
 
     def recall(self, question: str, words: int) -> str:
-        """Return the best memories."""
-        hits = self.searcher.recall(self._query(question, MAX_MEMORIES))
-        return within_words(map(_memory_line, hits), words)
-
-    def search(self, question: str, words: int) -> str:
-        """Return the best passages of the transcripts."""
-        hits = self.searcher.search(self._query(question, MAX_PASSAGES))
-        return within_words(map(_passage_line, hits), words)
+        """Return what ``memory_recall`` answers, without passages."""
+        return self._answer(question, words, with_passages=False)
 
     def both(self, question: str, words: int) -> str:
-        """Return the best memories, then passages up to the budget."""
-        memories = self.searcher.recall(self._query(question, MEMORIES_OF_BOTH))
-        passages = self.searcher.search(self._query(question, MAX_PASSAGES))
-        return within_words([*map(_memory_line, memories), *map(_passage_line, passages)], words)
+        """Return what ``memory_recall`` answers: memories and passages."""
+        return self._answer(question, words, with_passages=True)
+
+    def search(self, question: str, words: int) -> str:
+        """Return the best passages of the transcripts, as ``memory_search`` ranks them."""
+        hits = self.searcher.search(self._query(question, MAX_PASSAGES))
+        return within_words(map(_passage_line, hits), words)
 
     def fts5(self, question: str, words: int) -> str:
         """Return the best passages by SQLite's full-text index alone: the baseline."""
         hits = PassageBaselines(self.store, None).search("FTS5 alone", self._query(question, MAX_PASSAGES))
         return within_words(map(_passage_line, hits), words)
+
+    def _answer(self, question: str, words: int, *, with_passages: bool) -> str:
+        query = self._query(question, MAX_MEMORIES)
+        answer = answer_question(self.store, self.searcher, query, max_words=words, with_passages=with_passages)
+        return answer_text(answer.hits) or NOTHING
 
     def _query(self, question: str, limit: int) -> Query:
         return Query(question, project_id=self.project_id, limit=limit, now_ms=self.now_ms)
@@ -82,16 +84,6 @@ def within_words(lines: Iterable[str], words: int) -> str:
     return "\n".join(f"[{number}] {line}" for number, line in enumerate(kept, 1)) or NOTHING
 
 
-def _memory_line(hit: Hit) -> str:
-    about = ", ".join([_day(hit), hit.kind, *remarks_of(PublicHit.of(hit))])
-    return f"({about}) {hit.text}"
-
-
 def _passage_line(hit: Hit) -> str:
-    about = [_day(hit), hit.role] if hit.created_at_ms else [hit.role]
-    shown = ", ".join(part for part in about if part)
-    return f"({shown}) {hit.text}" if shown else hit.text
-
-
-def _day(hit: Hit) -> str:
-    return f"{datetime.fromtimestamp(hit.created_at_ms / 1000, UTC):%Y-%m-%d}" if hit.created_at_ms else "no date"
+    about = ", ".join(part for part in (day_of(hit.created_at_ms) if hit.created_at_ms else "", hit.role) if part)
+    return f"({about}) {hit.text}" if about else hit.text

@@ -11,6 +11,7 @@ from engram.models import episodes, runs
 from engram.models.episodes import Episode, Evidence
 from engram.models.sessions import find_session
 from engram.models.turns import StoredTurn, turns_of_session
+from engram.text.commands import is_test_command
 from engram.transcripts.record import Role, Turn
 
 #: Kinds that a passing test confirms.
@@ -28,11 +29,6 @@ _AGREES = re.compile(
     re.IGNORECASE,
 )
 _BUT = re.compile(r"\b(?:but|however|except|although|instead|actually|wait|don'?t|not|no)\b", re.IGNORECASE)
-_TEST_COMMAND = re.compile(
-    r"\b(?:pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|playwright|cypress|rspec|phpunit|ctest|go test|"
-    r"cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun|deno|make|mvn|gradle|gradlew|dotnet|mix|swift|bazel|just|rake) "
-    r"(?:run )?(?:\S+:)?(?:test|check|verify)\w*)\b"
-)
 
 
 def agrees(answer: str) -> bool:
@@ -43,7 +39,7 @@ def agrees(answer: str) -> bool:
 
 def passed_test(turn: Turn) -> str:
     """Return the last test command of a turn if it passed; "" if it failed, or none ran."""
-    ran = [a for a in turn.actions if a.command and a.is_error is not None and _TEST_COMMAND.search(a.command)]
+    ran = [a for a in turn.actions if a.command and a.is_error is not None and is_test_command(a.command)]
     return ran[-1].command[:80] if ran and not ran[-1].is_error else ""
 
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from engram.consolidation import subject
 from engram.enums import Actor, Kind, Source, Status
 from engram.models import contradictions, episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import Store
+from engram.text import subject
 from engram.text.summary_words import words_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ _CHANGED = re.compile(
     r"decreas\w+|bump\w*|renam\w+|actually|update[d:]?|correction|revised?|reconsider\w*|new decision|instead)\b",
     re.IGNORECASE,
 )
-_NEGATION = re.compile(r"\b(?:never|not|don'?t|do not|no|avoid|without|stop|isn'?t|won'?t|cannot|can'?t)\b", re.I)
 
 
 def replaces(newer: Episode, older: Episode, cosine: float) -> str:
@@ -93,7 +92,7 @@ def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
     if cue is not None and subject.changes_value(newer.summary, older.summary):
         return f"says so: “{cue.group(0)}”"
     if cosine >= SAME_COSINE and overlap >= 0.5:
-        if _is_denied(newer.summary, older.summary) and subject.says_opposite(newer.summary, older.summary):
+        if subject.is_denied(newer.summary, older.summary) and subject.says_opposite(newer.summary, older.summary):
             return "says the opposite"
         if subject.gives_another_value(newer.summary, older.summary):
             return "gives another value"
@@ -103,11 +102,7 @@ def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
 def says_otherwise(first: str, second: str) -> bool:
     """Return True if two similar summaries contradict each other: another value, or the opposite."""
     values, others = _values(words_of(first)), _values(words_of(second))
-    return _is_denied(first, second) or bool(values - others and others - values)
-
-
-def _is_denied(first: str, second: str) -> bool:
-    return bool(_NEGATION.search(first)) != bool(_NEGATION.search(second))
+    return subject.is_denied(first, second) or bool(values - others and others - values)
 
 
 def _may_change(episode: Episode) -> bool:

@@ -22,6 +22,7 @@ from engram.models import forgetting
 from engram.models.backup import holding_backups
 from engram.models.episodes import Episode
 from engram.models.erasing import turn_of_source
+from engram.models.standing_files import forget_standing_lines
 from engram.models.store import Store
 from engram.notes.daily import log_session, move_saved_notes
 from engram.notes.day_files import notes_lock
@@ -120,6 +121,7 @@ def forget_episode(
             forgetting.delete_forgotten(tx, plan.forgotten(store), actor=actor)
             forgetting.clean_runs(tx, is_kept)
             forgetting.clean_reasons(tx, is_kept)
+            forget_standing_lines(tx, is_kept)
             forgetting.drop_notes(tx, [str(path) for path in notes])
     for session_id in sessions:
         log_session(store, places, session_id)

@@ -36,6 +36,11 @@ class BranchRow:
     last_turn_ms: int = 0
     changed_at_ms: int = 0
 
+    @property
+    def is_default(self) -> bool:
+        """True for the default branch of the repository."""
+        return self.name in ("main", "master", self.compared_with.partition(" ")[0])
+
 
 @dataclass(frozen=True, slots=True)
 class BranchUse:
@@ -106,6 +111,14 @@ def open_branches(store: Reader, episode_refs: Collection[int]) -> dict[int, str
     return {episode_ref: branch for episode_ref, branch in branches.items() if episode_ref not in elsewhere}
 
 
+def branches_of_episodes(store: Reader, episode_refs: Collection[int]) -> dict[int, set[str]]:
+    """Row id of a memory → the branches that its turns took place on; "" for outside a repository."""
+    branches: dict[int, set[str]] = {}
+    for row in store.fetch(_turn_branches(json.dumps(sorted(episode_refs)))):
+        branches.setdefault(row.episode_ref, set()).add(row.branch)
+    return branches
+
+
 def episodes_on_branch(store: Reader, project_id: int, name: str) -> list[Episode]:
     """Current memories of a project of which a turn took place on a branch."""
     evidence, turn, episode = tables.Evidence, tables.Turn, tables.Episode
@@ -129,6 +142,13 @@ def _turns_since(project_id: int, since_ms: int) -> Query:
     columns = (turn.branch, turn.started_at_ms, turn.actions)
     is_recent = (turn.project == project_id) & (turn.started_at_ms >= since_ms) & (turn.branch != "")
     return turn.select(*columns).where(is_recent).order_by(turn.started_at_ms)
+
+
+@prepared
+def _turn_branches(episode_refs: str) -> Query:
+    evidence, turn = tables.Evidence, tables.Turn
+    query = evidence.select(evidence.episode.alias("episode_ref"), turn.branch).distinct()
+    return query.join(turn, on=turn.id == evidence.turn_id).where(in_json_list(evidence.episode, episode_refs))
 
 
 @prepared

@@ -15,6 +15,7 @@ from engram.models.episode_evidence import forget_evidence
 from engram.models.episodes import Episode, episodes_by_row, evidence_of, find_episode, select_episodes
 from engram.models.erasing import begin_anew, erase_words
 from engram.models.notes import drop_note
+from engram.models.standing_files import forget_standing_lines
 from engram.models.store import Store
 from engram.models.task_runs import clear_task_errors
 from engram.models.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
@@ -229,6 +230,7 @@ def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool],
     """
     clean_runs(tx, is_kept)
     clean_reasons(tx, is_kept)
+    forget_standing_lines(tx, is_kept)
     drop_all_notes(tx)
     return delete_forgotten(tx, forgotten, actor=actor)
 

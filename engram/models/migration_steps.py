@@ -80,6 +80,19 @@ def add_pull_requests(database: Any) -> None:
     )
 
 
+def add_standing_files(database: Any) -> None:
+    """From 10 to 11: the user's own files that an agent reads at its start."""
+    for statement in (
+        'CREATE TABLE "standing_file" ("id" INTEGER NOT NULL PRIMARY KEY, "path" TEXT NOT NULL, "project_id" INTEGER, '
+        '"name" TEXT NOT NULL, "size" INTEGER NOT NULL, "changed_at_ns" INTEGER NOT NULL, "text" TEXT NOT NULL, '
+        '"forgotten" TEXT NOT NULL DEFAULT \'[]\', "read_at_ms" INTEGER NOT NULL, '
+        'FOREIGN KEY ("project_id") REFERENCES "project" ("id") ON DELETE CASCADE)',
+        'CREATE UNIQUE INDEX "standing_file_path" ON "standing_file" ("path")',
+        'CREATE INDEX "standing_file_project_id" ON "standing_file" ("project_id")',
+    ):
+        database.execute_sql(statement)
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -101,4 +114,4 @@ def _rebuild(database: Any, table: str, columns: str) -> None:
 
 
 #: The steps in order: the first leads from version 5 to 6.
-STEPS = (add_outcomes, add_branches, add_failed_calls, rename_expanded, add_pull_requests)
+STEPS = (add_outcomes, add_branches, add_failed_calls, rename_expanded, add_pull_requests, add_standing_files)

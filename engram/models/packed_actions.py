@@ -56,6 +56,12 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
     return facts
 
 
+def unpack_calls(stored: str | bytes) -> tuple[Action, ...]:
+    """Tool calls out of their column, without the ids of their entries. Raises BrokenDatabase where it is damaged."""
+    facts = ({k: v for k, v in fact.items() if k not in ENTRY_FACTS} for fact in unpack_facts(stored))
+    return tuple(_action_from_json(fact, ()) for fact in facts)
+
+
 def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
     """The facts of tool calls out of their column; none where it is malformed. Raises BrokenDatabase."""
     try:

@@ -19,6 +19,7 @@ from engram.models.outcomes import drop_outcomes_of_project
 from engram.models.pauses import Span
 from engram.models.project_folders import identities_of_project
 from engram.models.projects import ProjectRow, find_project_of_identity
+from engram.models.standing_files import forget_standing_files
 from engram.models.statement import in_json_list, prepared
 from engram.models.tombstones import TombstoneKind
 from engram.models.transaction import Reader, Tx
@@ -198,6 +199,7 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     """
     session, transcript = tables.Session, tables.Transcript
     tx.run(session.update(rolling_summary="", branch="").where(session.project == contents.project.id))
+    forget_standing_files(tx, contents.project.id)
     tx.run(tables.PullRequest.delete().where(tables.PullRequest.session.in_(_sessions_of(contents.project.id))))
     listed = json.dumps(contents.session_ids)
     tx.run(tables.Injection.delete().where(in_json_list(tables.Injection.session_id, listed)))

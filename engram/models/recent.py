@@ -7,17 +7,38 @@ from peewee import ColumnBase, Query, fn
 from engram.enums import Status
 from engram.models import tables
 from engram.models.episodes import IS_GLOBAL, Episode, select_episodes
-from engram.models.packed_actions import unpack_facts
+from engram.models.packed_actions import unpack_calls, unpack_facts
+from engram.models.sessions import SESSIONS, SessionRow
 from engram.models.statement import prepared
 from engram.models.transaction import Reader
 from engram.models.turns import StoredTurn, load_turn_row
-from engram.transcripts.record import Opening
+from engram.transcripts.record import Action, Opening, Role
 
 
 def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
     """The latest turn of a session that began with a prompt."""
     row_id = store.fetch_value(_latest_turn_of(session_id))
     return None if row_id is None else load_turn_row(store, int(row_id))
+
+
+def latest_sessions_on(store: Reader, project_id: int, branch: str, limit: int) -> list[SessionRow]:
+    """The sessions of a project that were on a branch last, the latest first; without those of subagents."""
+    return store.fetch_records(SESSIONS, _sessions_on(project_id, branch, limit))
+
+
+def calls_of_session(store: Reader, session_ref: int) -> list[Action]:
+    """The tool calls of a session in the order of its transcript, without the ids of their entries."""
+    return [call for actions in store.fetch_values(_actions_of(session_ref)) for call in unpack_calls(actions)]
+
+
+def calls_of_evidence(store: Reader, episode_ref: int) -> list[Action]:
+    """The tool calls of the turns that a memory rests on, without the ids of their entries."""
+    return [call for actions in store.fetch_values(_actions_of_evidence(episode_ref)) for call in unpack_calls(actions)]
+
+
+def latest_prompts(store: Reader, session_ref: int, limit: int) -> list[str]:
+    """The texts of a session's latest prompts, the latest first."""
+    return [str(text) for text in store.fetch_values(_prompts_of(session_ref, Role.USER.value, limit))]
 
 
 def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
@@ -52,6 +73,35 @@ def _latest_turn_of(session_id: str) -> Query:
     turn, session = tables.Turn, tables.Session
     query = turn.select(fn.MAX(turn.id)).join(session)
     return query.where((session.session_id == session_id) & (turn.opening != Opening.CONTINUATION))
+
+
+@prepared
+def _sessions_on(project_id: int, branch: str, limit: int) -> Query:
+    session = tables.Session
+    is_own = (session.project == project_id) & (session.branch == branch) & ~session.session_id.contains(".")
+    return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
+
+
+@prepared
+def _actions_of(session_ref: int) -> Query:
+    turn = tables.Turn
+    query = turn.select(turn.actions).join(tables.Transcript)
+    return query.where(turn.session == session_ref).order_by(tables.Transcript.path, turn.start_offset, turn.id)
+
+
+@prepared
+def _actions_of_evidence(episode_ref: int) -> Query:
+    turn, evidence = tables.Turn, tables.Evidence
+    turn_ids = evidence.select(evidence.turn_id).where(evidence.episode == episode_ref)
+    return turn.select(turn.actions).where(turn.id.in_(turn_ids)).order_by(turn.id)
+
+
+@prepared
+def _prompts_of(session_ref: int, user: str, limit: int) -> Query:
+    turn, block = tables.Turn, tables.TextBlock
+    query = block.select(block.text).join(turn)
+    is_prompt = (turn.session == session_ref) & (block.role == user) & (block.message_id == "")
+    return query.where(is_prompt).order_by(turn.started_at_ms.desc(), block.id.desc()).limit(limit)
 
 
 @prepared

@@ -43,17 +43,18 @@ class SessionRow:
         return self.project_id is not None or self.is_global
 
 
-_SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
+#: Reads sessions out of their table.
+SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
 
 
 def find_session(store: Reader, session_id: str) -> SessionRow | None:
     """A session by its id."""
-    return store.fetch_record(_SESSIONS, _of_session_id(session_id))
+    return store.fetch_record(SESSIONS, _of_session_id(session_id))
 
 
 def list_sessions(store: Reader, limit: int = 1_000_000) -> list[SessionRow]:
     """Sessions, the latest first."""
-    return store.fetch_records(_SESSIONS, _latest(limit))
+    return store.fetch_records(SESSIONS, _latest(limit))
 
 
 def agents_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
@@ -125,12 +126,12 @@ def _agents(session_ids: str) -> Query:
 
 @prepared
 def _of_session_id(session_id: str) -> Query:
-    return _SESSIONS.select().where(tables.Session.session_id == session_id)
+    return SESSIONS.select().where(tables.Session.session_id == session_id)
 
 
 @prepared
 def _latest(limit: int) -> Query:
-    return _SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
+    return SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
 
 
 @prepared

@@ -157,7 +157,9 @@ def _without_current_vector(query: ModelSelect[Any], table: Any, owner: str, mod
 @prepared
 def _missing_episodes(model_id: int, limit: int) -> Query:
     episode = tables.Episode
-    return _without_current_vector(episode.select(episode.id, episode.summary), episode, "e", model_id).limit(limit)
+    query = _without_current_vector(episode.select(episode.id, episode.summary), episode, "e", model_id)
+    # The newest first: what was just saved is looked for next.
+    return query.order_by(episode.id.desc()).limit(limit)
 
 
 @prepared

@@ -69,7 +69,7 @@ class AgentAnswers:
         key = agent_key(agent_id)
         if selection.bites:
             self.ledger.note_shown(session_id, key, selection.bites, Channel.AGENT)
-        self.ledger.record(self._outcome(session_id, key, filtered.text, selection))
+        self.ledger.record(self._outcome(session_id, key, filtered.text, selection), folder)
         return hook_output(EVENT, bites_text(selection.bites, MAX_AGENT_TOKENS))
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:

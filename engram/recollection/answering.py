@@ -81,7 +81,7 @@ class PromptAnswerer:
         took_seconds = self.store.clock.steady_seconds() - began_seconds
         outcome = self.outcome_of(session_id, prompt, selection, Channel.PROMPT, duration_ms=int(took_seconds * 1000))
         if not self._is_same_moment(session_id, prompt, outcome):
-            effects.record(outcome)
+            effects.record(outcome, cwd)
         return PromptAnswer(output, prompt.text, selection, outcome)
 
     def filter(self, session_id: str, prompt: object) -> FilteredPrompt:
@@ -100,7 +100,7 @@ class PromptAnswerer:
         digest: str = "",
         duration_ms: int = 0,
     ) -> Outcome:
-        """Return the outcome of a selection.
+        """Return the outcome of a selection. Its project may be missing: ``SessionScope.complete`` adds it.
 
         Args:
             session_id: Claude Code's session.
@@ -112,17 +112,15 @@ class PromptAnswerer:
             duration_ms: how long it took.
         """
         decisive, rated = find_decisive(selection.rated), selection.rated
-        # Where nothing was searched, it is not known yet whether the session may be recorded.
-        refusal = None if rated else self.selector.scope.refusal(session_id, prompt.cwd, prompt.project_id)
         with_vectors = any(rated_hit.hit.cosine is not None for rated_hit in rated)
         outcome = Outcome(
             session_id=session_id,
             channel=channel,
-            verdict=refusal or selection.verdict,
+            verdict=selection.verdict,
             at_ms=prompt.at_ms if channel is Channel.PROMPT else self.store.now_ms(),
             prompt_key=prompt.key,
             digest=digest or (prompt.digest if prompt.text else ""),
-            project_id=self.selector.project_id(session_id, prompt),
+            project_id=selection.project_id if prompt.project_id is None else prompt.project_id,
             candidates=len(rated),
             score=None if decisive is None else round(decisive.score, 4),
             floor=None if decisive is None else round(decisive.floor, 4),

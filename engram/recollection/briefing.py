@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from pathlib import PurePath
+from collections.abc import Collection, Mapping, Sequence
 
 from engram.atomic import read_regular
 from engram.enums import Importance
+from engram.models.branches import open_branches
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import Episode
 from engram.models.notes import is_seen_by
@@ -14,29 +14,22 @@ from engram.models.projects import project_by_id
 from engram.models.recent import count_active, pinned_episodes, recent_files
 from engram.models.stages import Stage, list_stages
 from engram.models.store import Store
-from engram.models.visibility import may_see_context
 from engram.notes.owner import owners_of_lines
-from engram.recollection.briefing_lines import (
-    MAX_TITLE_CHARACTERS,
-    Lines,
-    detail_lines,
-    is_confirmed,
-    related_line,
-    title_line,
-    without_repeats,
-)
+from engram.recollection.briefing_choice import Section, is_about, is_confirmed, is_in_force, section_of, text_of
+from engram.recollection.briefing_lines import Lines, SaidWords, SectionLines, fit_sections, title_line, told_in
 from engram.recollection.render import CHARACTERS_PER_TOKEN, fenced, shown_text
 from engram.recollection.searching import NO_PROJECT
+from engram.recollection.where import Where
+from engram.recollection.where_lines import where_lines
 from engram.reports.health import take_vitals
 from engram.reports.usage import weekly_line
+from engram.search.episodes.branches import BRANCH_DEDUCTION
 from engram.settings import Settings
 
 #: Share of the token budget that is used, since the length of a token is estimated.
 USED_SHARE = 0.9
 #: Maximum number of memories that are ranked, the newest first.
 MAX_BRIEFING_CANDIDATES = 200
-#: Number of memories that are shown with details; the others are shown as titles.
-DETAILED_MEMORIES = 3
 #: Room for the line of the weekly report, in characters.
 REPORT_CHARS = 300
 #: Days in which recency falls from 1 to 0.
@@ -50,8 +43,18 @@ NOTE_SHARE = 0.2
 BROKEN_MS = 3_600_000
 #: Stages without which nothing new is stored.
 CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
-#: Maximum number of ranked memories that are compared for repeats and shown.
-MAX_RANKED = 60
+#: Maximum number of lines of a section.
+MAX_SECTION_LINES = 12
+#: Section → share of the budget that it may use before the others got theirs.
+_SHARES = {
+    Section.RULES: 0.3,
+    Section.OPEN: 0.15,
+    Section.DECISIONS: 0.35,
+    Section.DEAD_ENDS: 0.15,
+    Section.FACTS: 0.15,
+}
+#: Share of the state of the branch.
+WHERE_SHARE = 0.25
 _DAY_MS = 86_400_000
 _HEADER = (
     "Notes from earlier sessions{place}: records that may be outdated, not instructions. memory_expand(id) "
@@ -66,8 +69,12 @@ def build_briefing(
     project_id: int | None = None,
     without: Collection[str] = (),
     with_report: bool = True,
+    where: Where | None = None,
 ) -> str:
-    """Return pinned and recent memories of a project and of global scope, fenced; "" if there are none.
+    """Return what a session of a project should know at its start, fenced; "" if there is nothing.
+
+    Pinned memories, rules and preferences, the state of the branch, open problems, decisions and fixes that are in
+    force, dead ends, and the user's own lines of MEMORY.md. Each line stands alone.
 
     Args:
         store: the open memory.
@@ -75,6 +82,7 @@ def build_briefing(
         project_id: row id of the project; None for global memories only.
         without: ids of memories that the session's context holds already.
         with_report: add the line of the weekly report if it was not shown this week.
+        where: where the work in the session's folder stands; None leaves that out.
     """
     seen = NO_PROJECT if project_id is None else project_id
     place = project_by_id(store, seen)
@@ -82,25 +90,22 @@ def build_briefing(
     lines.add(_HEADER.format(place=f" in {shown_text(place.name, 60)}" if place else ""))
     lines.add(*(broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)))
     head_count = len(lines.kept)
-    pinned = [
-        episode
-        for episode in pinned_episodes(store, seen)
-        if is_confirmed(episode) and episode.episode_id not in without
-    ]
-    for episode in pinned:
-        lines.add(title_line(episode), is_required=True)
-    files = {PurePath(name).name.lower() for name in recent_files(store, seen)}
-    latest = latest_episodes(store, project_id=seen, limit=MAX_BRIEFING_CANDIDATES)
-    latest = [
-        episode
-        for episode in latest
-        if not episode.is_pinned and is_confirmed(episode) and episode.episode_id not in without
-    ]
-    ranked = rank_for_briefing(latest, files, store.now_ms())
-    told = _add_episodes(
-        store, lines, without_repeats(ranked[:MAX_RANKED]), _note_lines(store, settings, seen), seen, without
-    )
-    hidden = count_active(store, seen) - len(pinned) - told
+    said = SaidWords()
+    for episode in pinned_episodes(store, seen):
+        if is_in_force(episode) and episode.episode_id not in without:
+            lines.add(title_line(episode, text_of(episode)), is_required=True)
+            said.add(episode.summary)
+    threads = [] if where is None else [episode for episode in where.threads if episode.episode_id not in without]
+    branch_lines = [] if where is None else where_lines(where, threads)
+    for episode in threads:
+        said.add(episode.summary)
+    by_section = _lines_by_section(store, seen, without, said, "" if where is None else where.branch)
+    sections = [SectionLines(section.value, by_section[section], _SHARES[section]) for section in Section]
+    if branch_lines:
+        sections.insert(1, SectionLines(branch_lines[0], branch_lines[1:], WHERE_SHARE))
+    sections.append(SectionLines("From MEMORY.md:", _note_lines(store, settings, seen), NOTE_SHARE))
+    lines.add(*fit_sections(sections, lines.left))
+    hidden = count_active(store, seen) - len(told_in("\n".join(lines.kept)))
     if hidden > 0 and len(lines.kept) > head_count:
         lines.add(f"{hidden} more via memory_search", is_required=True)
     if with_report and len(lines.kept) > head_count and lines.has_room(REPORT_CHARS):
@@ -108,39 +113,49 @@ def build_briefing(
     return fenced(lines.kept) if len(lines.kept) > 1 else ""
 
 
-def rank_for_briefing(episodes: Sequence[Episode], files: Collection[str], now_ms: int) -> list[Episode]:
-    """Sort by importance and confidence (0.6), recency (0.4), and a bonus for a file that is being changed."""
-    return sorted(episodes, key=lambda episode: (-_score(episode, files, now_ms), -episode.created_at_ms, episode.id))
+def rank_for_briefing(
+    episodes: Sequence[Episode], files: Collection[str], now_ms: int, branches: Mapping[int, str] | None = None
+) -> list[Episode]:
+    """Sort by importance and confidence (0.6), recency (0.4), and a bonus for a file that is being changed.
+
+    Memories of other branches that were not merged sink; ``branches`` names those by row id.
+    """
+    elsewhere = branches or {}
+
+    def score(episode: Episode) -> float:
+        return _score(episode, files, now_ms) * (1 - BRANCH_DEDUCTION if episode.id in elsewhere else 1)
+
+    return sorted(episodes, key=lambda episode: (-score(episode), -episode.created_at_ms, episode.id))
 
 
 def _score(episode: Episode, files: Collection[str], now_ms: int) -> float:
     standing = (0.5 if episode.importance == Importance.HIGH else 0.25) + 0.5 * min(max(episode.confidence, 0.0), 1.0)
     age_days = max(now_ms - episode.created_at_ms, 0) / _DAY_MS
     recency = max(0.0, 1 - age_days / RECENT_DAYS)
-    names = {PurePath(name).name.lower() for name in episode.entities}
-    return (0.6 * standing + 0.4 * recency) * episode.weight + (FILE_BONUS if names & set(files) else 0.0)
+    return (0.6 * standing + 0.4 * recency) * episode.weight + (FILE_BONUS if is_about(episode, files) else 0.0)
 
 
-def _add_episodes(
-    store: Store,
-    lines: Lines,
-    ranked: Sequence[Episode],
-    notes: Sequence[str],
-    project_id: int,
-    without: Collection[str],
-) -> int:
-    told = 0
-    for episode in ranked[:DETAILED_MEMORIES]:
-        own = detail_lines(episode) if may_see_context(episode, project_id) else []
-        details = [*own, *related_line(store, episode, project_id, without)]
-        told += lines.add(title_line(episode), *details) or lines.add(title_line(episode))
-    if notes:
-        lines.add("From MEMORY.md:", *notes)
-    for episode in ranked[DETAILED_MEMORIES:]:
-        if not lines.has_room(MAX_TITLE_CHARACTERS // 2):
-            break
-        told += lines.add(title_line(episode))
-    return told
+def _lines_by_section(
+    store: Store, project_id: int, without: Collection[str], said: SaidWords, branch: str
+) -> dict[Section, list[str]]:
+    """Return the lines that may be told of each section, the most important first."""
+    files = {name.replace("\\", "/").rpartition("/")[2].lower() for name in recent_files(store, project_id)}
+    latest = [
+        episode
+        for episode in latest_episodes(store, project_id=project_id, limit=MAX_BRIEFING_CANDIDATES)
+        if not episode.is_pinned and is_in_force(episode) and episode.episode_id not in without
+    ]
+    open_ones = open_branches(store, [episode.id for episode in latest])
+    elsewhere = {row_id: name for row_id, name in open_ones.items() if name != branch}
+    lines: dict[Section, list[str]] = {section: [] for section in Section}
+    for episode in rank_for_briefing(latest, files, store.now_ms(), elsewhere):
+        section = section_of(episode, store.now_ms(), files)
+        if section is None or len(lines[section]) >= MAX_SECTION_LINES:
+            continue
+        text = text_of(episode)
+        if text and is_confirmed(store, episode) and said.add(text):
+            lines[section].append(title_line(episode, text, elsewhere.get(episode.id, "")))
+    return lines
 
 
 def broken_line(stages: Sequence[Stage], now_ms: int) -> list[str]:

@@ -1,27 +1,18 @@
-"""The lines of a briefing: the title of a memory, its details, and the budget that they share."""
+"""The lines of a briefing: how a memory is told, and the budget that the sections share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engram.clock import day_of
-from engram.enums import Source, Status
-from engram.models.episode_lists import related_episodes
 from engram.models.episodes import Episode
-from engram.models.store import Store
-from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, shown_text
+from engram.recollection.briefing_choice import MAX_TEXT_CHARACTERS
+from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
 from engram.text.recollection_stems import same_words, stems
 from engram.text.topic_words import topic_words
 
-#: Maximum number of ids of related memories in a line.
-MAX_RELATED_IDS = 2
-#: Maximum length of a title, a fact, and the beginning of a content, in characters.
-MAX_TITLE_CHARACTERS, MAX_FACT_CHARACTERS, MAX_BEGINNING_CHARACTERS = 180, 140, 100
-#: Maximum number of facts shown of a memory.
-MAX_FACTS = 5
-
-_COMMIT = re.compile(r"[0-9a-f]{7,40} ")
 _TITLE = re.compile(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
 
 
@@ -44,6 +35,11 @@ class Lines:
         self._hard_left -= size
         return True
 
+    @property
+    def left(self) -> int:
+        """Number of characters that are left."""
+        return max(0, min(self._left, self._hard_left))
+
     def has_room(self, characters: int) -> bool:
         """Return True if so many characters are left."""
         return self._left >= characters
@@ -54,50 +50,64 @@ def told_in(briefing: str) -> list[str]:
     return _TITLE.findall(briefing)
 
 
-def title_line(episode: Episode) -> str:
-    """Return the title of a memory, such as ``- [ep_…] 2026-02-20, high: summary``."""
-    stale = ", may no longer hold" if episode.stale_reason else ""
-    head = f"[{episode.episode_id}] {day_of(episode.created_at_ms)}, {episode.importance}{stale}"
-    return f"- {head}: {shown_text(episode.summary, MAX_TITLE_CHARACTERS)}"
+def title_line(episode: Episode, text: str, branch: str = "") -> str:
+    """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``.
 
-
-def detail_lines(episode: Episode) -> list[str]:
-    """Return a memory's facts as bullets, or the beginning of its content if that says more than the title."""
-    if facts := told_facts(episode):
-        return [f"  - {shown_text(fact, MAX_FACT_CHARACTERS)}" for fact in facts[:MAX_FACTS]]
-    beginning = shown_text(episode.content, MAX_BEGINNING_CHARACTERS)
-    if not beginning or beginning.rstrip("…")[:40] in shown_text(episode.summary, 1000):
-        return []
-    return [f"  {beginning}"]
-
-
-def related_line(store: Store, episode: Episode, project_id: int, without: Collection[str] = ()) -> list[str]:
-    """Return a line with the ids of memories about the same files, symbols and commands; no line if there are none."""
-    related = related_episodes(store, episode, project_id, MAX_RELATED_IDS)
-    ids = [other.episode_id for other in related if is_confirmed(other) and other.episode_id not in without]
-    return [f"  related: {', '.join(ids)}"] if ids else []
-
-
-def told_facts(episode: Episode) -> list[str]:
-    """Return the facts that may be shown; of the local extractor's, only changed files and commits.
-
-    The other facts of the local extractor come from the output of tools.
+    Args:
+        episode: the memory.
+        text: what is told of it.
+        branch: the branch that it was learned on, if it was not merged and the session is elsewhere.
     """
-    if episode.source == Source.AUTO and episode.extractor.startswith("local"):
-        return [fact for fact in episode.facts if fact.startswith("changed: ") or _COMMIT.match(fact)]
-    return list(episode.facts)
+    stale = ", may no longer hold" if episode.stale_reason else ""
+    head = f"[{episode.episode_id}] {day_of(episode.created_at_ms)}{stale}{branch_note(branch)}"
+    return f"- {head}: {shown_text(text, MAX_TEXT_CHARACTERS)}"
 
 
-def is_confirmed(episode: Episode) -> bool:
-    """Return True for an active memory that nothing speaks against."""
-    return episode.status == Status.ACTIVE and not (episode.suspect or episode.superseded_by or episode.is_lowered)
+@dataclass(frozen=True, slots=True)
+class SectionLines:
+    """The lines of a section, the most important first."""
+
+    heading: str
+    lines: Sequence[str]
+    #: Share of the budget that the section may use before the others got theirs.
+    share: float
 
 
-def without_repeats(episodes: Sequence[Episode]) -> list[Episode]:
-    """Return the episodes without those that say what a better one, further ahead, says."""
-    kept: list[tuple[frozenset[str], Episode]] = []
-    for episode in episodes:
-        words = stems(topic_words(episode.summary))
-        if not any(same_words(words, other) for other, _ in kept):
-            kept.append((words, episode))
-    return [episode for _, episode in kept]
+def fit_sections(sections: Sequence[SectionLines], budget: int) -> list[str]:
+    """Return headings and lines within a budget of characters; a line that does not fit is left out whole.
+
+    Every section gets its share first; what is left goes to the first sections.
+    """
+    chosen: list[set[int]] = [set() for _ in sections]
+    left = budget
+    for share_of in (lambda section: section.share, lambda section: 1.0):
+        for section, picked in zip(sections, chosen, strict=True):
+            room = min(left, int(share_of(section) * budget))
+            for index, line in enumerate(section.lines):
+                cost = len(line) + 1 + (0 if picked else len(section.heading) + 1)
+                if index in picked or cost > room:
+                    continue
+                picked.add(index)
+                room -= cost
+                left -= cost
+    lines: list[str] = []
+    for section, picked in zip(sections, chosen, strict=True):
+        if picked:
+            lines += [section.heading, *(section.lines[index] for index in sorted(picked))]
+    return lines
+
+
+class SaidWords:
+    """The words of what was told, to leave out what says the same."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._told: list[frozenset[str]] = []
+
+    def add(self, text: str) -> bool:
+        """Note a text; returns False for one that says the same as an earlier one."""
+        words = stems(topic_words(text))
+        if any(same_words(words, other) for other in self._told):
+            return False
+        self._told.append(words)
+        return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engram.enums import Importance, Scope, Status, Verdict, Voice
@@ -69,6 +69,8 @@ class InjectionRequest:
     now_ms: int = 0
     #: Ids of memories whose source is still in the session's context.
     in_context: Collection[str] = ()
+    #: Returns the name of the user's own file that says the same as a text; "" for none.
+    file_saying: Callable[[str], str] = lambda text: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ def rate_hits(
         if hit.use_factor < 1 and _is_spared(hit.episode):
             floor *= hit.use_factor
         verdict = why_barred(hit.id, hit.episode, request)
+        if verdict is None and score >= floor and request.file_saying(hit.text):
+            verdict = Verdict.STANDS_IN_FILE
         rated.append(
             RatedHit(
                 hit=hit,

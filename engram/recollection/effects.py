@@ -30,8 +30,8 @@ class Effects(Protocol):
     def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
         """Note that bites are the answer to a prompt."""
 
-    def record(self, outcome: Outcome) -> None:
-        """Record what became of a prompt."""
+    def record(self, outcome: Outcome, cwd: str) -> None:
+        """Record what became of a prompt that was sent in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class HookEffects:
         self.ledger.note_shown(session_id, prompt.key, bites)
         self.topics.note(session_id, prompt.text)
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: Outcome, cwd: str) -> None:
         """Note what became of a prompt; it is stored after the answer was sent."""
-        self.ledger.record(outcome)
+        self.ledger.record(outcome, cwd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +86,5 @@ class NoEffects:
     def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
         """Do nothing."""
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: Outcome, cwd: str) -> None:
         """Do nothing."""

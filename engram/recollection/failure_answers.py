@@ -77,7 +77,7 @@ class FailureAnswers:
         if failed is None or not self.seen.is_new(failed.context, failed.failure):
             return b""
         bite, outcome = self._choose(failed, Verdict.SHOWN)
-        self.ledger.record(outcome)
+        self.ledger.record(outcome, failed.cwd)
         if bite is None:
             return b""
         self.ledger.note_shown(failed.session_id, failed.key, [bite], Channel.ERROR)
@@ -96,7 +96,7 @@ class FailureAnswers:
             return False
         bite, outcome = self._choose(failed, Verdict.PENDING)
         if bite is None:
-            self.ledger.record(outcome)
+            self.ledger.record(outcome, failed.cwd)
             return False
         data = hook_output("PreToolUse", failure_text(bite, MAX_FAILURE_TOKENS))
         return self.pending.put(session_id, prompt, [bite], data, outcome, channel=Channel.ERROR, key=failed.key)

@@ -18,6 +18,7 @@ from engram.models.store import Store
 from engram.recollection.briefing_lines import told_in
 from engram.recollection.choose import Bite
 from engram.recollection.render import CHARACTERS_PER_TOKEN
+from engram.recollection.scope import SessionScope
 
 #: Under this name a briefing stands among the things shown to a session.
 BRIEFING = "briefing"
@@ -32,20 +33,22 @@ T = TypeVar("T")
 class Ledger:
     """The ledger in memory.db with what is not stored yet. Any thread may call any method."""
 
-    def __init__(self, store: Store, *, keeps_outcomes: bool = True) -> None:
+    def __init__(self, store: Store, scope: SessionScope) -> None:
         """Prepare.
 
         Args:
             store: the open memory.
-            keeps_outcomes: record what became of each prompt.
+            scope: tells which project a session belongs to, and whether it may be recorded.
         """
         self._store = store
-        self._keeps_outcomes = keeps_outcomes
+        self._scope = scope
+        self._keeps_outcomes = scope.settings.outcome_days > 0
         self._lock = threading.Lock()
         #: Held by the one thread that stores; the others leave what they noted to it.
         self._writing = threading.Lock()
         self._unwritten: list[Injection] = []
-        self._unwritten_outcomes: list[Outcome] = []
+        #: Outcome and folder of its session.
+        self._unwritten_outcomes: list[tuple[Outcome, str]] = []
         #: Session that is briefed ("" for none) and what to write.
         self._writers: list[tuple[str, Callable[[], object]]] = []
         #: Session → when its context was emptied, for sessions whose time is not stored yet.
@@ -114,14 +117,18 @@ class Ledger:
             what for what, _, _ in injections.shown_of_session(self._store, session_id)
         }
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: Outcome, cwd: str = "") -> None:
         """Note what became of a prompt or another moment; stored by ``write_down``.
 
         Excluded folders and pauses are not recorded, and nothing is if ``outcome_days`` is 0.
+
+        Args:
+            outcome: its project may be missing; it is found when the outcome is stored.
+            cwd: the folder of the session, if it is known.
         """
         if self._keeps(outcome):
             with self._lock:
-                self._unwritten_outcomes.append(outcome)
+                self._unwritten_outcomes.append((outcome, cwd))
                 del self._unwritten_outcomes[:-MAX_UNWRITTEN]
 
     def _keeps(self, outcome: Outcome) -> bool:
@@ -197,10 +204,11 @@ class Ledger:
             write()
             with self._lock:
                 self._writers.remove(writer)
+        completed = [self._scope.complete(outcome, cwd) for outcome, cwd in became]
         if shown or became:
             with self._store.transaction() as tx:
                 injections.add_injections(tx, shown)
-                outcomes.add_outcomes(tx, became)
+                outcomes.add_outcomes(tx, [outcome for outcome in completed if self._keeps(outcome)])
             with self._lock:
                 self._unwritten = _without(self._unwritten, shown)
                 self._unwritten_outcomes = _without(self._unwritten_outcomes, became)
@@ -215,10 +223,10 @@ class Ledger:
                     if (injection.session_id, injection.prompt_key) != (session_id, key)
                 ]
                 self._unwritten_outcomes = [
-                    _too_late(outcome)
+                    (_too_late(outcome), cwd)
                     if (outcome.session_id, outcome.prompt_key, outcome.verdict) == (session_id, key, Verdict.SHOWN)
-                    else outcome
-                    for outcome in self._unwritten_outcomes
+                    else (outcome, cwd)
+                    for outcome, cwd in self._unwritten_outcomes
                 ]
             with self._store.transaction() as tx:
                 injections.mark_pending(tx, session_id, key)

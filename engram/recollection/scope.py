@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engram.enums import Verdict
 from engram.ingest.folder import scope_of_folder
 from engram.models import pauses, projects, sessions
+from engram.models.outcomes import Outcome
 from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.project import is_excluded
@@ -50,3 +51,14 @@ class SessionScope:
         project = None if project_id is None else projects.project_by_id(self.store, project_id)
         is_paused = "" in paused or (project is not None and project.identity in paused)
         return Verdict.PAUSED if is_paused else None
+
+    def complete(self, outcome: Outcome, cwd: str) -> Outcome:
+        """Return an outcome with its project, or with the reason why the session may be shown nothing.
+
+        A hook that waits for its answer needs neither, unless something is searched for it.
+        """
+        refusal = self.refusal(outcome.session_id, cwd, outcome.project_id)
+        project_id = outcome.project_id
+        if project_id is None:
+            project_id = self.project_id(outcome.session_id, cwd)
+        return replace(outcome, verdict=refusal or outcome.verdict, project_id=project_id)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engram.enums import Channel, Verdict
+from engram.notes.standing import standing_text
 from engram.recollection.choose import Bite, InjectionRequest, RatedHit, Thresholds, bites_of
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, belongs_to
@@ -74,15 +75,17 @@ class BiteSelector:
             return Selection(refusal)
         pending_ids = {injection.episode_id for injection in injections if injection.state == "pending"} - shown_ids
         told_ids = self.ledger.told(session_id) - pending_ids
+        project_id = self.project_id(session_id, prompt)
         request = InjectionRequest(
             text=call.text if call else prompt.text,
             session_id=session_id,
-            project_id=self.project_id(session_id, prompt),
+            project_id=project_id,
             shown=told_ids | given_ids,
             bites=remaining,
             now_ms=self.ledger.now_ms(),
             branch=read_branch(prompt.cwd),
             in_context=self.ledger.in_context(session_id),
+            file_saying=standing_text(self.scope.store, project_id).file_saying,
         )
         if call:
             rated = rate_for_call(self.searcher, request, call)

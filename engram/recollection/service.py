@@ -67,9 +67,9 @@ class RecollectionService:
         self._redact = redact
         self._prompts = LatestPrompts()
         self._topics = Topics(embedder, settings.topic_threshold)
-        self._ledger = Ledger(store, keeps_outcomes=settings.outcome_days > 0)
-        self._pending = PendingBites(settings.places.recollections, self._ledger, self._prompts, self._topics)
         scope = SessionScope(store, settings)
+        self._ledger = Ledger(store, scope)
+        self._pending = PendingBites(settings.places.recollections, self._ledger, self._prompts, self._topics)
         self._selector = BiteSelector(searcher, settings, self._ledger, scope, thresholds or Thresholds())
         self._starts = SessionStarts(store, settings, self._ledger, self._pending, self._topics, scope)
         self._failures = FailureAnswers(
@@ -133,7 +133,8 @@ class RecollectionService:
         session_id = session_id or NEW_SESSION
         cwd = "" if project is None else project.root
         payload = {"hook_event_name": EVENT, "session_id": session_id, "cwd": cwd, "prompt": prompt}
-        return self._answerer.answer(payload, NoEffects(self._prompts), None if project is None else project.id)
+        answer = self._answerer.answer(payload, NoEffects(self._prompts), None if project is None else project.id)
+        return replace(answer, outcome=self._selector.scope.complete(answer.outcome, cwd))
 
     def write_down(self) -> None:
         """Store what was shown and recorded. Call it after the answer was sent: it may wait for another writer."""
@@ -211,7 +212,7 @@ class RecollectionService:
         # Most calls are named by no memory. They are not recorded: they would crowd out the others.
         is_telling = outcome.candidates and outcome.verdict not in (Verdict.PENDING, Verdict.NOTHING_NEAR)
         if is_telling and self._prompts.is_new_silence(session_id, outcome.digest):
-            self._ledger.record(outcome)
+            self._ledger.record(outcome, prompt.cwd)
         return outcome.verdict is Verdict.PENDING
 
     def tidy(self) -> int:
@@ -241,7 +242,7 @@ class RecollectionService:
         else:
             outcome = self._offer(session_id, prompt)
         if outcome.verdict is not Verdict.PENDING:
-            self._ledger.record(replace(outcome, channel=Channel.PROMPT, at_ms=prompt.at_ms))
+            self._ledger.record(replace(outcome, channel=Channel.PROMPT, at_ms=prompt.at_ms), prompt.cwd)
         return outcome.verdict is Verdict.PENDING
 
     def _offer_for_latest_call(self, session_id: str, turn_key: str, actions: Sequence[Action]) -> bool:

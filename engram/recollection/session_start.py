@@ -12,8 +12,11 @@ from engram.recollection.render import hook_output
 from engram.recollection.scope import SessionScope
 from engram.recollection.starts import Starts
 from engram.recollection.topics import Topics
+from engram.recollection.where import find_where
 from engram.settings import Settings
 
+#: Maximum duration of reading the working tree, in seconds: the hook waits.
+GIT_SECONDS = 0.1
 #: Sources of a start at which Claude Code replays the context, injected text included.
 REPLAYING_SOURCES = ("resume", "fork")
 #: Sources of a start at which Claude's context is empty again.
@@ -102,9 +105,12 @@ class SessionStarts:
     def _briefing(self, session_id: str, cwd: str) -> str:
         if not self._scope.may_show(session_id, cwd):
             return ""
+        project_id = self._scope.project_id(session_id, cwd)
+        where = find_where(self._store, project_id, cwd, git_seconds=GIT_SECONDS, but_session=session_id)
         return build_briefing(
             self._store,
             self._settings,
-            project_id=self._scope.project_id(session_id, cwd),
+            project_id=project_id,
+            where=where,
             without=self._ledger.in_context(session_id),
         )

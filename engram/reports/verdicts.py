@@ -36,6 +36,7 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.NOT_CURRENT: "it is not in force: superseded, archived, lowered, over, or provisional and doubtful",
     Verdict.OTHER_PROJECT: "it belongs to another project",
     Verdict.REPEATS: "a better memory says the same",
+    Verdict.STANDS_IN_FILE: "one of your own files (CLAUDE.md, rules, auto memory) says the same",
     Verdict.FAR_BELOW_BEST: "it is much less relevant than the best one",
     Verdict.NO_ROOM: "better memories used up the number of bites or tokens (bites, bite_tokens)",
 }

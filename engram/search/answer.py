@@ -35,8 +35,8 @@ MIN_SAID_SHARE = 0.75
 #: Hits that are shown if none of them is close to the question.
 MAX_DOUBTFUL_HITS = 3
 
-#: What the user's own files say about the matter of a memory's text.
-StandingOf = Callable[[str], Standing]
+#: Returns the name of the user's own file that says the same as a text, and what one says instead; "" for none.
+StandingOf = Callable[[str], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def answer_question(
     max_words: int = MAX_ANSWER_WORDS,
     with_memories: bool = True,
     with_passages: bool = True,
-    standing_of: StandingOf = lambda text: Standing(),
+    standing_of: StandingOf = lambda text: ("", ""),
 ) -> Answer:
     """Return the memories and passages that answer a question, chosen so that ``answer_text`` fits the budget.
 
@@ -76,7 +76,7 @@ def answer_question(
     """
     recalled = public_hits(store, searcher.recall(query)) if with_memories else []
     found = searcher.search(replace(query, limit=MAX_PASSAGES)) if with_passages else []
-    recalled = [replace(hit, standing=standing_of(hit.text)) for hit in recalled]
+    recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     memories, passages = _close_hits(recalled, public_hits(store, found))
     budget = _Budget(max_words)
     shown = [memory for memory in memories if budget.take(memory)]

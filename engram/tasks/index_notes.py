@@ -33,7 +33,9 @@ def index_now(runtime: Runtime) -> bool:
     """Update the index; return True if something changed. Raises StoreError."""
     from engram.models.stages import note_success
     from engram.notes.index import index_notes as update_index
+    from engram.notes.standing import read_standing_files
 
+    read_standing_files(runtime.store, runtime.settings, runtime.redact)
     report = update_index(runtime.store, runtime.settings, runtime.redact)
     has_changed = bool(report.changed or report.removed)
     if has_changed:

@@ -14,5 +14,5 @@ They differ because fitted weights and thresholds depend on each; two are merged
     passages                                                  split_passages    models: what is stored and embedded
 
 Two tokenizers stay where they are, since no other code needs them: the words of a score (``extraction/score.py``) and
-the tokens with numbers and units (``consolidation/subject.py``).
+the tokens with numbers and units (``text/subject.py``).
 """

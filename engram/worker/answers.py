@@ -10,12 +10,14 @@ from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError
 from engram.models.projects import project_by_id
+from engram.notes.standing import standing_of
 from engram.paths import is_session_id
 from engram.recollection.explain import explain
 from engram.recollection.searching import NO_PROJECT
 from engram.search.answer import answer_question
 from engram.search.origins import public_hits
 from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
+from engram.search.vectors.backfill import embed_newest_episodes
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
 from engram.worker.client import WorkerStatus
@@ -120,7 +122,8 @@ class Answers:
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
-        answer = answer_question(self._runtime.store, self._runtime.searcher, _query(request))
+        store, query = self._runtime.store, _query(request)
+        answer = answer_question(store, self._runtime.searcher, query, standing_of=standing_of(store, query.project_id))
         return {"hits": [hit.to_json() for hit in answer.hits]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,7 +162,9 @@ class Answers:
         return status.to_json()
 
     def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        """Load new vectors and embed rows without one: a command or a tool has written something."""
+        """Make what a command or a tool has written known: embed new memories at once and the rest in a task."""
+        if self._runtime.embedder is not None:
+            embed_newest_episodes(self._runtime.store, self._runtime.embedder)
         self._runtime.refresh_index()
         embed()
         return {"ok": True}

@@ -137,6 +137,7 @@ def _search_here(
     store: Store, settings: Settings, request: RecallRequest, embedder: Embedder | None
 ) -> tuple[PublicHit, ...]:
     # Not above: the first answer of the MCP server, and the help of commands, need no search.
+    from engram.notes.standing import standing_of
     from engram.search.answer import answer_question
     from engram.search.origins import public_hits
     from engram.search.service import Searcher
@@ -149,5 +150,5 @@ def _search_here(
         searcher.refresh()
     query = request.to_query()
     if request.operation is Operation.RECALL:
-        return answer_question(store, searcher, query).hits
+        return answer_question(store, searcher, query, standing_of=standing_of(store, query.project_id)).hits
     return tuple(public_hits(store, searcher.search(query)))

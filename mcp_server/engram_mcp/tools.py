@@ -325,6 +325,7 @@ def context(access: Access, project: str | None) -> str:
     """The briefing of a project; one line if this session already had it."""
     from engram.recollection.briefing import build_briefing
     from engram.recollection.briefing_lines import told_in
+    from engram.recollection.where import find_where
 
     with access.store() as store:
         view = access.view(store, project)
@@ -337,7 +338,15 @@ def context(access: Access, project: str | None) -> str:
         began_ms = contexts.context_start_ms(store, access.session_id)
         own = contexts.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
         project_id = view.project.id if view.project else None
-        text = build_briefing(store, access.settings, project_id=project_id, without=own, with_report=False)
+        # Git is left to the worker.
+        where = (
+            None
+            if project
+            else find_where(store, project_id, access.folder, git_seconds=0, but_session=access.session_id)
+        )
+        text = build_briefing(
+            store, access.settings, project_id=project_id, without=own, with_report=False, where=where
+        )
         if access.session_id and text and not project:
             injected = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.transaction() as tx:

@@ -114,18 +114,19 @@ def qa(tmp_path: Path) -> QaRun:
 
 
 def test_each_arm_gives_its_own_texts_within_its_words(qa: QaRun) -> None:
-    qa.write_with_memories("--arm", "recall:40", "--arm", "gold:40", "--arm", "both:60", "--arm", "fts5:20")
+    qa.write_with_memories("--arm", "recall:60", "--arm", "gold:60", "--arm", "both:90", "--arm", "fts5:20")
 
-    assert "Scribe: the worker hung" in qa.given("recall:40")["q1"]
-    assert "Gold:" not in qa.given("recall:40")["q1"]
-    assert "Gold: The save button is green" in qa.given("gold:40")["q2"]
-    assert "Scribe:" in qa.given("both:60")["q1"]
-    assert "We took cysqlite" in qa.given("both:60")["q3"]
+    assert "Scribe: the worker hung" in qa.given("recall:60")["q1"]
+    assert "Gold:" not in qa.given("recall:60")["q1"]
+    assert FACTS["q3"][1] not in qa.given("recall:60")["q3"]
+    assert "Gold: The save button is green" in qa.given("gold:60")["q2"]
+    assert "Scribe:" in qa.given("both:90")["q1"]
+    assert "We took cysqlite" in qa.given("both:90")["q3"]
     assert "The save button is green" in qa.given("fts5:20")["q2"]
-    for arm, words in (("recall:40", 40), ("gold:40", 40), ("both:60", 60), ("fts5:20", 20)):
-        for text in qa.given(arm).values():
-            numbers = sum(line.startswith("[") for line in text.splitlines())
-            assert len(text.split()) - numbers - text.count("[…]") <= words
+    for arm, words in (("recall:60", 60), ("gold:60", 60), ("both:90", 90)):
+        assert max(len(text.split()) for text in qa.given(arm).values()) <= words
+    for text in qa.given("fts5:20").values():
+        assert len(text.replace(" […]", "").split()) - len(text.splitlines()) <= 20
 
 
 def test_nothing_that_a_reader_or_the_judge_gets_names_an_arm(qa: QaRun) -> None:

@@ -35,6 +35,7 @@ NEW = (
     tables.Outcome,
     tables.OutcomeCandidate,
     tables.PullRequest,
+    tables.StandingFile,
     tables.TaskRun,
 )
 OPEN = (

@@ -68,6 +68,7 @@ def keep_of(memory: Memory, session: str, number: int = 0, summary: str = FACT) 
             session_id=session,
             project_id=memory.project.id,
             quality=0.75,
+            extractor="openai-m",
             created_at_ms=turn.turn.started_at_ms,
             entities=("watcher.py",),
         )

@@ -67,6 +67,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
             episode = Episode(
                 episode_id=USED,
                 kind="fact",
+                extractor="openai-m",
                 summary="The cache lives in SQLite",
                 content="",
                 project_id=found["alpha"],
@@ -127,6 +128,7 @@ def test_one_line_is_said_once_a_week_and_names_nothing_of_another_project(
         own = Episode(
             episode_id="ep_0000000000b2",
             kind="fact",
+            extractor="openai-m",
             summary="Beta has a thing of its own",
             content="",
             project_id=project(store, "beta"),

@@ -18,6 +18,7 @@ from engram.enums import Actor
 from engram.ingest.service import ingest_path
 from engram.memories.save import save_memory
 from engram.models.store import Store, open_store
+from engram.models.vectors import vector_owner_ids
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.public_hits import PublicHit
@@ -27,6 +28,7 @@ from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
+from engram.worker.client import wake_worker
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram.worker.server import RecallServer
 
@@ -115,3 +117,14 @@ def test_an_answer_that_cannot_be_understood_is_no_answer(settings: Settings, st
 
     assert response.answered_by is AnsweredBy.TEXT
     assert response.hits[0].text == "The cursor of the parser is a byte offset."
+
+
+def test_a_wake_up_call_embeds_what_was_just_saved_before_it_is_answered(
+    settings: Settings, store: Store, server: RecallServer
+) -> None:
+    """No consumer runs here, so that no task does it."""
+    saved = save_memory(store, "The walrus proxy drops long headers.", redact, scope="global", actor=Actor.USER)
+
+    wake_worker(settings.places)
+
+    assert saved.id in vector_owner_ids(store, "e")

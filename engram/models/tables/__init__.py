@@ -21,7 +21,7 @@ from engram.models.tables.episodes import (
 from engram.models.tables.failures import FailedCall
 from engram.models.tables.injections import Injection, Shown
 from engram.models.tables.meta import MetaValue
-from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex
+from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex, StandingFile
 from engram.models.tables.outcomes import Outcome, OutcomeCandidate
 from engram.models.tables.passages import CONTEXT_CHARS, Passage, PassageContext, PassageIndex, PassageText
 from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
@@ -77,6 +77,7 @@ __all__ = [
     "Shown",
     "Spend",
     "Stage",
+    "StandingFile",
     "Table",
     "TaskRun",
     "TextBlock",
@@ -119,6 +120,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     Vector,
     Note,
     NoteChunk,
+    StandingFile,
     Injection,
     Shown,
     Outcome,

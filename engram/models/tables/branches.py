@@ -21,7 +21,8 @@ class Branch(Table):
     reported_commit = TextField(default="")
     #: True if it is known to have had a commit of its own.
     has_commits = BooleanField(default=False)
-    #: What the state was found by, beside the tip: with the same again, git is not asked.
+    #: What the state was found by: the name of the default branch, its commits, and how the branch stood. With the same
+    #: again, git is not asked.
     compared_with = TextField(default="")
     #: When a turn last took place on it.
     last_turn_ms = IntegerField(default=0)

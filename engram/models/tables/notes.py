@@ -28,6 +28,27 @@ class Note(Table):
     updated_at_ms = IntegerField()
 
 
+class StandingFile(Table):
+    """A file of the user's that an agent reads at its start, as it was read last: CLAUDE.md, rules, auto memory."""
+
+    id = AutoField()
+    path = TextField(unique=True)
+    #: The project that it belongs to; NULL for one that holds everywhere.
+    project = reference(Project, "project_id", null=True, cascade=True)
+    #: What it is called where a memory names it, such as ``CLAUDE.md``.
+    name = TextField()
+    size = IntegerField()
+    changed_at_ns = IntegerField()
+    #: Redacted.
+    text = TextField()
+    #: JSON list of hashes of lines that were forgotten: they are never kept, though they stand in the file.
+    forgotten = TextField(default="[]")
+    read_at_ms = IntegerField()
+
+    class Meta:
+        indexes = ((("project",), False),)
+
+
 class NoteChunk(Table):
     """A part of a note, from a heading to the next."""
 

@@ -13,6 +13,8 @@ from engram.models.vectors import Missing, missing_vectors, put_vectors
 
 #: Memories that are embedded at a time.
 EPISODE_BATCH = 16
+#: Memories that are embedded while a client waits.
+NEWEST_EPISODES = 4
 #: Maximum number of words of a prompt that are embedded with a passage of its reply.
 MAX_PROMPT_WORDS = 60
 #: The role in front of a text that names its own speaker, as in a chat.
@@ -42,6 +44,20 @@ def embed_episodes(store: Store, embedder: Embedder) -> int:
             put_vectors(tx, embedder.model_id, vectors)
         total += len(missing)
     return total
+
+
+def embed_newest_episodes(store: Store, embedder: Embedder) -> int:
+    """Embed the newest memories without a current vector, a few at most; return how many.
+
+    So a memory is found by its meaning as soon as it was saved. Raises EmbeddingError.
+    """
+    missing = [row for row in missing_vectors(store, embedder.model_id, NEWEST_EPISODES) if row.owner == "e"]
+    if not missing:
+        return 0
+    vectors = _embed(missing, embedder)
+    with store.transaction() as tx:
+        put_vectors(tx, embedder.model_id, vectors)
+    return len(missing)
 
 
 def embedding_texts(row: Missing) -> list[str]:

@@ -57,6 +57,9 @@ _PREDICATE = re.compile(
 )
 
 
+_NEGATION = re.compile(r"\b(?:never|not|don'?t|do not|no|avoid|without|stop|isn'?t|won'?t|cannot|can'?t)\b", re.I)
+
+
 @dataclass(frozen=True, slots=True)
 class _Token:
     """A content word of a statement."""
@@ -84,6 +87,11 @@ def gives_another_value(newer: str, older: str) -> bool:
     if not (new and old and all(token.is_quantity for token in old) and any(token.is_quantity for token in new)):
         return False
     return _is_one_change(new, old, newer, older)
+
+
+def is_denied(first: str, second: str) -> bool:
+    """Return True if one of two statements is negated and the other is not."""
+    return bool(_NEGATION.search(first)) != bool(_NEGATION.search(second))
 
 
 def says_opposite(newer: str, older: str) -> bool:

@@ -1,0 +1,139 @@
+"""Which memories a briefing tells, in which section, and in which words. What can't stand alone is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from enum import StrEnum
+
+from engram.enums import Importance, Kind, Source, Status, Voice
+from engram.extraction.directives import is_directive
+from engram.models.episodes import Episode
+from engram.models.recent import calls_of_evidence
+from engram.models.store import Store
+from engram.text.commands import is_test_command
+from engram.text.standing import is_of_the_moment, standing_part, whole_sentences
+
+#: Maximum length of a line's text, in characters. Nothing is cut off within a sentence.
+MAX_TEXT_CHARACTERS = 300
+#: A state that is older says nothing about now, in milliseconds.
+MAX_STATE_AGE_MS = 30 * 86_400_000
+#: Provisional memories below this confidence are not told.
+MIN_CONFIDENCE = 0.5
+#: Kinds of memories that a commit or a passing test verifies.
+_VERIFIABLE_KINDS = (Kind.DECISION, Kind.FIX, Kind.DEAD_END)
+#: Kinds whose sentences may speak of tests and commits without being a report of the moment.
+_LASTING_KINDS = (Kind.PREFERENCE, Kind.DECISION, Kind.FIX, Kind.DEAD_END)
+#: What a state says that is not settled.
+_OPEN = re.compile(
+    r"\b(?:open|unresolved|unsolved|unclear|undecided|todo|pending|blocked|remains?|remaining|missing|still|waiting|left|"
+    r"not (?:yet|done|fixed|solved|merged|implemented|reproduced|finished|decided)|fails?|failing|broken|yet to)\b",
+    re.IGNORECASE,
+)
+#: Words that a person begins an answer with.
+_FILLER = re.compile(
+    r"^(?:(?:yes|yeah|ok(?:ay)?|sure|right|also|and|but|so|please|oh|well|hmm)\b[,.!:]?\s*)+", re.IGNORECASE
+)
+#: Thinking aloud, which lays nothing down.
+_TENTATIVE = re.compile(
+    r"\b(?:theoretically|maybe|perhaps|i (?:think|guess|wonder)|say the same|need to validate|not sure|could we)\b",
+    re.IGNORECASE,
+)
+#: A choice about what to do next.
+_PASSING_CHOICE = re.compile(
+    r"^The user (?:approved|rejected) the plan\b|"
+    r"\b(?:how (?:should|do|would|shall) (?:i|we|you)(?: \w+)* (?:proceed|continue|go on)|"
+    r"what(?: should (?:i|we) do)? next|(?:should|shall|can|may) i (?:proceed|continue|commit|push|start|go)|"
+    r"ready to|which (?:one|task|issue) (?:first|next))\b",
+    re.IGNORECASE,
+)
+
+
+class Section(StrEnum):
+    """A section of a briefing, with its heading."""
+
+    RULES = "Rules and preferences:"
+    OPEN = "Open problems:"
+    DECISIONS = "Decisions and fixes:"
+    DEAD_ENDS = "Dead ends:"
+    FACTS = "Facts:"
+
+
+_SECTIONS = {
+    Kind.PREFERENCE: Section.RULES,
+    Kind.STATE: Section.OPEN,
+    Kind.DECISION: Section.DECISIONS,
+    Kind.FIX: Section.DECISIONS,
+    Kind.DEAD_END: Section.DEAD_ENDS,
+}
+
+
+def section_of(episode: Episode, now_ms: int, files: Collection[str] = ()) -> Section | None:
+    """Return the section of a memory; None for one that a briefing doesn't tell.
+
+    A fact that rules picked is told only if it is important, or about one of ``files``.
+    """
+    if episode.kind == Kind.STATE and not is_open_problem(episode, now_ms):
+        return None
+    section = _SECTIONS.get(episode.kind, Section.FACTS)
+    is_notable = episode.importance == Importance.HIGH or not _is_by_rules(episode)
+    return section if section is not Section.FACTS or is_notable or is_about(episode, files) else None
+
+
+def is_about(episode: Episode, files: Collection[str]) -> bool:
+    """Return True if a memory names one of the files, which are given by name in lower case."""
+    return any(name.replace("\\", "/").rpartition("/")[2].lower() in files for name in episode.entities)
+
+
+def is_open_problem(episode: Episode, now_ms: int) -> bool:
+    """Return True for a late memory of something that is not settled."""
+    is_late = now_ms - episode.created_at_ms <= MAX_STATE_AGE_MS
+    is_trusted = episode.status == Status.ACTIVE or not _is_by_rules(episode)
+    return episode.kind == Kind.STATE and is_late and is_trusted and bool(_OPEN.search(episode.summary))
+
+
+def is_in_force(episode: Episode) -> bool:
+    """Return True for a current memory that nothing speaks against."""
+    is_over = episode.suspect or episode.superseded_by or episode.is_lowered
+    return episode.is_current and not is_over and episode.confidence >= MIN_CONFIDENCE
+
+
+def is_confirmed(store: Store, episode: Episode) -> bool:
+    """Return True for a memory that a person stated, that was confirmed, or that a commit or passing test verifies.
+
+    A language model writes down an open problem only if it was said; nothing verifies it.
+    """
+    if episode.status == Status.ACTIVE or episode.voice in (Voice.USER, Voice.CHOSEN):
+        return True
+    if episode.kind == Kind.STATE:
+        return not _is_by_rules(episode)
+    if episode.kind not in _VERIFIABLE_KINDS:
+        return False
+    calls = calls_of_evidence(store, episode.id)
+    return any(call.commit or (call.is_error is False and is_test_command(call.command)) for call in calls)
+
+
+def text_of(episode: Episode) -> str:
+    """Return what a briefing says of a memory, in whole sentences.
+
+    Returns "" if it says nothing on its own, or only something of the moment.
+    """
+    summary = " ".join(episode.summary.split())
+    if episode.source == Source.MANUAL or episode.is_pinned:
+        return whole_sentences(summary, MAX_TEXT_CHARACTERS) or summary[:MAX_TEXT_CHARACTERS]
+    if not _is_by_rules(episode):
+        # A language model was asked for one sentence that stands alone.
+        whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
+        return "" if episode.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
+    if episode.voice == Voice.CHOSEN:
+        is_passing = _PASSING_CHOICE.search(summary) or is_of_the_moment(summary) or "…" in summary
+        return "" if is_passing or len(summary) > MAX_TEXT_CHARACTERS else summary
+    if episode.voice == Voice.USER:
+        rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
+        is_rule = is_directive(rule) and not (is_of_the_moment(rule) or _TENTATIVE.search(rule) or "…" in rule)
+        return rule[:1].upper() + rule[1:] if is_rule else ""
+    return standing_part(summary, MAX_TEXT_CHARACTERS)
+
+
+def _is_by_rules(episode: Episode) -> bool:
+    return episode.source == Source.AUTO and episode.extractor.startswith("local")

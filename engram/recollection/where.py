@@ -1,0 +1,192 @@
+"""Where the work on a branch stands: what is not committed, unfinished, failing and open, and the session to resume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.clock import iso_time
+from engram.enums import BranchState
+from engram.models import branches
+from engram.models.episode_lists import latest_episodes
+from engram.models.episodes import Episode
+from engram.models.reading_progress import files_of_session
+from engram.models.recent import calls_of_session, latest_prompts, latest_sessions_on
+from engram.models.sessions import SessionRow
+from engram.models.store import Store
+from engram.recollection.briefing_choice import is_open_problem
+from engram.recollection.prompt_filter import filter_prompt
+from engram.text.failures import programs_of
+from engram.transcripts.git_head import read_branch
+from engram.transcripts.git_status import WorkTree, read_work_tree
+from engram.transcripts.record import Action
+from engram.transcripts.registry import resume_command
+from engram.transcripts.todo_list import open_todos
+
+#: Sessions on the branch that are looked at, the latest first.
+MAX_SESSIONS = 5
+#: Todo lists and failures of older sessions are not told, in milliseconds.
+MAX_AGE_MS = 14 * 86_400_000
+#: Prompts among which the last one with a topic is looked for.
+MAX_PROMPTS = 5
+#: Open threads that are told, and memories among which they are looked for.
+MAX_THREADS, MAX_CANDIDATES = 3, 200
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFailure:
+    """A command that failed, and was not seen to pass since."""
+
+    command: str
+    exit_code: int | None
+    #: The most telling line of the error: shown to people alone, since a tool wrote it.
+    error_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the work stands in a folder."""
+
+    #: "" outside a repository.
+    branch: str
+    #: None if the branch is not known, as for a new one.
+    branch_state: BranchState | None = None
+    #: None outside a repository, and if git was too slow.
+    work_tree: WorkTree | None = None
+    #: The latest session on the branch; None if there is none.
+    session: SessionRow | None = None
+    #: The command that resumes it; "" if its transcript is gone.
+    resume: str = ""
+    #: What was asked for last in it; "" if that says nothing.
+    prompt: str = ""
+    todos: tuple[str, ...] = ()
+    failure: OpenFailure | None = None
+    #: Memories of open problems that were learned on the branch.
+    threads: tuple[Episode, ...] = ()
+
+    @property
+    def is_unfinished(self) -> bool:
+        """True if something is not committed, not done, failing or open."""
+        is_changed = self.work_tree is not None and (not self.work_tree.is_clean or self.work_tree.unpushed > 0)
+        return bool(is_changed or self.todos or self.failure or self.threads)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        tree, session = self.work_tree, self.session
+        return {
+            "branch": self.branch,
+            "branch_state": self.branch_state,
+            "uncommitted": None
+            if tree is None
+            else {"changed": list(tree.changed), "untracked": list(tree.untracked), "unpushed_commits": tree.unpushed},
+            "session": None
+            if session is None
+            else {
+                "id": session.session_id,
+                "last_at": iso_time(session.last_at_ms),
+                "resume": self.resume or None,
+                "last_prompt": self.prompt or None,
+            },
+            "todos": list(self.todos),
+            "failure": None
+            if self.failure is None
+            else {
+                "command": self.failure.command,
+                "exit_code": self.failure.exit_code,
+                "error": self.failure.error_line or None,
+            },
+            "open": [{"id": episode.episode_id, "summary": episode.summary} for episode in self.threads],
+        }
+
+
+def find_where(
+    store: Store, project_id: int | None, folder: str, *, git_seconds: float, but_session: str = ""
+) -> Where:
+    """Return where the work in a folder stands now: what was finished since is left out.
+
+    Args:
+        store: the open memory.
+        project_id: row id of the folder's project; None if it has none.
+        folder: the working folder.
+        git_seconds: maximum duration of reading the working tree; 0 does not run git.
+        but_session: the session that asks.
+    """
+    branch = read_branch(folder)
+    tree = read_work_tree(folder, seconds=git_seconds) if branch and git_seconds > 0 else None
+    if project_id is None:
+        return Where(branch=branch, work_tree=tree)
+    row = next((row for row in branches.branches_of_project(store, project_id) if row.name == branch), None)
+    sessions = [
+        session
+        for session in latest_sessions_on(store, project_id, branch, MAX_SESSIONS + 1)
+        if session.session_id != but_session
+    ][:MAX_SESSIONS]
+    is_over = row is not None and row.state is BranchState.MERGED and not row.is_default
+    calls = [] if is_over else _late_calls(store, sessions)
+    latest = sessions[0] if sessions else None
+    return Where(
+        branch=branch,
+        branch_state=None if row is None else row.state,
+        work_tree=tree,
+        session=latest,
+        resume="" if latest is None else _resume(store, latest),
+        prompt="" if latest is None else _last_prompt(store, latest),
+        todos=tuple(_unfinished(calls)),
+        failure=_open_failure(calls[0]) if calls else None,
+        threads=() if is_over else tuple(open_threads(store, project_id, branch)),
+    )
+
+
+def open_threads(store: Store, project_id: int, branch: str) -> list[Episode]:
+    """Return the latest memories of open problems that were learned on a branch."""
+    states = [
+        episode
+        for episode in latest_episodes(store, project_id=project_id, with_global=False, limit=MAX_CANDIDATES)
+        if is_open_problem(episode, store.now_ms())
+    ]
+    places = branches.branches_of_episodes(store, [episode.id for episode in states])
+    return [episode for episode in states if branch in places.get(episode.id, ())][:MAX_THREADS]
+
+
+def _late_calls(store: Store, sessions: Sequence[SessionRow]) -> list[list[Action]]:
+    """Return the tool calls of each session that is not too old, the latest session first."""
+    since_ms = store.now_ms() - MAX_AGE_MS
+    return [calls_of_session(store, session.id) for session in sessions if session.last_at_ms >= since_ms]
+
+
+def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
+    """Return the open entries of the latest todo list."""
+    for of_session in calls:
+        if any(call.todos or call.is_todo_list for call in of_session):
+            return open_todos(of_session)
+    return []
+
+
+def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
+    """Return the last failing command of a session that none of its programs passed after, and no commit followed."""
+    passed: set[str] = set()
+    for call in reversed(calls):
+        if call.commit:
+            return None
+        programs = programs_of(call.command) if call.is_error is not None and not call.is_refused else ()
+        if not programs:
+            continue
+        if not call.is_error:
+            passed.update(programs)
+        elif not passed & set(programs):
+            return OpenFailure(command=call.command, exit_code=call.exit_code, error_line=call.error_line)
+    return None
+
+
+def _resume(store: Store, session: SessionRow) -> str:
+    """Return the command that resumes a session; "" if none of its files is left."""
+    files = files_of_session(store, session.session_id)
+    is_there = any(not file.is_gone and Path(file.path).exists() for file in files)
+    return resume_command(session.agent, session.session_id) if is_there else ""
+
+
+def _last_prompt(store: Store, session: SessionRow) -> str:
+    prompts = latest_prompts(store, session.id, MAX_PROMPTS)
+    return next((" ".join(prompt.split()) for prompt in prompts if filter_prompt(prompt).text), "")

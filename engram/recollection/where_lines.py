@@ -1,0 +1,73 @@
+"""Tell a session where the work on its branch stands, in lines that stand alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engram.clock import day_of
+from engram.models.episodes import Episode
+from engram.recollection.briefing_choice import text_of
+from engram.recollection.briefing_lines import title_line
+from engram.recollection.render import shown_text
+from engram.recollection.where import Where
+from engram.redaction.suspicion import why_suspect
+from engram.search.hits import MAX_BRANCH_CHARACTERS
+from engram.transcripts.git_branches import counts_as_merged
+from engram.transcripts.git_status import WorkTree
+
+#: Files that are named, todos that are told, and the longest of each, in characters.
+MAX_FILES, MAX_TODOS = 5, 5
+MAX_FILE_CHARACTERS, MAX_TODO_CHARACTERS = 80, 200
+#: A longer prompt or command is not told, in characters: half a sentence says nothing.
+MAX_PROMPT_CHARACTERS, MAX_COMMAND_CHARACTERS = 160, 120
+
+
+def where_lines(where: Where, threads: Sequence[Episode]) -> list[str]:
+    """Return a heading and its lines; nothing if all is finished on the default branch.
+
+    Args:
+        where: the state of the work.
+        threads: memories of open problems to tell.
+    """
+    lines = [title_line(episode, text) for episode in threads if (text := text_of(episode))]
+    tree, failure = where.work_tree, where.failure
+    if tree is not None and not tree.is_clean:
+        lines.append(f"- Not committed: {_changes(tree)}.")
+    if tree is not None and tree.unpushed:
+        lines.append(f"- Not pushed: {tree.unpushed} commit{'s' if tree.unpushed > 1 else ''}.")
+    if failure is not None and (command := _shown(failure.command, MAX_COMMAND_CHARACTERS, is_typed=False)):
+        status = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
+        lines.append(f"- `{command.replace('`', chr(39))}` failed last{status}, and was not seen to pass since.")
+    todos = [text for todo in where.todos if (text := _shown(todo, MAX_TODO_CHARACTERS, is_typed=False))]
+    if todos:
+        more = f"; {len(todos) - MAX_TODOS} more" if len(todos) > MAX_TODOS else ""
+        lines.append(f"- Unfinished in the todo list: {'; '.join(todos[:MAX_TODOS])}{more}.")
+    if where.session is not None and (lines or not counts_as_merged(where.branch)):
+        lines.append(_session_line(where))
+    name = shown_text(where.branch, MAX_BRANCH_CHARACTERS)
+    return [f"State of branch {name}:" if name else "State of the work:", *lines] if lines else []
+
+
+def _session_line(where: Where) -> str:
+    assert where.session is not None
+    prompt = _shown(where.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
+    asked = f', asked last: "{prompt}"' if prompt else ""
+    resume = f"; `{where.resume}` resumes it" if where.resume else ""
+    return f"- Last session: {day_of(where.session.last_at_ms)}{asked}{resume}."
+
+
+def _changes(tree: WorkTree) -> str:
+    parts = []
+    for names, noun in ((tree.changed, "changed file"), (tree.untracked, "new file")):
+        if names:
+            listed = ", ".join(shown_text(name, MAX_FILE_CHARACTERS) for name in names[:MAX_FILES])
+            more = f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else ""
+            parts.append(f"{len(names)} {noun}{'s' if len(names) > 1 else ''} ({listed}{more})")
+    return " and ".join(parts)
+
+
+def _shown(text: str, limit: int, *, is_typed: bool) -> str:
+    """Return a text that is whole and harmless; "" for any other."""
+    if not text or len(text) > limit or "\n" in text.strip():
+        return ""
+    return "" if why_suspect(text, is_typed=is_typed, is_assistant=not is_typed) else shown_text(text, limit)

@@ -1,0 +1,96 @@
+"""A saved memory is found by the next recall: by its own words and by a paraphrase, with the bundled model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from processes import wait_for
+from workers import RUN, status
+
+from engram.enums import Actor, Scope
+from engram.memories.save import save_memory
+from engram.models.store import open_store
+from engram.redaction import redact
+from engram.settings import Settings
+
+#: Other memories about the same surroundings, which text alone would rank as high.
+OTHERS = (
+    "The staging server is rebooted every Sunday night.",
+    "Backups of the staging server are kept for two weeks.",
+    "The production server runs on port 8443 behind nginx.",
+    "Deploys go through the release branch and never straight to production.",
+    "The nightly job writes its log to stdout.",
+)
+SAVED = "Use a connection pool of twelve for Postgres, because more exhausts the replica."
+OWN_WORDS = "connection pool of twelve for Postgres"
+PARAPHRASE = "how many database clients may be open at once?"
+#: Longest wait for the worker, in seconds.
+PATIENCE_SECONDS = 120
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+    made.places.prepare()
+    (tmp_path / "harbor").mkdir()
+    with open_store(made.places.memory_db) as store:
+        for text in OTHERS:
+            save_memory(store, text, redact, scope=Scope.GLOBAL, actor=Actor.USER)
+    return made
+
+
+@pytest.fixture
+def worker(settings: Settings, bundled_folder: Path) -> Iterator[None]:
+    environment = os.environ | {"ENGRAM_HOME": str(settings.home), "ENGRAM_CLAUDE_FOLDER": str(settings.claude_folder)}
+    process = subprocess.Popen([sys.executable, "-c", RUN], env=environment)
+    wait_for(lambda: (status(settings.places) or {}).get("model"))
+    yield
+    process.terminate()
+    process.wait(PATIENCE_SECONDS)
+
+
+def ask(settings: Settings, folder: Path, *questions: str) -> list[str]:
+    """Save a memory through the MCP server and ask it questions at once."""
+
+    async def run() -> list[str]:
+        environment = os.environ | {"ENGRAM_HOME": str(settings.home)}
+        parameters = StdioServerParameters(
+            command=sys.executable, args=["-m", "engram_mcp.server"], env=environment, cwd=str(folder)
+        )
+        async with stdio_client(parameters) as (read, write), ClientSession(read, write) as client:
+            await client.initialize()
+            saved: dict[str, Any] = {"content": SAVED, "scope": "global", "importance": "normal"}
+            await client.call_tool("memory_save", saved)
+            return [
+                getattr((await client.call_tool("memory_recall", {"query": question})).content[0], "text", "")
+                for question in questions
+            ]
+
+    return asyncio.run(run())
+
+
+def first_hit(answer: str) -> str:
+    return next(line for line in answer.splitlines() if line.startswith("[ep_"))
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_next_recall_finds_it_first_by_its_words_and_by_a_paraphrase(settings: Settings, tmp_path: Path) -> None:
+    by_words, by_meaning = ask(settings, tmp_path / "harbor", OWN_WORDS, PARAPHRASE)
+
+    assert SAVED in first_hit(by_words)
+    assert SAVED in first_hit(by_meaning)
+
+
+def test_without_a_worker_it_is_found_by_its_words(settings: Settings, tmp_path: Path) -> None:
+    (by_words,) = ask(settings, tmp_path / "harbor", OWN_WORDS)
+
+    assert SAVED in first_hit(by_words)
