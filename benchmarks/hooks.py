@@ -1,9 +1,12 @@
-"""What a hook costs, as a ratio to a bare start of Python: PreToolUse with nothing pending, a prompt with the answer
-ready.
+"""What a hook costs, as a ratio to a bare start of Python.
+
+PreToolUse with nothing pending; a prompt with the answer ready; a failing command of which nothing is known, of another
+program than those that failed before, and of one of them.
 
     python benchmarks/hooks.py [--rounds N] [--json]
 
-The rounds take turns, so that a busy machine slows all alike. Targets: PreToolUse ≤ 0.25, UserPromptSubmit ≤ 1.3.
+The rounds take turns, so that a busy machine slows all alike. Targets: PreToolUse ≤ 0.25 and
+PostToolUseFailure ≤ 0.25 with nothing to say, UserPromptSubmit ≤ 1.3.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import time
 from pathlib import Path
 
 from engram.paths import Home
+from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import hook_output
 from engram.socketpath import socket_address
 from engram_hooks.block import link_interpreter, settings_block
@@ -37,7 +41,12 @@ PAYLOAD = json.dumps(
 ANSWER = hook_output("UserPromptSubmit", "A note of about the usual length. " * 15)
 
 #: What is aimed at, beside the figure.
-GOALS = {"PreToolUse": "   (goal: 0.25)", "UserPromptSubmit": "   (goal: 1.30)"}
+GOALS = {
+    "PreToolUse": "   (goal: 0.25)",
+    "PostToolUseFailure": "   (goal: 0.25)",
+    "PostToolUseFailure, other program": "   (goal: 0.25)",
+    "UserPromptSubmit": "   (goal: 1.30)",
+}
 
 
 def main() -> None:
@@ -55,23 +64,30 @@ def main() -> None:
         print(json.dumps(figures))
         return
     for name, figure in figures.items():
-        print(f"{name:<28} {figure['ms']:>7.1f} ms   {figure['ratio']:>5.2f}{GOALS.get(name, '')}")
+        print(f"{name:<36} {figure['ms']:>7.1f} ms   {figure['ratio']:>5.2f}{GOALS.get(name, '')}")
 
 
 def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
     """Median time and ratio to a bare Python of each command."""
     block = settings_block(interpreter=sys.executable)["hooks"]
     commands = {event: ["/bin/sh", "-c", found[0]["hooks"][0]["command"]] for event, found in block.items()}
+    commands["PreToolUse, subagent"] = ["/bin/sh", "-c", block["PreToolUse"][1]["hooks"][0]["command"]]
+    sessions = dict.fromkeys(commands, "nothing-is-pending")
+    for name, programs in (("other program", ["bun run lint"] * 20), ("known program", ["the watcher"])):
+        commands[f"PostToolUseFailure, {name}"] = commands["PostToolUseFailure"]
+        sessions[f"PostToolUseFailure, {name}"] = session = name.replace(" ", "-")
+        RecollectionFiles(home.recollections).put_failed_programs(session, programs)
     commands = {"python -I -S -c pass": [str(home.python_link), "-I", "-S", "-c", "pass"]} | commands
-    environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CODE_SESSION_ID": "nothing-is-pending"}
+    environment = os.environ | {"ENGRAM_HOME": str(home.root)}
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
             started = time.perf_counter()
-            done = subprocess.run(command, input=PAYLOAD, capture_output=True, env=environment, check=True)
+            session = {"CLAUDE_CODE_SESSION_ID": sessions.get(name, "")}
+            done = subprocess.run(command, input=PAYLOAD, capture_output=True, env=environment | session, check=True)
             times[name].append(time.perf_counter() - started)
-            if name in ("UserPromptSubmit", "SessionStart"):
-                assert done.stdout == ANSWER
+            is_answered = name in ("UserPromptSubmit", "SessionStart", "SubagentStart") or "known program" in name
+            assert done.stdout == (ANSWER if is_answered else b"")
     bare = statistics.median(times["python -I -S -c pass"])
     return {
         name: {"ms": round(statistics.median(found) * 1000, 2), "ratio": round(statistics.median(found) / bare, 3)}

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+#: Gives the tool that is called next and its input, or "" and a text, for a request.
+Script = Callable[[dict[str, Any]], tuple[str, dict[str, Any] | str]]
+Event = tuple[str, dict[str, Any]]
+_NUMBERS = itertools.count(1)
 
 #: Names the binary where it is not to be installed for the tests.
 VARIABLE = "ENGRAM_TEST_CLAUDE"
@@ -58,9 +65,10 @@ def _install() -> tuple[str, str]:
 
 
 class StandInServer:
-    """Answers ``/v1/messages`` as a model that calls ``StructuredOutput`` with a fixed answer."""
+    """Answers ``/v1/messages`` as a model that calls ``StructuredOutput`` with a fixed answer, or as a script says."""
 
-    def __init__(self, answer: dict[str, Any]) -> None:
+    def __init__(self, answer: dict[str, Any], script: Script | None = None) -> None:
+        """``script`` gives the name and input of the tool that is called next, or "" and a text to end with."""
         self.requests: list[dict[str, Any]] = []
         owner = self
 
@@ -86,7 +94,8 @@ class StandInServer:
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
                 self.end_headers()
-                for name, event in _events(request, answer):
+                events = _events(request, answer) if script is None else _scripted(request, *script(request))
+                for name, event in events:
                     self.wfile.write(f"event: {name}\ndata: {json.dumps({'type': name, **event})}\n\n".encode())
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -99,10 +108,16 @@ class StandInServer:
         self._server.server_close()
 
 
-def _events(request: dict[str, Any], answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _events(request: dict[str, Any], answer: dict[str, Any]) -> list[Event]:
+    has_tool = any(tool.get("name") == "StructuredOutput" for tool in request.get("tools", []))
+    return _scripted(request, *(("StructuredOutput", answer) if has_tool else ("", json.dumps(answer))))
+
+
+def _scripted(request: dict[str, Any], tool: str, content: dict[str, Any] | str) -> list[Event]:
+    """The events of a message that calls a tool, or of a text if there is no tool."""
     usage = {"input_tokens": 1000, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     message = {
-        "id": "msg_1",
+        "id": f"msg_{next(_NUMBERS)}",
         "type": "message",
         "role": "assistant",
         "model": request["model"],
@@ -111,14 +126,13 @@ def _events(request: dict[str, Any], answer: dict[str, Any]) -> list[tuple[str, 
         "stop_sequence": None,
         "usage": usage,
     }
-    has_tool = any(tool.get("name") == "StructuredOutput" for tool in request.get("tools", []))
-    if has_tool:
-        block = {"type": "tool_use", "id": "toolu_1", "name": "StructuredOutput", "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(answer)}
+    if tool:
+        block = {"type": "tool_use", "id": f"toolu_{next(_NUMBERS)}", "name": tool, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(content)}
     else:
         block = {"type": "text", "text": ""}
-        delta = {"type": "text_delta", "text": json.dumps(answer)}
-    stop = {"stop_reason": "tool_use" if has_tool else "end_turn", "stop_sequence": None}
+        delta = {"type": "text_delta", "text": content}
+    stop = {"stop_reason": "tool_use" if tool else "end_turn", "stop_sequence": None}
     return [
         ("message_start", {"message": message}),
         ("content_block_start", {"index": 0, "content_block": block}),

@@ -17,7 +17,7 @@ from engram.recollection.prompts import digest_of
 from engram.recollection.recall import rate_for_prompt
 from engram.recollection.render import bites_text, hook_output
 from engram.recollection.selection import BiteSelector, Selection, within_budget
-from engram.recollection.subagents import AGENT_TOOLS, MAX_AGENT_BITES, MAX_AGENT_TOKENS, AgentTasks
+from engram.recollection.subagents import AGENT_TOOLS, MAX_AGENT_BITES, MAX_AGENT_TOKENS, AgentTask, AgentTasks
 from engram.recollection.verdicts import find_decisive, recorded_candidates
 
 EVENT = "SubagentStart"
@@ -42,40 +42,40 @@ class AgentAnswers:
         session_id = payload.get("session_id")
         if payload.get("tool_name") not in AGENT_TOOLS or not isinstance(given, dict):
             return
-        prompt, agent_type = given.get("prompt"), given.get("subagent_type")
-        if isinstance(session_id, str) and isinstance(prompt, str):
-            self.tasks.note(session_id, agent_type if isinstance(agent_type, str) else "", prompt)
+        if isinstance(session_id, str) and isinstance(given.get("prompt"), str):
+            task = AgentTask(
+                call_id=_text(payload, "tool_use_id"),
+                agent_type=_text(given, "subagent_type"),
+                prompt_id=_text(payload, "prompt_id"),
+                text=_text(given, "prompt"),
+            )
+            self.tasks.note(session_id, task)
 
     def answer(self, payload: Mapping[str, object]) -> bytes:
         """Return what the hook SubagentStart prints; b"" if nothing belongs to the task, or if it is not known."""
-        session_id, agent_id = payload.get("session_id"), payload.get("agent_id")
-        agent_type, cwd = payload.get("agent_type"), payload.get("cwd")
-        if not (isinstance(session_id, str) and isinstance(agent_id, str) and agent_id):
-            return b""
+        session_id, agent_id, agent_type = (_text(payload, name) for name in ("session_id", "agent_id", "agent_type"))
         # Claude Code's own helpers, such as the one that writes the summary of a compaction, have no type.
-        if not (isinstance(agent_type, str) and agent_type):
+        if not (agent_id and agent_type):
             return b""
-        task = self.tasks.take(session_id, agent_type)
+        task = self.tasks.take(session_id, agent_id, agent_type, _text(payload, "prompt_id"))
         if not task or self.ledger.told_agent(session_id, agent_id):
             return b""
         known = sessions.known_values(self.store, session_id)
         filtered = filter_prompt(self.redact(task, known))
-        folder = cwd if isinstance(cwd, str) else ""
-        selection = (
-            Selection(filtered.verdict)
-            if filtered.verdict is not None
-            else self._select(session_id, folder, filtered.text)
-        )
+        if filtered.verdict is not None:
+            selection = Selection(filtered.verdict)
+        else:
+            selection = self._select(session_id, _text(payload, "cwd"), filtered.text)
         key = agent_key(agent_id)
         if selection.bites:
             self.ledger.note_shown(session_id, key, selection.bites, Channel.AGENT)
-        self.ledger.record(self._outcome(session_id, key, filtered.text, selection), folder)
+        self.ledger.record(self._outcome(session_id, key, filtered.text, selection), _text(payload, "cwd"))
         return hook_output(EVENT, bites_text(selection.bites, MAX_AGENT_TOKENS))
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
         """Note that the hook ended before its answer came: nothing was shown."""
-        session_id, agent_id = payload.get("session_id"), payload.get("agent_id")
-        if isinstance(session_id, str) and isinstance(agent_id, str) and agent_id:
+        session_id, agent_id = _text(payload, "session_id"), _text(payload, "agent_id")
+        if agent_id:
             self.ledger.take_back_line(session_id, agent_key(agent_id))
 
     def _select(self, session_id: str, cwd: str, text: str) -> Selection:
@@ -108,3 +108,8 @@ class AgentAnswers:
             floor=None if decisive is None else round(decisive.floor, 4),
             considered=recorded_candidates(selection.rated),
         )
+
+
+def _text(given: Mapping[str, object], name: str) -> str:
+    value = given.get(name)
+    return value if isinstance(value, str) else ""

@@ -22,6 +22,7 @@ from engram.recollection.prompts import AskedPrompt, digest_of
 from engram.recollection.render import failure_text, hook_output
 from engram.recollection.scope import SessionScope
 from engram.settings import Settings
+from engram.transcripts.git_head import read_branch
 from engram.transcripts.record import Action
 
 logger = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class FailureAnswers:
 
         Nothing is done if the hook has asked about the failure, or if something waits already.
         """
-        failure = read_failure(action.command, "", self._redact_line(session_id), "", action.error_keys)
+        failure = read_failure(action.command, action.error_line, self._redact_line(session_id), (), action.error_keys)
         if failure is None or not action.is_error or self.pending.is_pending(session_id):
             return False
         failed = FailedTool(session_id=session_id, cwd=prompt.cwd, failure=failure)
@@ -137,13 +138,14 @@ class FailureAnswers:
         if payload.get("is_interrupt") is True:
             return None
         session = sessions.find_session(self.store, session_id)
-        branch = session.branch if session is not None else ""
-        failure = read_failure(command, error, self._redact_line(session_id), branch)
+        folder = cwd if isinstance(cwd, str) else ""
+        branches = {session.branch if session is not None else "", read_branch(folder)}
+        failure = read_failure(command, error, self._redact_line(session_id), branches)
         if failure is None:
             return None
         return FailedTool(
             session_id=session_id,
-            cwd=cwd if isinstance(cwd, str) else "",
+            cwd=folder,
             failure=failure,
             agent_id=agent_id if isinstance(agent_id, str) else "",
         )

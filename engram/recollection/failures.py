@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -31,9 +31,17 @@ MAX_TURNS = 4
 #: Files that a line names.
 MAX_FILES = 3
 #: Longest command that a line shows, in characters.
-MAX_COMMAND_CHARACTERS = 110
+MAX_COMMAND_CHARACTERS = 100
+#: Commands up to this length are shown whole, in characters; of longer ones at most so many words that differ.
+MAX_WHOLE_CHARACTERS = 80
+MAX_OTHER_WORDS = 8
 #: Sessions and subagents whose failures are remembered.
 MAX_CONTEXTS = 500
+#: Share of a command's words that an error must contain to name it.
+MIN_NAMED_WORDS = 0.8
+#: Length of an error in which the command that puts it right is looked for, in characters.
+MAX_ERROR_CHARACTERS = 20_000
+_WORD = re.compile(r"[\w:./-]*\w")
 _REDIRECTION = re.compile(r"\s*\d?>&\d|\s*\d>/dev/null")
 #: Kinds of memories that tell how a failure was put right, or that it was not.
 _KINDS = (Kind.FIX, Kind.DEAD_END)
@@ -46,6 +54,8 @@ class Failure:
     command: str
     #: Keys of the telling lines of its error.
     keys: tuple[int, ...]
+    #: Words of its error, as far as they are known.
+    error_words: frozenset[str] = frozenset()
 
     @property
     def programs(self) -> frozenset[str]:
@@ -54,7 +64,7 @@ class Failure:
 
 
 def read_failure(
-    command: str, error: str, redact: Callable[[str], str], branch: str, keys: Sequence[int] = ()
+    command: str, error: str, redact: Callable[[str], str], branches: Collection[str], keys: Sequence[int] = ()
 ) -> Failure | None:
     """Return the failure of a command; None for one whose error says nothing telling.
 
@@ -62,11 +72,13 @@ def read_failure(
         command: as it was run.
         error: the whole error message; it is redacted line by line, as in ingest.
         redact: removes secrets.
-        branch: the session's branch, which may be part of the message.
+        branches: the session's branch, which may be part of the message, as the transcript and the repository say.
         keys: of the error, if they are known.
     """
-    keys = tuple(keys) or error_keys(map(redact, telling_lines(error)), [branch])
-    return Failure(command=command, keys=keys) if keys and programs_of(command) else None
+    keys = tuple(keys) or error_keys(map(redact, telling_lines(error)), branches)
+    if not keys or not programs_of(command):
+        return None
+    return Failure(command=command, keys=keys, error_words=frozenset(_WORD.findall(error[:MAX_ERROR_CHARACTERS])))
 
 
 class SeenFailures:
@@ -105,9 +117,10 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
     ways = [
         (resolution, turns, earlier)
         for earlier in _candidates(store, failure, request)
-        for turns, resolution in _resolutions(store, earlier)
+        for turns, resolution in resolutions_of(store, earlier)
+        if not _is_named(resolution, failure)
     ]
-    for resolution, turns, earlier in sorted(ways, key=lambda way: way[0].calls):
+    for resolution, turns, earlier in sorted(ways, key=lambda way: (way[0].calls, len(way[0].passed_as))):
         bite = _bite(store, resolution, turns, earlier, failure, request)
         if bite is not None:
             return bite
@@ -128,13 +141,22 @@ def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> li
     return sorted(earlier, key=lambda call: -len(call.shared_keys))[:MAX_EARLIER]
 
 
-def _resolutions(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
+def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
+    """Yield how an earlier failure was put right, with its turn and those that follow it; nothing if it was not."""
     turns = turns_from(store, earlier.turn_id, MAX_TURNS)
     if turns and earlier.seq < len(turns[0].turn.actions):
         failed = turns[0].turn.actions[earlier.seq]
         resolution = find_resolution([stored.turn for stored in turns], failed)
         if resolution is not None:
             yield turns, resolution
+
+
+def _is_named(resolution: Resolution, failure: Failure) -> bool:
+    """Return True if the error itself names the command that puts it right, as ``git push`` does: nothing to add."""
+    words = _WORD.findall(_REDIRECTION.sub("", resolution.passed_as or resolution.helper))
+    if resolution.files or not words:
+        return False
+    return sum(word in failure.error_words for word in words) >= MIN_NAMED_WORDS * len(words)
 
 
 def _bite(
@@ -148,10 +170,10 @@ def _bite(
     """Return the line about one way to put it right; None if it was shown before, or may not be shown."""
     first, last = turns[0], turns[resolution.turn_index]
     line_id = f"turn_{first.stable_id}"
-    way = _way(resolution, turns[0].turn.actions[earlier.seq].command)
+    way = way_of(resolution, turns[0].turn.actions[earlier.seq].command)
     if line_id in request.shown or why_suspect(way, is_typed=False, is_assistant=True):
         return None
-    memories = _memories_of(store, resolution, turns[: resolution.turn_index + 1])
+    memories = memories_between(store, resolution, turns[: resolution.turn_index + 1])
     if any(memory.episode_id in request.shown for memory in memories):
         return None
     episode = next((memory for memory in memories if why_barred(memory.episode_id, memory, request) is None), None)
@@ -169,11 +191,11 @@ def _bite(
     )
 
 
-def _way(resolution: Resolution, command: str) -> str:
+def way_of(resolution: Resolution, command: str) -> str:
     """Return in words how a failing command was made to pass."""
     said = f"`{_shown_command(command)}` failed like this and passed"
     if resolution.passed_as:
-        said += f" as `{_shown_command(resolution.passed_as)}`"
+        said += f" {_other_form(command, resolution.passed_as)}"
     if resolution.helper:
         said += f" after `{_shown_command(resolution.helper)}`"
     if resolution.files:
@@ -183,12 +205,24 @@ def _way(resolution: Resolution, command: str) -> str:
     return f"{said}."
 
 
-def _shown_command(command: str) -> str:
+def _other_form(failed: str, passed: str) -> str:
+    """Return in words how the command that passed differs: whole if it is short, else the words that differ."""
+    before, after = _shown_command(failed, 1_000), _shown_command(passed, 1_000)
+    removed = [word for word in before.split() if word not in after.split()]
+    added = [word for word in after.split() if word not in before.split()]
+    is_short = max(len(before), len(after)) <= MAX_WHOLE_CHARACTERS
+    if is_short or not removed + added or len(removed + added) > MAX_OTHER_WORDS:
+        return f"as `{_shown_command(passed)}`"
+    parts = [("without", removed), ("with", added)]
+    return " and ".join(f"{word} `{_shown_command(' '.join(words))}`" for word, words in parts if words)
+
+
+def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
     lines = _REDIRECTION.sub("", command).strip().splitlines()
-    return one_line(lines[0] if lines else "", MAX_COMMAND_CHARACTERS).replace("`", "'")
+    return one_line(lines[0] if lines else "", limit).replace("`", "'")
 
 
-def _memories_of(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Episode]:
+def memories_between(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Episode]:
     """Return the memories of fixes and dead ends that rest on what happened between the failure and the pass."""
     return [
         episode

@@ -17,6 +17,8 @@ MAX_LINE_CHARACTERS = 300
 MAX_SCANNED_LINES = 400
 #: Words that a line must have beside general ones, to identify an error.
 MIN_WORDS = 2
+#: With so many of them, a line identifies an error without the names that it quotes, such as that of a variable.
+MIN_WORDS_WITHOUT_NAMES = 4
 #: Programs of one command that are kept.
 MAX_PROGRAMS = 6
 
@@ -43,6 +45,7 @@ _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 #: The folders of a path; its last part stays.
 _FOLDERS = re.compile(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
 _NUMBER = re.compile(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
+_NAME = re.compile(r"`[^`]+`|'[^']+'|\"[^\"]+\"")
 _WORD = re.compile(r"[^\W\d_][\w-]+")
 #: Words of errors of every kind; they identify none.
 _GENERAL_WORDS = frozenset(
@@ -113,12 +116,18 @@ def normal_line(line: str, hidden: Collection[str] = ()) -> str:
     for pattern in (_URL, _UUID):
         line = pattern.sub("#", line)
     line = _NUMBER.sub("#", _FOLDERS.sub("", line))
+    without_names = _NAME.sub("#", line)
+    if len(_identifying_words(without_names.lower())) >= MIN_WORDS_WITHOUT_NAMES:
+        line = without_names
     return " ".join(re.sub(r"[\s#.,:;!?*=~\-—_]+", " ", line.lower()).split())
 
 
 def _identifies(line: str) -> bool:
-    words = {word for word in _WORD.findall(line) if word not in _GENERAL_WORDS}
-    return len(words) >= MIN_WORDS
+    return len(_identifying_words(line)) >= MIN_WORDS
+
+
+def _identifying_words(line: str) -> set[str]:
+    return {word for word in _WORD.findall(line) if word not in _GENERAL_WORDS}
 
 
 def _key(line: str) -> int:

@@ -90,7 +90,9 @@ def detached_relay_command(script: Path) -> str:
 def failure_command(script: Path, relay: Path) -> str:
     """The command of PostToolUseFailure: one file test, and the script only if failures of this project are known."""
     known = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.failures"'
-    return f"[ -e {known} ] && sh {shlex.quote(str(script))} {shlex.quote(str(relay))} 2>/dev/null; exit 0"
+    names = f"S={shlex.quote(str(script))} RELAY={shlex.quote(str(relay))}"
+    # A shell ends with an error if what it sources is missing.
+    return f'[ -e {known} ] && {names} && [ -r "$S" ] && . "$S"; exit 0'
 
 
 def link_interpreter(home: Home) -> None:

@@ -1,6 +1,6 @@
-# PostToolUseFailure: ask the worker whether history knows the failure, if the call names a program that has failed before.
-# Started only where the list of those programs is there (see block.py). POSIX sh; status 0 whatever is broken.
-# $1: the relay that asks the worker.
+# PostToolUseFailure: ask the worker whether history knows the failure, if the call names a program that failed before.
+# Sourced, which saves a process, and only where the list of those programs is there (see block.py). POSIX sh; silent and
+# status 0 whatever is broken. $RELAY: the script that asks the worker.
 exec 2>/dev/null
 LC_ALL=C
 case ${ENGRAM_DISABLE:-0} in 0) ;; *) exit 0 ;; esac
@@ -11,10 +11,10 @@ CDPATH='' cd -- "${ENGRAM_HOME:-${HOME:-}/.claude-memory}" >/dev/null || exit 0
 programs=./recollections/$id.failures
 [ -f "$programs" ] && [ -S ./engram.sock ] && [ -x ./python ] || exit 0
 
-# A stdin that stays open is given up after a moment.
+# The payload, which is one line, if it names one of the programs. A stdin that stays open is given up after a moment.
 exec 3<&0
 payload=$(
-    head -c 262144 <&3 &
+    grep -a -m 1 -Ff "$programs" <&3 &
     reader=$!
     { sleep 0.2; kill $reader; } >/dev/null 3<&- &
     clock=$!
@@ -22,7 +22,5 @@ payload=$(
     kill $clock
 )
 exec 3<&-
-case $payload in '{'*'}') ;; *) exit 0 ;; esac
-printf '%s' "$payload" | grep -qFf "$programs" || exit 0
-printf '%s' "$payload" | ./python -I -S "$1"
+case $payload in '{'*'}') printf '%s' "$payload" | ./python -I -S "$RELAY" ;; esac
 exit 0

@@ -337,7 +337,7 @@ class Chaos:
         self.round("migrate.begin")
         self.round("migrate.step", self.chance.randrange(1, 30))
         for point in failpoint.NAMES:
-            if not point.startswith(("migrate.", "consolidate.", "restore.", "forget_project.")):
+            if not point.startswith(("migrate.", "consolidate.", "restore.", "forget_project.", "second_chance.")):
                 self._reach(point)
                 self.maybe_lose_queue()
         while self.kills[RANDOM] < kills:
@@ -473,5 +473,4 @@ def main(folder: str, seed: str, kills: str, driver: str = "auto", instances: st
 
 
 if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).resolve().parent.parent))
     main(*sys.argv[1:])

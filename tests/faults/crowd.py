@@ -23,6 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from planting import plant
+
 from engram import failpoint
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.store import Store, open_store
@@ -32,9 +34,6 @@ from engram.settings import Settings
 from engram.tasks.runtime import Runtime
 from engram.watcher.main import run_watcher
 from engram.worker.main import run_worker
-
-sys.path.append(str(Path(__file__).resolve().parent.parent))  # it runs as a program of its own
-from planting import plant
 
 PATIENCE_SECONDS = 30
 

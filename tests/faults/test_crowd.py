@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fault_programs import run_program
 
 from engram.models.database import SAFE_SQLITE, sqlite_version
 
-CROWD = Path(__file__).parent / "crowd.py"
 DRIVERS = ("cysqlite", "sqlite3")
 
 
 def crowd(folder: Path, what: str, processes: int, rounds: int, driver: str) -> dict[str, Any]:
     """What crowd.py found."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
-    done = subprocess.run(
-        [sys.executable, str(CROWD), str(folder), what, str(processes), str(rounds), driver],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env=environment | {"HOME": str(folder)},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(json.dumps(found))
-    return found
+    return run_program("crowd", folder, what, str(processes), str(rounds), driver, timeout_seconds=600)
 
 
 ROUNDS = [pytest.param(8, id="fast"), pytest.param(100, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(900)])]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-DAY = Path(__file__).parent / "day.py"
+from fault_programs import run_program
 
 pytestmark = [
     pytest.mark.soak,
@@ -26,19 +21,7 @@ pytestmark = [
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the day left behind."""
     folder = tmp_path_factory.mktemp("day")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
-    done = subprocess.run(
-        [sys.executable, str(DAY), str(folder), "200000", "auto"],
-        capture_output=True,
-        text=True,
-        timeout=2900,
-        check=False,
-        env=environment | {"HOME": str(folder)},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(json.dumps(result))
-    return result
+    return run_program("day", folder, "200000", "auto", timeout_seconds=2900)
 
 
 def test_everything_is_read_and_extracted_once(found: dict[str, Any]) -> None:

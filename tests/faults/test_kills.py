@@ -7,18 +7,14 @@ times with two instances that race. At least 30 of 100 random kills must fall in
 from __future__ import annotations
 
 import ast
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fault_programs import run_program
 
 from engram import failpoint
 
-CHAOS = Path(__file__).parent / "chaos.py"
 SOURCE = Path(failpoint.__file__).parent
 #: (driver, instances that race, kills at random instants, longest time in seconds).
 FAST = [("cysqlite", 1, 150, 150), ("sqlite3", 2, 150, 150)]
@@ -33,19 +29,8 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """What the chaos left behind."""
     driver, instances, kills, seconds = request.param
     folder = tmp_path_factory.mktemp("chaos")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
-    done = subprocess.run(
-        [sys.executable, str(CHAOS), str(folder), "7", str(kills), driver, str(instances)],
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-        env=environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": str(folder)},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    result = run_program("chaos", folder, "7", str(kills), driver, str(instances), timeout_seconds=seconds)
     assert result["driver"] == driver
-    print(json.dumps(result))
     return result | {"wanted": kills}
 
 
@@ -67,8 +52,8 @@ def test_every_point_in_the_source_has_its_name_in_the_list() -> None:
 
 def test_enough_was_killed_and_at_every_named_point(found: dict[str, Any]) -> None:
     assert found["kills"]["random"] >= found["wanted"]
-    # See test_upkeep.py and test_forget_project.py.
-    elsewhere = ("restore.", "forget_project.")
+    # See test_upkeep.py, test_forget_project.py and tests/extraction/test_second_chance.py.
+    elsewhere = ("restore.", "forget_project.", "second_chance.")
     reached_here = {point for point in points_in_source() if not point.startswith(elsewhere)}
     assert reached_here - set(found["kills"]) == set()
     assert found["failed"] == []

@@ -5,18 +5,13 @@ The fast tier kills 30 processes with each driver, the full tier 1,000 in all.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from fault_programs import run_program
 
 from engram import failpoint
 
-UPKEEP = Path(__file__).parent / "upkeep.py"
 #: (driver, seed, kills, longest time in seconds).
 TIERS = [
     pytest.param((driver, 1, 30, 500), id=driver, marks=pytest.mark.timeout(600)) for driver in ("cysqlite", "sqlite3")
@@ -31,20 +26,7 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """What the kills left behind."""
     driver, seed, kills, seconds = request.param
     folder = tmp_path_factory.mktemp("upkeep")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ENGRAM_", "CLAUDE_"))}
-    paths = os.pathsep.join([str(UPKEEP.parent), str(UPKEEP.parent.parent)])
-    done = subprocess.run(
-        [sys.executable, str(UPKEEP), str(folder), str(seed), str(kills), driver],
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-        env=environment | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HOME": str(folder)},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(json.dumps(result))
-    return result | {"wanted": kills}
+    return run_program("upkeep", folder, str(seed), str(kills), driver, timeout_seconds=seconds) | {"wanted": kills}
 
 
 def test_enough_was_killed_and_everything_was_done(found: dict[str, Any]) -> None:

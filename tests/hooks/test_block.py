@@ -49,7 +49,8 @@ def test_every_command_names_existing_files_by_their_absolute_paths() -> None:
     folder = Path(engram_hooks.__file__).resolve().parent
 
     for hook in entries(settings_block()).values():
-        names = [word for word in hook["command"].split() if word.endswith((".py", ".sh"))]
+        words = [word.rpartition("=")[2] for word in hook["command"].split()]
+        names = [word for word in words if word.endswith((".py", ".sh"))]
         assert names
         assert {Path(name).parent for name in names} == {folder}
         assert all(Path(name).is_file() for name in names)

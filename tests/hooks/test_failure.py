@@ -13,6 +13,7 @@ from hook_runs import Hooks, Serve
 
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import hook_output
+from engram_hooks.block import failure_command
 
 SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"
 LINE = hook_output("PostToolUseFailure", "`git push` failed like this and passed as `git push -u origin x`.")
@@ -111,6 +112,12 @@ def test_whatever_is_broken_is_silence(hooks: Hooks, serve: Serve, known: Path, 
     more = {"ENGRAM_DISABLE": "1"} if broken == "switched off" else {}
 
     assert hooks.run("PostToolUseFailure", failed(), session=session, **more).is_silent
+
+
+def test_a_missing_script_is_silence(hooks: Hooks, known: Path, tmp_path: Path) -> None:
+    hooks.commands["PostToolUseFailure"] = failure_command(tmp_path / "gone.sh", tmp_path / "gone.py")
+
+    assert hooks.run("PostToolUseFailure", failed(), session=SESSION).is_silent
 
 
 def test_any_error_comes_through_as_it_is(hooks: Hooks, serve: Serve, known: Path) -> None:

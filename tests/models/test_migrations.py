@@ -29,6 +29,7 @@ DIGESTS = {
     9: "d3f727631eaf64f3",
     10: "31697f0cd26cea32",
     11: "c354ee1400ca9e04",
+    12: "e419842b651c4a05",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -72,6 +73,7 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP TABLE model_reading",
         "DROP TABLE standing_file",
         "DROP TABLE pull_request",
         "DROP TABLE failed_call",

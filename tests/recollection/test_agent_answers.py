@@ -12,8 +12,7 @@ from recollecting import FACT, PROMPT, Memory
 from engram.enums import Channel, Verdict
 from engram.models import injections, pauses
 from engram.models.outcomes import outcomes_of_session
-from engram.recollection.subagents import MAX_AGENT_TOKENS, AgentTasks
-from engram.settings import Settings
+from engram.recollection.subagents import MAX_AGENT_TOKENS, MAX_TASKS, AgentTask, AgentTasks
 
 TASK = "Find out why the watcher holds a flock and no PID file, and report the reason."
 
@@ -182,14 +181,36 @@ def test_an_answer_that_came_too_late_was_not_shown(memory: Memory) -> None:
     assert [outcome.verdict for outcome in outcomes_of_session(memory.store, "s1")] == [Verdict.TOO_LATE]
 
 
+def test_hooks_that_are_registered_twice_give_one_answer(memory: Memory) -> None:
+    memory.keep()
+    memory.keep("The release tag is signed with the key of the maintainer on the build server")
+    for _ in range(2):
+        call(memory, tool_use_id="toolu_1")
+    for _ in range(2):
+        call(memory, "Describe how the release tag is signed on the build server.", tool_use_id="toolu_2")
+
+    answers = [begin(memory, agent) for agent in ("a1", "a1", "a2", "a2")]
+
+    assert [FACT in answer for answer in answers] == [True, False, False, False]
+    assert ["release tag" in answer for answer in answers] == [False, False, True, False]
+
+
+def test_the_task_of_a_refused_call_is_not_given_to_the_subagent_of_another_prompt(memory: Memory) -> None:
+    memory.keep()
+    call(memory, "Describe how the release tag is signed on the build server.", prompt_id="p1")
+    call(memory, prompt_id="p2")
+
+    assert FACT in begin(memory, prompt_id="p2")
+
+
 def test_a_start_that_is_faster_than_its_task_waits_for_it() -> None:
     tasks = AgentTasks()
     taken: list[str] = []
-    waiting = threading.Thread(target=lambda: taken.append(tasks.take("s1", "Explore", 60)))
+    waiting = threading.Thread(target=lambda: taken.append(tasks.take("s1", "a1", "Explore", wait_seconds=60)))
 
     waiting.start()
-    tasks.note("s1", "Plan", "another")
-    tasks.note("s1", "Explore", "look")
+    tasks.note("s1", AgentTask("c1", "Plan", "", "another"))
+    tasks.note("s1", AgentTask("c2", "Explore", "", "look"))
     waiting.join(60)
 
     assert taken == ["look"]
@@ -198,7 +219,6 @@ def test_a_start_that_is_faster_than_its_task_waits_for_it() -> None:
 def test_tasks_without_subagents_are_bounded() -> None:
     tasks = AgentTasks()
     for number in range(100):
-        tasks.note("s1", "Explore", f"task {number}")
+        tasks.note("s1", AgentTask(f"c{number}", "Explore", "", f"task {number}"))
 
-    assert tasks.take("s1", "Explore") == "task 68"
-    assert Settings().bites == 3
+    assert tasks.take("s1", "a1", "Explore") == f"task {100 - MAX_TASKS}"

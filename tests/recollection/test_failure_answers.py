@@ -79,6 +79,19 @@ def test_the_command_that_passed_instead_is_named(memory: Memory, new_session: C
     )
 
 
+def test_of_a_long_command_the_words_that_differ_are_shown(
+    memory: Memory, new_session: Callable[..., Conversation]
+) -> None:
+    error = "Exit code 1\nThe following paths are ignored by one of your .gitignore files:\npriv/static/assets"
+    files = "lib/spotter/services/renderer.ex lib/spotter_web/live/session_live.ex test/spotter_web/live_test.exs"
+    old = new_session().prompt("commit it").run(f"git add {files} priv/static/assets/app.css", error)
+    read(memory, old.run(f"git add {files}"))
+
+    line = line_of(fail(memory, "git add lib/other.ex priv/static/assets/app.css", error))
+
+    assert "failed like this and passed without `priv/static/assets/app.css`." in line
+
+
 def test_the_helper_that_put_it_right_is_named(memory: Memory, new_session: Callable[..., Conversation]) -> None:
     error = "Exit code 1\n× Formatter would have printed the following content:\n  12 │ const a"
     session = new_session().prompt("lint it").run("bun run lint", error).run("bun run lint:fix").run("bun run lint")
@@ -109,6 +122,18 @@ def test_the_name_of_the_branch_makes_no_difference(memory: Memory, new_session:
     text = fail(memory, "git push 2>&1", NO_UPSTREAM.format("other-dov"), session=current.path.stem)
 
     assert "passed as `git push --set-upstream origin spotter-gqc`" in line_of(text)
+
+
+def test_an_error_that_names_its_remedy_needs_no_line(memory: Memory, new_session: Callable[..., Conversation]) -> None:
+    error = f"{NO_UPSTREAM}\n\nTo push the current branch and set the remote as upstream, use\n\n    {{1}}\n"
+    told = "git push --set-upstream origin "
+    old = new_session(branch="old").prompt("push it").run("git push", error.format("old", told + "old"))
+    read(memory, old.run(told + "old"))
+
+    assert fail(memory, "git push", error.format("old", told + "new")) == ""
+    current = new_session(branch="new").prompt("push this one as well")
+    read(memory, current)
+    assert fail(memory, "git push", NO_UPSTREAM.format("new"), session=current.path.stem)
 
 
 @pytest.mark.parametrize(
