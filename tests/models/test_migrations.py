@@ -20,7 +20,7 @@ from engram.models.store import Store, open_store
 from tests.models.version_4 import put_version_4, read_rows, read_schema
 
 #: SHA-256 of what each version's tables, indexes and views are declared as. A version that was released never changes:
-#: a new column needs a numbered step in ``engram.models.migrations`` and a line here.
+#: a new column needs a numbered step in ``engram.models.migration_steps`` and a line here.
 DIGESTS = {
     5: "7a355ec18468f2a8",
     6: "7a4844fc71be8594",
