@@ -24,18 +24,13 @@ import httpx2
 from claude_price import claude_dollars
 
 from engram.clock import FixedClock
-from engram.consolidation.rewording import MIN_QUALITY
 from engram.extraction.budget import Budget, price_of
-from engram.extraction.language_model import LanguageModel
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.extraction.openai_provider import OpenAIProvider
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request import MAX_MEMORIES
-from engram.extraction.rewording import Rewriter
 from engram.ingest.service import ingest_all
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.sessions import SessionRow, list_sessions
+from engram.models.sessions import list_sessions
 from engram.models.store import Store, open_store
 from engram.models.turns import turns_of_session
 from engram.redaction import redact
@@ -188,56 +183,6 @@ def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
     }
 
 
-def reword(store: Store, settings: Settings) -> dict[str, Any]:
-    """Ask for better words for every memory of the local extractor that is good enough; nothing is stored."""
-    server = StandIn()
-    provider = OpenAIProvider(settings, api_key="none", transport=httpx2.MockTransport(server))
-    model = LanguageModel(provider, Budget(store, settings))
-    rewriter, reworded = Rewriter(model), 0
-    kept = [one for session in list_sessions(store) for one in _local_memories(store, session)]
-    good = [one for one in kept if one.quality >= MIN_QUALITY]
-    for start in range(0, len(good), settings.llm_rewrite_limit):
-        reworded += len(rewriter.reword(good[start : start + settings.llm_rewrite_limit]))
-    a_hundred = 100 / max(1, len(good))
-    price = {name: price_of(dataclasses.replace(settings, llm_model=name)) for name in MODELS}
-    return {
-        "memories": len(kept),
-        "asked_about": len(good),
-        "reworded": reworded,
-        "calls": server.calls,
-        "longest_request_tokens": server.longest,
-        "secrets_sent": server.secrets,
-        "per_100_memories": {
-            "calls": round(server.calls * a_hundred),
-            "input_tokens": round(server.input_tokens * a_hundred),
-            "output_tokens": round(server.output_tokens * a_hundred),
-            "dollars": {
-                name: round(a_hundred * one.dollars(server.input_tokens, server.output_tokens), 4)
-                for name, one in price.items()
-            },
-        },
-    }
-
-
-def _local_memories(store: Store, session: SessionRow) -> list[Episode]:
-    turns = [stored.turn for stored in turns_of_session(store, session.id)]
-    found = LocalExtractor().propose(turns, ExtractionContext(project="demo", session_cap=100_000))
-    return [
-        Episode(
-            new_episode_id(),
-            one.kind,
-            one.summary,
-            one.content,
-            voice=one.voice,
-            entities=one.entities,
-            facts=one.facts,
-            quality=one.quality,
-        )
-        for one in found
-        if not one.suspect
-    ]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
@@ -261,9 +206,6 @@ def main() -> None:
             found = {"import": run(store, settings, is_live=False)}
             clock.advance(7 * 86_400)
             found["live"] = run(store, settings, is_live=True)
-            clock.advance(7 * 86_400)
-            if not arguments.caps:
-                found["reword"] = reword(store, settings)
         print(json.dumps(found, indent=1))
 
 

@@ -149,8 +149,6 @@ class Settings:
         "gpt-5-nano=0.05/0.40",
         "gpt-5-mini=0.25/2.00",
     )
-    #: Maximum number of local memories that the model rewords in one consolidation; 0 for none.
-    llm_rewrite_limit: int = 10
     #: Seconds without data after which a call of the openai extractor is given up.
     llm_timeout_seconds: float = 30.0
 

@@ -1,4 +1,4 @@
-"""A real git repository in a folder, for tests."""
+"""Git repositories for tests: real ones, and folders laid out as git does."""
 
 from __future__ import annotations
 
@@ -46,3 +46,21 @@ class Repository:
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", subject)
         return self.git("rev-parse", "HEAD")
+
+
+def repository(folder: Path) -> Path:
+    """Lay out a git repository without commits."""
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    return folder
+
+
+def worktree(repo: Path, folder: Path) -> Path:
+    """Lay out a worktree of a repository."""
+    inner = repo / ".git" / "worktrees" / folder.name
+    inner.mkdir(parents=True)
+    (inner / "commondir").write_text("../..\n")
+    (inner / "gitdir").write_text(f"{folder}/.git\n")
+    folder.mkdir(parents=True)
+    (folder / ".git").write_text(f"gitdir: {inner}\n")
+    return folder

@@ -77,13 +77,13 @@ def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str,
     from engram.worker.recall_client import load_model
 
     embedder, _ = load_model(workspace.settings)
-    rewording, reconciling = find_model_steps(workspace.settings, store)
+    distilling, reconciling = find_model_steps(workspace.settings, store)
     report = run_consolidation(
         store,
         workspace.settings,
         similar=None if embedder is None else partial(similar_pairs, store, embedder.model_id),
         duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
-        rewording=rewording,
+        distilling=distilling,
         reconciling=reconciling,
         is_dry=dry_run,
         is_forced=True,

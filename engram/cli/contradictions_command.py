@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import iso, one_line, print_json, safe
+from engram.cli.output import iso, one_line, print_json, safe, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.memories.correct import keep_both, keep_one
 from engram.models import episodes
 from engram.models.contradictions import Contradiction, open_contradictions
 from engram.models.store import Store
+from engram.reports.file_contradictions import list_file_contradictions
 
 
 @click.group("contradictions", invoke_without_command=True)
@@ -24,7 +25,8 @@ def contradictions(context: click.Context, workspace: Workspace, as_json: bool) 
     """List memories that contradict each other, or decide between them.
 
     Nobody but you replaces what you pinned or saved. If a later memory or a correction by Claude disagrees with it,
-    both stay in force until you decide here.
+    both stay in force until you decide here. Memories that your own files contradict (CLAUDE.md, rules, auto memory)
+    are listed too.
 
     Example: engram contradictions
     """
@@ -74,9 +76,20 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
 def _list(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         waiting = [_facts(store, contradiction) for contradiction in open_contradictions(store)]
+        by_files = list_file_contradictions(store)
+        of_files = [
+            {"memory": _side(store, found.memory.episode_id), "file_says": found.file_says} for found in by_files
+        ]
     if as_json:
-        print_json({"contradictions": waiting})
+        print_json({"contradictions": waiting, "of_files": of_files})
         return
+    for found in by_files:
+        click.echo(f"{found.memory.episode_id}  {one_line(found.memory.summary)}")
+        say(f"   but {one_line(found.file_says)}")
+    if by_files:
+        click.echo(
+            "`engram correct ID` or `engram forget ID` changes a memory; the files are yours and are never changed."
+        )
     for facts in waiting:
         click.echo(f"{facts['number']}: {safe(facts['reason'])}")
         for side in ("older", "newer"):
@@ -86,7 +99,7 @@ def _list(workspace: Workspace, as_json: bool) -> None:
         click.echo(
             "`engram contradictions keep ID` keeps one of the two, `engram contradictions both NUMBER` keeps both."
         )
-    else:
+    elif not by_files:
         click.echo("No memories contradict each other.")
 
 

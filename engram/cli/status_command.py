@@ -8,11 +8,12 @@ from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import counts
+from engram.models.model_readings import SecondChances, second_chances
 from engram.models.pauses import paused_scopes
 from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
-from engram.settings import Settings
+from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.transcripts.registry import title_of
 from engram.worker.client import ask_status
 
@@ -30,10 +31,12 @@ def status(workspace: Workspace, as_json: bool) -> None:
         projects = counts.count_projects(store)
         agents = counts.count_agents(store)
         paused = sorted(paused_scopes(store))
+        chances = second_chances(store) if workspace.settings.extractor in MODEL_EXTRACTORS else None
         offer = "" if as_json else offer_claude(store, workspace.settings)
     worker = ask_status(workspace.places) if health.worker.is_alive else None
     if as_json:
         facts = status_json(health, projects, agents, paused, workspace.settings)
+        facts["second_chance"] = None if chances is None else _chances_json(chances, health)
         print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
     totals = health.totals
@@ -43,6 +46,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("watcher", _process(health.watcher)),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
+            ("distilled again", _second_chances(chances, health)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
             ("agents", ", ".join(f"{title_of(name)} ({number} sessions)" for name, number in agents.items())),
@@ -115,6 +119,24 @@ def status_json(
 def _extractor(settings: Settings) -> str:
     model = {"claude": settings.claude_model, "openai": settings.llm_model}.get(settings.extractor, "")
     return f"{settings.extractor} ({model})" if model else settings.extractor
+
+
+def _second_chances(chances: SecondChances | None, health: Health) -> str:
+    """Return how many sessions of the local extractor were distilled again; "" without a language model."""
+    if chances is None or not (chances.done or chances.waiting):
+        return ""
+    pause = _pause(chances, health)
+    return f"{chances.done} sessions, {chances.waiting} waiting" + (f" ({pause})" if pause else "")
+
+
+def _chances_json(chances: SecondChances, health: Health) -> dict[str, object]:
+    return {"done": chances.done, "waiting": chances.waiting, "paused": _pause(chances, health) or None}
+
+
+def _pause(chances: SecondChances, health: Health) -> str:
+    """Return why waiting sessions are not distilled; "" if nothing pauses them."""
+    stage = health.stages.get("second chance")
+    return stage.last_error if chances.waiting and stage is not None else ""
 
 
 def _process(state: ProcessState) -> str:

@@ -18,8 +18,8 @@ from engram.models.watermarks import Watermark, latest_change, undone
 from engram.settings import Settings
 
 if TYPE_CHECKING:
+    from engram.consolidation.distill import Distilling
     from engram.consolidation.reconcile import Reconciling
-    from engram.consolidation.rewording import Rewording
 
 #: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
 MAX_NOTE_BYTES = 20_000_000
@@ -46,7 +46,7 @@ class Context:
     similar: Similar | None = None
     duplicate_cosine: float = 0.92
     #: None without a language model.
-    rewording: Rewording | None = None
+    distilling: Distilling | None = None
     #: None without a language model.
     reconciling: Reconciling | None = None
     #: Row ids of new and changed memories since the last complete run; None for all memories.

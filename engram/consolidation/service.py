@@ -11,9 +11,9 @@ from engram.consolidation import steps
 from engram.consolidation.branches import confirm_merged
 from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
+from engram.consolidation.distill import Distilling, distill_again
 from engram.consolidation.graduation import NOTE, graduate, not_graduating, retire, without_lines
 from engram.consolidation.reconcile import Reconciling, reconcile
-from engram.consolidation.rewording import REWRITTEN, Rewording, reword_local
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated
 from engram.enums import Actor
@@ -30,7 +30,7 @@ from engram.settings import Settings
 #: Name of the lease that keeps two workers from consolidating at once.
 LEASE = "consolidate"
 #: Actions that are not repeated once they were undone.
-_NOT_AGAIN = ("archive", "supersede", "graduate", REWRITTEN)
+_NOT_AGAIN = ("archive", "supersede", "graduate")
 #: Maximum number of stored lines of a report.
 _MAX_REPORT_LINES = 500
 
@@ -57,7 +57,7 @@ def consolidate(
     *,
     similar: Similar | None = None,
     duplicate_cosine: float = 0.92,
-    rewording: Rewording | None = None,
+    distilling: Distilling | None = None,
     reconciling: Reconciling | None = None,
     is_dry: bool = False,
     is_forced: bool = False,
@@ -69,14 +69,14 @@ def consolidate(
         settings: intervals, limits and places.
         similar: finds pairs of similar memories; without it, only exact duplicates are found.
         duplicate_cosine: cosine from which on two memories say the same; depends on the embedding model.
-        rewording: finds better wordings of memories of the local extractor; None without a language model.
+        distilling: distills again what the local extractor kept; None without a language model.
         reconciling: relates memories; None without a language model.
         is_dry: change nothing, and report what would be done.
         is_forced: run even if the last run was recent, and compare all memories; otherwise only new and changed ones
             since the last complete run.
     """
     if is_dry:
-        context = Context(store, settings, None, similar, duplicate_cosine, rewording, reconciling, is_dry=True)
+        context = Context(store, settings, None, similar, duplicate_cosine, distilling, reconciling, is_dry=True)
         for _, step in _steps(context, 0):
             step()
         waiting = [
@@ -91,7 +91,7 @@ def consolidate(
     has_finished = False
     try:
         begun = runs.begin_run(store)
-        context = Context(store, settings, begun.id, similar, duplicate_cosine, rewording, reconciling)
+        context = Context(store, settings, begun.id, similar, duplicate_cosine, distilling, reconciling)
         report = _run(context, begun, since, is_full=is_forced)
         has_finished = report.is_complete
         return report
@@ -151,7 +151,7 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
         ("pack", lambda: steps.pack_old(context)),
         ("retire", lambda: retire(context)),
         ("graduate", lambda: graduate(context)),
-        ("reword", lambda: reword_local(context)),
+        ("distill", lambda: distill_again(context)),
         ("digest", lambda: steps.write_digests(context, since_ms)),
     ]
 

@@ -23,7 +23,7 @@ from engram.models.episodes import (
     slot_of,
 )
 from engram.models.erasing import sources_of
-from engram.models.extractions import NOT_CHOSEN, WENT_ON, WITHDRAWN, count_auto_episodes
+from engram.models.extractions import DISTILLED_AGAIN, NOT_CHOSEN, WENT_ON, WITHDRAWN, count_auto_episodes
 from engram.models.judgements import judged_memories
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import SessionRow
@@ -36,7 +36,7 @@ from engram.settings import Settings
 from engram.transcripts.record import Opening
 
 #: Actions in a memory's history after which an extraction no longer changes it.
-_SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "rewritten", "undo")
+_SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "undo")
 _HOUR_MS = 3_600_000
 
 
@@ -58,9 +58,26 @@ class Keeper:
     """Stores the candidates of some turns of a session."""
 
     def __init__(
-        self, tx: Tx, session: SessionRow, turns: Sequence[StoredTurn], extractor: str, settings: Settings
+        self,
+        tx: Tx,
+        session: SessionRow,
+        turns: Sequence[StoredTurn],
+        extractor: str,
+        settings: Settings,
+        *,
+        run_id: int | None = None,
     ) -> None:
-        """``turns``: those that the candidates were proposed from."""
+        """Prepare.
+
+        Args:
+            tx: the transaction.
+            session: the session.
+            turns: those that the candidates were proposed from.
+            extractor: stored with each episode.
+            settings: the caps.
+            run_id: a run to record new memories in too, so that they can be undone; memories that the turns no longer
+                give are then left to the caller.
+        """
         self._tx = tx
         self._session = session
         self._extractor = extractor
@@ -70,7 +87,8 @@ class Keeper:
         self._said_at_ms = {said.uuid: said.at_ms for turn in turns for said in turn.turn.said if said.uuid}
         self._kept_in_hour: dict[int, int] = {}
         self._judged = judged_memories(tx, None if session.is_global else session.project_id)
-        self._run_id: int | None = None
+        self._is_in_run = run_id is not None
+        self._run_id = run_id
         #: A line for each older memory that changed.
         self._lines: list[str] = []
 
@@ -88,6 +106,8 @@ class Keeper:
             slots.add(slot)
             self._keep_one(place, candidate, slot, kept)
             kept.slots[place] = slot
+        if self._is_in_run:
+            return kept
         for turn in self._turns.values():
             kept.archived += self._archive_others(turn, slots)
         if self._run_id is not None:
@@ -106,6 +126,11 @@ class Keeper:
         queued = [turn.key for turn in turns if turn.opening is Opening.QUEUED]
         return bool(barred_entries(self._tx, [*candidate.evidence, *queued]))
 
+    @property
+    def lines(self) -> list[str]:
+        """A line for each older memory that changed."""
+        return self._lines
+
     def stored(self, kept: Kept, place: int) -> Episode | None:
         """Return the memory of the candidate at an index; None if it was left out."""
         slot = kept.slots.get(place)
@@ -122,7 +147,9 @@ class Keeper:
             if self._is_hour_full(made.created_at_ms):
                 kept.left_out += 1
                 return
-            kept.row_ids[place] = add_episode(self._tx, made, evidence, action="extract", actor=Actor.MODEL).id
+            run_id = self._run_id if self._is_in_run else None
+            made = add_episode(self._tx, made, evidence, action="extract", actor=Actor.MODEL, run_id=run_id)
+            kept.row_ids[place] = made.id
             kept.new += 1
         else:
             history = history_of(self._tx, known.episode_id)
@@ -131,13 +158,14 @@ class Keeper:
             # Evidence of another session stays.
             evidence += [e for e in evidence_of(self._tx, known.id) if e.session_id != self._session.session_id]
             changes = self._changes(known, candidate, history)
+            reason = DISTILLED_AGAIN if self._is_in_run else WENT_ON
             if changes or evidence_of(self._tx, known.id) != evidence:
                 made = change_episode(
-                    self._tx, known, "extract", WENT_ON, run_id=self._run(), **changes, actor=Actor.MODEL
+                    self._tx, known, "extract", reason, run_id=self._run(), **changes, actor=Actor.MODEL
                 )
                 kept.row_ids[place] = made.id
-                self._lines.append(f"change {known.episode_id} ({WENT_ON})")
-                replace_evidence(self._tx, known, evidence, WENT_ON, run_id=self._run(), actor=Actor.MODEL)
+                self._lines.append(f"change {known.episode_id} ({reason})")
+                replace_evidence(self._tx, known, evidence, reason, run_id=self._run(), actor=Actor.MODEL)
                 kept.updated += 1
         if place in kept.row_ids:
             mark_unjoined(self._tx, kept.row_ids[place])
@@ -159,6 +187,8 @@ class Keeper:
     def _changes(self, known: Episode, candidate: Candidate, history: Sequence[Change]) -> dict[str, Any]:
         """Return the fields that differ."""
         wanted = _fields(candidate)
+        if self._is_in_run:
+            wanted["extractor"] = candidate.extractor or self._extractor
         if known.status == Status.ACTIVE:
             # It was confirmed. If the turn grew, the confirmation is looked for again.
             came_back = any(change.action == "confirm" and "came back" in change.reason for change in history)

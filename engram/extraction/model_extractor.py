@@ -47,6 +47,9 @@ class ModelExtractor:
         self._reason = ""
         #: Summary so far of the session of the last proposal.
         self.rolling_summary = ""
+        #: Keys of the turns of the last proposal that the model did not read.
+        self.unread: set[str] = set()
+        self._is_strict = False
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         """See ``Extractor.propose``.
@@ -56,6 +59,7 @@ class ModelExtractor:
             ExtractionError: the provider refuses every request; the message says why.
         """
         self.rolling_summary, self._reason = context.rolling_summary, ""
+        self.unread = set()
         self._unreadable, answered = 0, self.model.answers
         proposals = Proposals()
         for batch in batches(without_own(turns)):
@@ -66,6 +70,21 @@ class ModelExtractor:
             self._budget.note_trouble(self._reason)
         return proposals.candidates[: max(0, context.session_cap - context.kept_before)]
 
+    def propose_again(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+        """Propose without the fallback: nothing of a text that the model cannot read; ``unread`` names its turns.
+
+        Raises:
+            BudgetReached: a cap is reached.
+            ModelUnavailable: no request can be served until the user acts.
+            RetryLater: a temporary fault of the server or the network.
+            ExtractionError: the provider refuses every request; the message says why.
+        """
+        self._is_strict = True
+        try:
+            return self.propose(turns, context)
+        finally:
+            self._is_strict = False
+
     def _propose_batch(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         text, ids = request_text(turns, context)
         if self._unreadable >= MAX_UNREADABLE_ANSWERS:
@@ -74,6 +93,9 @@ class ModelExtractor:
             output = self.model.ask(_QUESTION, text, context.project_id)
         except (BudgetReached, ModelUnavailable) as refusal:
             self._reason = str(refusal)
+            if self._is_strict:
+                self._budget.note_trouble(self._reason)
+                raise
             return self._propose_locally(turns, context)
         except ValueError as error:
             return self._split(turns, context, error)
@@ -94,6 +116,9 @@ class ModelExtractor:
         return self._propose_locally(turns, context)
 
     def _propose_locally(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+        self.unread |= {turn.key for turn in turns}
+        if self._is_strict:
+            return []
         return [
             replace(candidate, extractor=self._fallback.name) for candidate in self._fallback.propose(turns, context)
         ]

@@ -15,6 +15,7 @@ from engram.extraction.keep import Keeper, Kept
 from engram.extraction.protocol import ExtractionContext, Extractor
 from engram.failpoint import reach
 from engram.models.extractions import has_due_turns, note_extraction, set_rolling_summary
+from engram.models.model_readings import note_model_reading
 from engram.models.sessions import SessionRow, find_session
 from engram.models.stages import note_success
 from engram.models.store import Store
@@ -142,6 +143,9 @@ class _Step:
                     mark_extracted(tx, turn.id, turn.revision)
                 else:
                     check_unmoved(tx, turn.id, turn.revision)
+            if not self._is_repeatable:
+                unread: Collection[str] = getattr(self.extractor, "unread", ())
+                note_model_reading(tx, [turn for turn in batch.due if turn.turn.key not in unread])
             kept = self._write(tx, session, batch, candidates)
             if self.embedder is not None:
                 rows = [("e", kept.row_ids[place], 0, vectors[place]) for place in sorted(kept.row_ids)]

@@ -11,15 +11,17 @@ from pathlib import Path
 
 from engram.enums import Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
-from engram.memories.standing_lines import add_to_section, is_said, unified_diff
+from engram.memories.standing_lines import add_to_section, unified_diff
 from engram.models.episode_lists import current_episodes
 from engram.models.episodes import Episode, evidence_of
 from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
+from engram.notes.standing import standing_text
 from engram.redaction import redact
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings
+from engram.text.file_statements import StandingText
 
 #: Sessions in which a rule must have been said or used.
 MIN_NEEDED_SESSIONS = 3
@@ -71,15 +73,22 @@ def propose_lines(
     Raises:
         BadRequest: a file cannot be read or is too large.
     """
-    uses_and_rules = _needed_rules(store, project)
+    needed = _needed_rules(store, project)
     own = settings.claude_folder / "CLAUDE.md"
     files = [(own, Scope.GLOBAL)]
     if project is not None and (target is not None or Path(project.root).is_dir()):
         files.insert(0, (target or _file_of(Path(project.root)), Scope.PROJECT))
-    said = [_text(path) for path in _standing_files(settings, project, [path for path, _ in files])]
+    # The files as they are now, and what was last read of others: nested ones, imported ones and the auto memory.
+    paths = _standing_files(settings, project, [path for path, _ in files])
+    now = StandingText([(path.name, _text(path)) for path in paths])
+    before_now = standing_text(store, None if project is None else project.id)
     proposals = []
     for path, scope in files:
-        lines = [line for episode, line in uses_and_rules if episode.scope == scope and not is_said(line.text, said)]
+        lines = [
+            line
+            for episode, line in needed
+            if episode.scope == scope and not (now.file_saying(line.text) or before_now.file_saying(line.text))
+        ]
         if lines:
             before = read_file(path)
             chosen = tuple(sorted(lines, key=lambda line: -(line.said + line.used))[:MAX_LINES])

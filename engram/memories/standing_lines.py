@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
-
-from engram.text.recollection_stems import stems
-from engram.text.topic_words import topic_words
+from collections.abc import Sequence
 
 #: The heading below which lines are added.
 HEADING = "## Learned from earlier sessions"
-#: Share of the words of a statement that a line must contain to say it already.
-MIN_SAID_SHARE = 0.8
 
 
 def add_to_section(data: bytes, lines: Sequence[str]) -> bytes:
@@ -51,15 +46,3 @@ def unified_diff(name: str, before: bytes, after: bytes) -> str:
     source = name if before else "/dev/null"
     lines = difflib.unified_diff(old, new, source, name)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def is_said(statement: str, texts: Iterable[str]) -> bool:
-    """Return True if a line or paragraph of some texts says a statement already."""
-    words = stems(topic_words(statement))
-    if not words:
-        return True
-    return any(
-        len(words & stems(topic_words(part))) >= MIN_SAID_SHARE * len(words)
-        for text in texts
-        for part in (*text.splitlines(), *re.split(r"\n\s*\n", text))
-    )

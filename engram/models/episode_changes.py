@@ -17,7 +17,7 @@ from peewee import fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Status
 from engram.models import episode_rows, tables
-from engram.models.episode_history import ERASE, add_history, drop_history, snapshot
+from engram.models.episode_history import ERASE, Change, add_history, drop_history, snapshot
 from engram.models.episodes import Episode, Evidence, episodes_superseded_by, find_episode, select_episodes
 from engram.models.store import Store
 from engram.models.tombstones import TombstoneKind, add_tombstones
@@ -91,6 +91,11 @@ def note_judgement(tx: Tx, episode: Episode, action: str, reason: str, *, actor:
         return _change_fields(tx, episode, action, reason, changes, actor=actor)
     add_history(tx, episode.episode_id, action, reason, {}, {}, actor=actor)
     return episode
+
+
+def carry_judgement(tx: Tx, episode: Episode, step: Change) -> None:
+    """Add a judgement from another database to the history of a memory that has its fields already."""
+    add_history(tx, episode.episode_id, step.action, step.reason, step.before, step.after, actor=step.actor)
 
 
 def _change_fields(

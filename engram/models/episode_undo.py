@@ -15,6 +15,8 @@ from engram.models.transaction import Tx
 UNDO = "undo"
 #: Actions that a new memory begins with where a run made it; an undo archives it.
 _MADE = ("save", "correct")
+#: Action of a memory that an extractor made, or changed.
+_EXTRACTED = "extract"
 #: Steps that belong to no run and leave what a run changed as it is, or as an undo would leave it.
 _INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO)
 
@@ -38,7 +40,7 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor) -> None:
         episode_rows.set_packed_content(tx, episode.id, pack_text(episode.content), None)
     elif change.action == ADDED:
         episode_rows.delete_evidence_beyond(tx, episode.id, int(change.before["count"]))
-    elif change.action in _MADE:
+    elif change.action in _MADE or (change.action == _EXTRACTED and not change.before):
         change_episode(tx, episode, UNDO, reason, actor=actor, status=Status.ARCHIVED)
         return
     elif change.before:

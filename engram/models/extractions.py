@@ -18,6 +18,8 @@ from engram.models.transaction import Reader, Tx
 WENT_ON = "the turn went on"
 #: Why a memory of a turn that did not grow is archived.
 NOT_CHOSEN = "the session went on, and other memories of it were chosen"
+#: Why a memory of the local extractor is changed by a language model that read its session again.
+DISTILLED_AGAIN = "distilled again"
 #: Why a memory of a prompt that waited in the queue is archived: the same words came as a line of their own.
 PROMPT_MOVED = "its prompt was written again as a line of its own"
 #: The reasons for archiving what a session's turns no longer give.
@@ -52,7 +54,7 @@ class Extracted:
     """What an extractor made of a turn, whatever became of it afterwards."""
 
     row_id: int
-    #: The summary as it was extracted: merging, rewording and editing change it later.
+    #: The summary as it was extracted: merging and editing change it later.
     summary: str
     #: Row id of the turn that it was taken from; None where that is not known.
     turn_id: int | None

@@ -93,6 +93,15 @@ def add_standing_files(database: Any) -> None:
         database.execute_sql(statement)
 
 
+def add_model_readings(database: Any) -> None:
+    """From 11 to 12: which turns a language model has read."""
+    database.execute_sql(
+        'CREATE TABLE "model_reading" ("turn_id" INTEGER NOT NULL, "revision" INTEGER NOT NULL, '
+        '"is_second" INTEGER NOT NULL DEFAULT 0 CHECK (is_second IN (0, 1)), PRIMARY KEY ("turn_id"), '
+        'FOREIGN KEY ("turn_id") REFERENCES "turn" ("id") ON DELETE CASCADE) WITHOUT ROWID'
+    )
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -114,4 +123,12 @@ def _rebuild(database: Any, table: str, columns: str) -> None:
 
 
 #: The steps in order: the first leads from version 5 to 6.
-STEPS = (add_outcomes, add_branches, add_failed_calls, rename_expanded, add_pull_requests, add_standing_files)
+STEPS = (
+    add_outcomes,
+    add_branches,
+    add_failed_calls,
+    rename_expanded,
+    add_pull_requests,
+    add_standing_files,
+    add_model_readings,
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from peewee import ColumnBase, Query, fn
 
 from engram.enums import Status
@@ -29,6 +31,33 @@ def latest_sessions_on(store: Reader, project_id: int, branch: str, limit: int) 
 def calls_of_session(store: Reader, session_ref: int) -> list[Action]:
     """The tool calls of a session in the order of its transcript, without the ids of their entries."""
     return [call for actions in store.fetch_values(_actions_of(session_ref)) for call in unpack_calls(actions)]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCalls:
+    """A turn with its tool calls, without its texts."""
+
+    id: int
+    session_id: str
+    branch: str
+    started_at_ms: int
+    calls: tuple[Action, ...]
+
+
+def turns_naming(store: Reader, project_id: int, name: str) -> list[TurnCalls]:
+    """The turns of a project of which a tool call names a file of this name, the latest first."""
+    turns = []
+    for row in store.fetch(_turns_with_calls(project_id)):
+        calls = unpack_calls(row.actions)
+        if any(file.endswith(name) for call in calls for file in call.files):
+            turns.append(TurnCalls(int(row.id), row.session_id, row.branch, int(row.started_at_ms or 0), calls))
+    return turns
+
+
+def prompt_of_turn(store: Reader, turn_id: int) -> str:
+    """The prompt of a turn; "" for a continuation."""
+    texts = store.fetch_values(_prompt_of_turn(turn_id, Role.USER.value))
+    return str(texts[0]) if texts else ""
 
 
 def calls_of_evidence(store: Reader, episode_ref: int) -> list[Action]:
@@ -87,6 +116,20 @@ def _actions_of(session_ref: int) -> Query:
     turn = tables.Turn
     query = turn.select(turn.actions).join(tables.Transcript)
     return query.where(turn.session == session_ref).order_by(tables.Transcript.path, turn.start_offset, turn.id)
+
+
+@prepared
+def _turns_with_calls(project_id: int) -> Query:
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(turn.id, session.session_id, turn.branch, turn.started_at_ms, turn.actions).join(session)
+    return query.where(turn.project == project_id).order_by(turn.started_at_ms.desc())
+
+
+@prepared
+def _prompt_of_turn(turn_id: int, user: str) -> Query:
+    block = tables.TextBlock
+    is_prompt = (block.turn == turn_id) & (block.role == user) & (block.message_id == "")
+    return block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
 
 
 @prepared

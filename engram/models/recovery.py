@@ -15,9 +15,10 @@ from engram.enums import Actor, Source
 from engram.errors import BrokenDatabase, EngramError
 from engram.models import episode_changes, episodes, projects, sessions, tables
 from engram.models.conditions import IS_MANUAL
-from engram.models.episode_history import BY_HAND_ACTIONS
+from engram.models.episode_history import BY_HAND_ACTIONS, Change, history_of
 from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import apply_tombstones
+from engram.models.judgements import standing_judgements
 from engram.models.pauses import carry_pauses
 from engram.models.project_names import carry_names
 from engram.models.soundness import UNREADABLE
@@ -211,6 +212,7 @@ def _carry(store: Store, source: Store, one: Episode, actor: Actor) -> bool:
     evidence = [dataclasses.replace(e, turn_id=None) for e in episodes.evidence_of(source, one.id)]
     if _is_known(store, one, evidence):
         return False
+    standing = _judgements_of(source, one.episode_id)
     with store.transaction() as tx:
         place = None if project is None else projects.ensure_project(tx, project.identity, project.name, project.root)
         if session is not None:
@@ -225,7 +227,18 @@ def _carry(store: Store, source: Store, one: Episode, actor: Actor) -> bool:
             )
         made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
         episode_changes.add_episode(tx, made, evidence, action="recover", reason="by hand", actor=actor)
+        for judgement in standing:
+            episode_changes.carry_judgement(tx, made, judgement)
     return True
+
+
+def _judgements_of(source: Store, episode_id: str) -> list[Change]:
+    """Return the standing judgements of a memory; none if its history cannot be read."""
+    try:
+        return standing_judgements(history_of(source, episode_id))
+    except (EngramError, *_UNREADABLE) as error:
+        logger.warning("action=recover memory=%s part=judgements reason=%s", episode_id, error)
+        return []
 
 
 def _is_known(store: Reader, memory: Episode, evidence: Sequence[Evidence]) -> bool:

@@ -15,6 +15,7 @@ from engram.models.recent import count_active, pinned_episodes, recent_files
 from engram.models.stages import Stage, list_stages
 from engram.models.store import Store
 from engram.notes.owner import owners_of_lines
+from engram.notes.standing import standing_text
 from engram.recollection.briefing_choice import Section, is_about, is_confirmed, is_in_force, section_of, text_of
 from engram.recollection.briefing_lines import Lines, SaidWords, SectionLines, fit_sections, title_line, told_in
 from engram.recollection.render import CHARACTERS_PER_TOKEN, fenced, shown_text
@@ -147,13 +148,14 @@ def _lines_by_section(
     ]
     open_ones = open_branches(store, [episode.id for episode in latest])
     elsewhere = {row_id: name for row_id, name in open_ones.items() if name != branch}
+    in_files = standing_text(store, project_id)
     lines: dict[Section, list[str]] = {section: [] for section in Section}
     for episode in rank_for_briefing(latest, files, store.now_ms(), elsewhere):
         section = section_of(episode, store.now_ms(), files)
         if section is None or len(lines[section]) >= MAX_SECTION_LINES:
             continue
         text = text_of(episode)
-        if text and is_confirmed(store, episode) and said.add(text):
+        if text and is_confirmed(store, episode) and not in_files.file_saying(text) and said.add(text):
             lines[section].append(title_line(episode, text, elsewhere.get(episode.id, "")))
     return lines
 

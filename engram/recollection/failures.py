@@ -117,7 +117,7 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
     ways = [
         (resolution, turns, earlier)
         for earlier in _candidates(store, failure, request)
-        for turns, resolution in _resolutions(store, earlier)
+        for turns, resolution in resolutions_of(store, earlier)
         if not _is_named(resolution, failure)
     ]
     for resolution, turns, earlier in sorted(ways, key=lambda way: (way[0].calls, len(way[0].passed_as))):
@@ -141,7 +141,8 @@ def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> li
     return sorted(earlier, key=lambda call: -len(call.shared_keys))[:MAX_EARLIER]
 
 
-def _resolutions(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
+def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
+    """Yield how an earlier failure was put right, with its turn and those that follow it; nothing if it was not."""
     turns = turns_from(store, earlier.turn_id, MAX_TURNS)
     if turns and earlier.seq < len(turns[0].turn.actions):
         failed = turns[0].turn.actions[earlier.seq]
@@ -169,10 +170,10 @@ def _bite(
     """Return the line about one way to put it right; None if it was shown before, or may not be shown."""
     first, last = turns[0], turns[resolution.turn_index]
     line_id = f"turn_{first.stable_id}"
-    way = _way(resolution, turns[0].turn.actions[earlier.seq].command)
+    way = way_of(resolution, turns[0].turn.actions[earlier.seq].command)
     if line_id in request.shown or why_suspect(way, is_typed=False, is_assistant=True):
         return None
-    memories = _memories_of(store, resolution, turns[: resolution.turn_index + 1])
+    memories = memories_between(store, resolution, turns[: resolution.turn_index + 1])
     if any(memory.episode_id in request.shown for memory in memories):
         return None
     episode = next((memory for memory in memories if why_barred(memory.episode_id, memory, request) is None), None)
@@ -190,7 +191,7 @@ def _bite(
     )
 
 
-def _way(resolution: Resolution, command: str) -> str:
+def way_of(resolution: Resolution, command: str) -> str:
     """Return in words how a failing command was made to pass."""
     said = f"`{_shown_command(command)}` failed like this and passed"
     if resolution.passed_as:
@@ -221,7 +222,7 @@ def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
     return one_line(lines[0] if lines else "", limit).replace("`", "'")
 
 
-def _memories_of(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Episode]:
+def memories_between(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Episode]:
     """Return the memories of fixes and dead ends that rest on what happened between the failure and the pass."""
     return [
         episode

@@ -131,7 +131,7 @@ def find_where(
         branch_state=None if row is None else row.state,
         work_tree=tree,
         session=latest,
-        resume="" if latest is None else _resume(store, latest),
+        resume="" if latest is None else resume_of(store, latest),
         prompt="" if latest is None else _last_prompt(store, latest),
         todos=tuple(_unfinished(calls)),
         failure=_open_failure(calls[0]) if calls else None,
@@ -180,8 +180,8 @@ def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
     return None
 
 
-def _resume(store: Store, session: SessionRow) -> str:
-    """Return the command that resumes a session; "" if none of its files is left."""
+def resume_of(store: Store, session: SessionRow) -> str:
+    """Return the command that resumes a session; "" if none of its files is left, since then nothing does."""
     files = files_of_session(store, session.session_id)
     is_there = any(not file.is_gone and Path(file.path).exists() for file in files)
     return resume_command(session.agent, session.session_id) if is_there else ""

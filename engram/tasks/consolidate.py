@@ -43,13 +43,13 @@ def tidy(runtime: Runtime) -> Report:
     from engram.search.vectors.pairs import similar_pairs
 
     embedder = runtime.embedder
-    rewording, reconciling = runtime.model_steps
+    distilling, reconciling = runtime.model_steps
     report = run_consolidation(
         runtime.store,
         runtime.settings,
         similar=None if embedder is None else partial(similar_pairs, runtime.store, embedder.model_id),
         duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
-        rewording=rewording,
+        distilling=distilling,
         reconciling=reconciling,
     )
     if report.has_run:

@@ -17,8 +17,8 @@ from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.tasks.serial_executor import BackgroundExecutor, SerialExecutor
 
 if TYPE_CHECKING:
+    from engram.consolidation.distill import Distilling
     from engram.consolidation.reconcile import Reconciling
-    from engram.consolidation.rewording import Rewording
     from engram.embedding.embedder import Embedder
     from engram.extraction.language_model import LanguageModel
     from engram.extraction.protocol import Extractor
@@ -75,9 +75,9 @@ class Runtime:
         return self.executor if self.language_model is None else self.model_executor
 
     @property
-    def model_steps(self) -> tuple[Rewording | None, Reconciling | None]:
+    def model_steps(self) -> tuple[Distilling | None, Reconciling | None]:
         """Return the steps of a consolidation that ask the language model; (None, None) without a model."""
-        return make_model_steps(self.language_model)
+        return make_model_steps(self.settings, self.store, self.extractor)
 
     def stop_executors(self) -> None:
         """Start no heavy task from now on, and end a running call to a language model."""
@@ -197,20 +197,25 @@ def _make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None,
     return by_openai, by_openai.model
 
 
-def make_model_steps(model: LanguageModel | None) -> tuple[Rewording | None, Reconciling | None]:
-    """Return what rewords local memories and what finds those that end or repeat others; (None, None) without a
-    model.
+def make_model_steps(
+    settings: Settings, store: Store, extractor: Extractor | None
+) -> tuple[Distilling | None, Reconciling | None]:
+    """Return what distills local memories again and what finds those that end or repeat others.
+
+    (None, None) without a model.
     """
-    if model is None:
+    from engram.extraction.model_extractor import ModelExtractor
+
+    if not isinstance(extractor, ModelExtractor):
         return None, None
     from engram.extraction.reconcile import Reconciler
-    from engram.extraction.rewording import Rewriter
+    from engram.extraction.second_chance import SecondChance
 
-    return Rewriter(model), Reconciler(model)
+    return SecondChance(store, settings, extractor), Reconciler(extractor.model)
 
 
-def find_model_steps(settings: Settings, store: Store) -> tuple[Rewording | None, Reconciling | None]:
+def find_model_steps(settings: Settings, store: Store) -> tuple[Distilling | None, Reconciling | None]:
     """Return the same steps for a process that is no worker."""
     if settings.extractor not in MODEL_EXTRACTORS:
         return None, None
-    return make_model_steps(_make_extractor(settings, store)[1])
+    return make_model_steps(settings, store, _make_extractor(settings, store)[0])

@@ -45,6 +45,9 @@ CHANGING = {
 READING = {
     "propose",
     "why",
+    "fix",
+    "blame",
+    "where",
     "watch",
     "work",
     "recall",
@@ -110,6 +113,8 @@ def test_what_a_person_does_to_one_memory_is_the_users(filled: Store, run: Run, 
     run("pin", made)
     run("pin", made, "--off")
     run("bad", made)
+    run("bad", made, "--off")
+    run("feedback", made, "helpful")
     corrected = run_json("correct", made, "Use tabs of four.", "--why", "more precise")["id"]
     newer = run_json("save", "--global", "--supersedes", corrected, "Use tabs of two.")["id"]
 
@@ -120,6 +125,8 @@ def test_what_a_person_does_to_one_memory_is_the_users(filled: Store, run: Run, 
         ("pin", user),
         ("unpin", user),
         ("bad", user),
+        ("take back", user),
+        ("helpful", user),
         ("supersede", user),
     ]
     assert steps_of(filled, corrected) == [("correct", user), ("supersede", user)]

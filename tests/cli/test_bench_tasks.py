@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,31 @@ def test_bad_input_is_one_clear_line(bench: Bench, arguments: tuple[str, ...], m
 
     assert result.exit_code == 1
     assert message in result.output
+
+
+def test_a_memory_of_a_branch_that_was_never_merged_says_so(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.tasks = REPO / "benchmarks" / "tasks"
+
+    (run,) = bench.prepare("--arm", "scribe", "--task", "unmerged-branch").values()
+    answer = subprocess.run([run / "bin" / "recall", "byte order"], capture_output=True, text=True, timeout=120)
+
+    told = [*(run / "PROMPT.md").read_text().splitlines(), *answer.stdout.splitlines()]
+    memories = [line for line in told if "[ep_" in line and "little endian" in line]
+    assert memories
+    assert [line for line in memories if "on branch try/little-endian, not merged" not in line] == []
+
+
+def test_requests_name_no_folder_of_this_run(bench: Bench) -> None:
+    path = next((bench.tasks / "sign" / "history").rglob("*.jsonl"))
+    say(path, "user", "Look into /work/signs/harbour.txt please, it has the text", cwd="/work/signs")
+    answers = bench.folder / "answers"
+
+    bench.call("--agent", "true", "--arm", "scribe", "--answers", str(answers))
+
+    (request,) = (answers / "sign").glob("*.request.txt")
+    assert "/work/signs/harbour.txt" in request.read_text()
+    assert "engram-" not in request.read_text()
 
 
 def test_the_tasks_of_the_repository_have_a_recorded_answer_to_every_request(tmp_path: Path) -> None:

@@ -68,6 +68,40 @@ def test_saving_can_replace_a_memory(filled: Store, run: Run, run_json: RunJson)
     assert "no memory" in run("save", "--global", "--supersedes", "ep_000000000000", "x", code=1).stderr
 
 
+def test_a_judgement_is_shown_with_its_reason_and_reverted(filled: Store, run: Run, run_json: RunJson) -> None:
+    made = run_json("save", "--global", "Use spaces.")["id"]
+    before = run_json("expand", made)
+
+    run("feedback", made, "outdated", "--why", "we use tabs now")
+    judged = run_json("expand", made)
+    assert (judged["status"], judged["uses"]["judgement"]) == ("archived", "outdated")
+    assert "we use tabs now" in run("expand", made, "--why").stdout
+    assert "Took back the judgement as outdated." in run("bad", made, "--off").stdout
+
+    after = run_json("expand", made)
+    changing = ("revision", "updated_at_ms", "access_count", "accessed_at_ms", "history")
+    assert {k: v for k, v in after.items() if k not in changing} == {
+        k: v for k, v in before.items() if k not in changing
+    }
+    assert "was not judged, and has not sunk" in run("bad", made, "--off", code=1).stderr
+    assert "say why" in run("feedback", made, "wrong", "--why", " ", code=1).stderr
+
+
+def test_what_is_marked_as_bad_ranks_behind_what_holds(filled: Store, run: Run, run_json: RunJson) -> None:
+    wrong = run_json("save", "--global", "Anchors are painted yellow.")["id"]
+    weaker = run_json("save", "--global", "Anchors are heavy, and nobody likes to paint them in any colour.")["id"]
+
+    def ranked() -> list[str]:
+        hits = run_json("recall", "which anchors are painted yellow", "--limit", "50")["hits"]
+        return [hit["id"] for hit in hits if hit["id"] in (wrong, weaker)]
+
+    assert ranked()[0] == wrong
+
+    run("bad", wrong)
+
+    assert ranked()[0] == weaker
+
+
 def test_edit_pin_and_bad_change_one_memory_and_keep_its_history(filled: Store, run: Run, run_json: RunJson) -> None:
     made = run_json("save", "--global", "Use spaces.")["id"]
 

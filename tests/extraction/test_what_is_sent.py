@@ -81,8 +81,8 @@ class Machine:
         extract_session(self.store, session, extractor=by or self.model, embedder=None, settings=self.settings)
 
     def consolidate(self) -> None:
-        rewording, reconciling = make_model_steps(self.model.model)
-        consolidate(self.store, self.settings, is_forced=True, rewording=rewording, reconciling=reconciling)
+        distilling, reconciling = make_model_steps(self.settings, self.store, self.model)
+        consolidate(self.store, self.settings, is_forced=True, distilling=distilling, reconciling=reconciling)
 
 
 @pytest.fixture

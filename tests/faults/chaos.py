@@ -337,7 +337,7 @@ class Chaos:
         self.round("migrate.begin")
         self.round("migrate.step", self.chance.randrange(1, 30))
         for point in failpoint.NAMES:
-            if not point.startswith(("migrate.", "consolidate.", "restore.", "forget_project.")):
+            if not point.startswith(("migrate.", "consolidate.", "restore.", "forget_project.", "second_chance.")):
                 self._reach(point)
                 self.maybe_lose_queue()
         while self.kills[RANDOM] < kills:

@@ -81,6 +81,7 @@ def settings(tmp_path: Path) -> Settings:
                 importance="high" if number == 0 else "normal",
                 entities=("cache.py",),
                 voice="user",
+                extractor="openai-m",
             )
             with store.transaction() as tx:
                 episode_changes.add_episode(tx, made_episode, [], actor=Actor.MODEL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from memory_states import states_of
@@ -20,8 +21,10 @@ from engram.models.episode_changes import change_episode
 from engram.models.episode_history import history_of
 from engram.models.episodes import Episode, find_episode
 from engram.models.injections import Injection
+from engram.models.judgements import judged_memories
+from engram.models.recovery import recover_by_hand
 from engram.models.runs import list_runs
-from engram.models.store import Store
+from engram.models.store import Store, open_store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.redaction import redact
 from engram.settings import Settings
@@ -228,3 +231,18 @@ def test_a_judgement_that_changes_no_field_does_not_keep_a_run_from_being_undone
     undo_run(store, settings, run.id, actor=Actor.USER)
 
     assert states_of(store, memory, made) == [("active", ""), ("archived", "")]
+
+
+def test_a_recovery_carries_judgements_over_with_what_reverts_them(store: Store, tmp_path: Path, keep: Keep) -> None:
+    memory = keep("The tide gate opens at six")
+    judge(store, memory, Judgement.HELPFUL, "it helped", actor=Actor.AGENT)
+    judge(store, memory, Judgement.OUTDATED, "at seven now")
+
+    with open_store(tmp_path / "new" / "memory.db") as new:
+        recover_by_hand(new, [store.path], actor=Actor.TIDYING)
+
+        (judged,) = judged_memories(new, None)
+        assert (judged.judgement, judged.reason) == (Judgement.OUTDATED, "at seven now")
+        take_back_judgement(new, memory.episode_id, actor=Actor.USER)
+        assert now(new, memory).status == Status.ACTIVE
+        assert usefulness_of(new, [memory.episode_id])[memory.episode_id].judgement is Judgement.HELPFUL

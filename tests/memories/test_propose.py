@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,19 @@ from click.testing import CliRunner, Result
 from showing import show_and_use
 
 from engram.cli.main import engram
-from engram.enums import Importance, Kind, Scope, Source, Status, Voice
+from engram.enums import Importance, Kind, Scope, Source, Status, Verdict, Voice
 from engram.errors import BadRequest
 from engram.memories.propose import apply_proposal, propose_lines
-from engram.memories.standing_lines import HEADING, add_to_section, is_said
+from engram.memories.standing_lines import HEADING, add_to_section
 from engram.models.episodes import Episode, Evidence
 from engram.models.projects import ProjectRow, ensure_project
 from engram.models.runs import content_digest
 from engram.models.store import Store
+from engram.notes.standing import read_standing_files, standing_text
+from engram.recollection.choose import InjectionRequest, rate_hits
+from engram.recollection.relevance import Support
+from engram.redaction import redact
+from engram.search.hits import Hit
 from engram.settings import Settings
 
 Keep = Callable[..., Episode]
@@ -166,6 +172,26 @@ def test_what_was_applied_is_not_proposed_again(
     assert text == f"{HEADING}\n\n- {RULE}\n- Run the linter before every commit\n"
 
 
+def test_what_was_adopted_is_recognized_as_said_and_so_no_longer_injected(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+) -> None:
+    adopted, everywhere = rule(), rule("Answer in plain English and short words", scope=Scope.GLOBAL, project_id=None)
+    run("--apply", "--yes")
+
+    read_standing_files(store, settings, redact)
+
+    said = standing_text(store, project.id)
+    assert [said.file_saying(memory.summary) for memory in (adopted, everywhere)] == [
+        "CLAUDE.md",
+        "~/.claude/CLAUDE.md",
+    ]
+    request = InjectionRequest(f"{RULE}?", project_id=project.id, file_saying=said.file_saying)
+    hit = Hit(adopted.episode_id, "preference", RULE, 1.0, {"text": 0.4}, episode=adopted, cosine=0.6, turn_id=1)
+    (now,) = rate_hits([hit], request, Support({1: 1.0}, 0.6))
+    (before,) = rate_hits([hit], replace(request, file_saying=lambda text: ""), Support({1: 1.0}, 0.6))
+    assert (now.verdict, before.verdict) == (Verdict.STANDS_IN_FILE, Verdict.SHOWN)
+
+
 def test_the_mode_a_link_and_foreign_bytes_stay(
     store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], tmp_path: Path
 ) -> None:
@@ -240,10 +266,3 @@ def test_lines_go_to_the_end_of_their_section(before: bytes, after: str) -> None
     wanted = after.replace("H", HEADING) if not after.startswith("###") else after[:8] + after[8:].replace("H", HEADING)
 
     assert add_to_section(before, ["- new"]).decode() == wanted
-
-
-def test_a_statement_is_said_where_a_line_or_paragraph_has_nearly_all_of_its_words() -> None:
-    assert is_said(RULE, ["- never deploy on Fridays because nobody is there to repair it."])
-    assert is_said(RULE, ["We never deploy on Fridays, since\nnobody could repair it."])
-    assert not is_said(RULE, ["Deploy on Mondays.\n\nFridays are for tests.\n\nNobody repairs it."])
-    assert not is_said(RULE, [])

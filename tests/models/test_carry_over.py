@@ -32,6 +32,7 @@ CHANGED = {"history", "meta", "transcript"}
 NEW = (
     tables.Branch,
     tables.FailedCall,
+    tables.ModelReading,
     tables.Outcome,
     tables.OutcomeCandidate,
     tables.PullRequest,

@@ -20,7 +20,7 @@ from engram.models.store import Store, open_store
 from tests.models.version_4 import put_version_4, read_rows, read_schema
 
 #: SHA-256 of what each version's tables, indexes and views are declared as. A version that was released never changes:
-#: a new column needs a numbered step in ``engram.models.migrations`` and a line here.
+#: a new column needs a numbered step in ``engram.models.migration_steps`` and a line here.
 DIGESTS = {
     5: "7a355ec18468f2a8",
     6: "7a4844fc71be8594",
@@ -29,6 +29,7 @@ DIGESTS = {
     9: "d3f727631eaf64f3",
     10: "31697f0cd26cea32",
     11: "c354ee1400ca9e04",
+    12: "e419842b651c4a05",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -72,6 +73,7 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP TABLE model_reading",
         "DROP TABLE standing_file",
         "DROP TABLE pull_request",
         "DROP TABLE failed_call",

@@ -153,28 +153,23 @@ def test_at_the_cap_the_local_extractor_keeps_and_is_named(bench: Bench) -> None
     assert "cap of 0 calls an hour" in next(s.last_error for s in list_stages(bench.store) if s.name == "llm")
 
 
-def test_what_was_kept_at_the_cap_is_reworded_once_there_is_room_again(bench: Bench) -> None:
+def test_what_was_kept_at_the_cap_is_distilled_again_once_there_is_room(bench: Bench) -> None:
     bench.settings = dataclasses.replace(bench.settings, llm_calls_per_hour=0)
     bench.runtime = make_runtime(bench.settings, bench.store)
     bench.say("user", "From now on always use pnpm instead of npm in this repository, never npm.")
     bench.say("assistant", "Understood.")
     bench.extract()
     (kept,) = all_episodes(bench.store)
-    better = {
-        "id": "m1",
-        "summary": "always use pnpm in this repository, never npm",
-        "kind": "preference",
-        "entities": ["pnpm"],
-    }
-    bench.server.reply = lambda body: fake_llm.chat({"memories": [better]})
+    better = fake_llm.memory("always use pnpm in this repository, never npm", "e1", kind="preference")
+    bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer(better))
     bench.runtime = make_runtime(dataclasses.replace(bench.settings, llm_calls_per_hour=5), bench.store)
 
     tidy(bench.runtime)
 
-    (found,) = all_episodes(bench.store)
-    assert (found.episode_id, found.summary) == (kept.episode_id, "always use pnpm in this repository, never npm")
-    assert (found.content, found.slot) == (kept.content, kept.slot)
-    assert bench.store.value("SELECT count(*) FROM spend WHERE task = 'reword'") == 1
+    old, new = all_episodes(bench.store)
+    assert (old.episode_id, old.superseded_by) == (kept.episode_id, new.episode_id)
+    assert (new.summary, new.extractor) == ("always use pnpm in this repository, never npm", "openai-1")
+    assert bench.store.value("SELECT count(*) FROM spend WHERE task = 'extract'") == 1
 
 
 def made_by(settings: Settings, store: Store) -> Runtime:

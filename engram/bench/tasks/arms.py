@@ -84,7 +84,7 @@ class ArmMemories:
             return home, "", []
         with make_memory(task, home, self._settings, self._embedder) as memory:
             self._extract(task, arm, memory)
-            project = scope_of_folder(memory.store, memory.settings, task.cwd).project
+            project = scope_of_folder(memory.store, memory.settings, str(memory.place)).project
             project_id = project.id if project else None
             arguments = [WAYS[arm], str(project_id or 0), str(memory.now_ms)]
             if arm is not Arm.FTS5:
@@ -98,7 +98,7 @@ class ArmMemories:
             extract_by_rules(memory)
         elif arm is Arm.SCRIBE:
             folder = task.answers if self._answers is None else self._answers / task.name
-            extract_by_answers(memory, SessionAnswers(folder, writes_requests=self._answers is not None))
+            extract_by_answers(memory, task, SessionAnswers(folder, writes_requests=self._answers is not None))
         elif arm is Arm.GOLD:
             take_gold(memory, task)
 
@@ -122,7 +122,7 @@ def give_own_memory(task: Task, home: Path) -> str:
 def _injected_context(task: Task, memory: TaskMemory) -> str:
     """Return what the hooks would put before the prompt: the briefing, and the bites of the prompt."""
     service = RecollectionService(memory.store, memory.searcher, memory.settings, embedder=memory.embedder)
-    session = {"session_id": f"task-{secrets.token_hex(4)}", "cwd": task.cwd}
+    session = {"session_id": f"task-{secrets.token_hex(4)}", "cwd": str(memory.place)}
     events: list[dict[str, str]] = [
         {"hook_event_name": "SessionStart", "source": "startup"},
         {"hook_event_name": "UserPromptSubmit", "prompt": task.prompt},

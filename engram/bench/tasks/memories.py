@@ -11,8 +11,10 @@ from engram.bench.gold import read_gold, store_gold
 from engram.bench.homes import NO_LIMIT
 from engram.bench.memories import embed_all
 from engram.bench.tasks.recorded import SessionAnswers
+from engram.bench.tasks.repository import make_place
 from engram.bench.tasks.task import Task
 from engram.clock import FixedClock
+from engram.consolidation.branches import read_branches
 from engram.consolidation.joining import join_waiting
 from engram.consolidation.on_extract import reconcile_new
 from engram.embedding.embedder import Embedder
@@ -43,6 +45,8 @@ class TaskMemory:
     settings: Settings
     searcher: Searcher
     embedder: Embedder | None
+    #: Where the sessions took place.
+    place: Path
     #: When the task is worked on, in milliseconds since 1970.
     now_ms: int
 
@@ -51,12 +55,19 @@ class TaskMemory:
 def make_memory(task: Task, home: Path, base: Settings, embedder: Embedder | None) -> Iterator[TaskMemory]:
     """Read a task's history into a new memory; nothing is extracted.
 
-    The clock of the memory stands still a day after the last session.
+    The clock of the memory stands still a day after the last session. What git says of the branches is read.
+
+    Args:
+        task: the task.
+        home: for the memory; the sessions' working folder is made beside it.
+        base: settings of the memory.
+        embedder: None for text alone.
     """
+    place, history = make_place(task, home.with_name(f"{home.name}-sessions"))
     settings = replace(
         base,
         home=home,
-        claude_folder=task.history,
+        claude_folder=history,
         exclude=(),
         capture=True,
         inject=True,
@@ -68,8 +79,9 @@ def make_memory(task: Task, home: Path, base: Settings, embedder: Embedder | Non
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver, clock=clock) as store:
         ingest_all(store, settings=settings, redact=redact)
         clock.at_ms = last_turn_ms(store) + _TASK_AFTER_MS
+        read_branches(store, settings, only_lively=False)
         searcher = Searcher(store, settings, embedder=embedder)
-        memory = TaskMemory(store, settings, searcher, embedder, clock.now_ms())
+        memory = TaskMemory(store, settings, searcher, embedder, place, clock.now_ms())
         bring_up_to_date(memory)
         yield memory
 
@@ -79,13 +91,14 @@ def extract_by_rules(memory: TaskMemory) -> None:
     _extract(memory, LocalExtractor())
 
 
-def extract_by_answers(memory: TaskMemory, answers: SessionAnswers) -> None:
+def extract_by_answers(memory: TaskMemory, task: Task, answers: SessionAnswers) -> None:
     """Make the memories from recorded answers; a request without one ends the extraction.
 
     Raises:
         Unanswered: the request was written to be answered.
         BadRequest: there is no answer to a request.
     """
+    answers.places[str(memory.place)] = task.cwd
     budget = Budget(memory.store, memory.settings)
     _extract(memory, ModelExtractor("recorded-1", answers, budget, LocalExtractor()))
 

@@ -34,6 +34,8 @@ class Task:
     cwd: str
     #: What the agent is asked to do.
     prompt: str
+    #: Branches of the history that were never merged.
+    unmerged: tuple[str, ...] = ()
 
     @property
     def workspace(self) -> Path:
@@ -76,6 +78,7 @@ def read_task(folder: Path) -> Task:
             kind=TaskKind(about["kind"]),
             cwd=str(about["cwd"]),
             prompt=(folder / "prompt.md").read_text(encoding="utf-8").strip(),
+            unmerged=tuple(map(str, about.get("unmerged", ()))),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadRequest(f"{folder} is not a task: {error!r}") from error

@@ -30,7 +30,7 @@ from engram.models.tables.sessions import Context, CopiedHistory, KnownValue, Pu
 from engram.models.tables.spend import Spend
 from engram.models.tables.tombstones import Tombstone
 from engram.models.tables.transcripts import BadLine, Transcript
-from engram.models.tables.turns import Entry, TextBlock, Turn
+from engram.models.tables.turns import Entry, ModelReading, TextBlock, Turn
 from engram.models.tables.vectors import Vector, VectorModel
 from engram.models.tables.work import Lease, Pause, Stage, TaskRun, Work
 
@@ -57,6 +57,7 @@ __all__ = [
     "KnownValue",
     "Lease",
     "MetaValue",
+    "ModelReading",
     "Note",
     "NoteChunk",
     "NoteChunkProject",
@@ -109,6 +110,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     Entry,
     TextBlock,
     FailedCall,
+    ModelReading,
     Passage,
     Episode,
     Evidence,

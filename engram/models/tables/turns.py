@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import AutoField, BlobField, BooleanField, IntegerField, TextField
+from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, TextField
 
 from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.projects import Project
@@ -51,6 +51,19 @@ class Turn(Table):
 
 #: Turns that grew since memories were made of them.
 Turn.add_index(Turn.index(Turn.session, name="turn_due").where(Turn.extracted_revision < Turn.revision))
+
+
+class ModelReading(Table):
+    """The revision of a turn that a language model has read, or was asked about; it holds no words."""
+
+    turn = reference(Turn, "turn_id", cascade=True)
+    revision = IntegerField()
+    #: True if it was read again, after the local extractor.
+    is_second = BooleanField(default=False)
+
+    class Meta:
+        primary_key = CompositeKey("turn")
+        without_rowid = True
 
 
 class Entry(Table):

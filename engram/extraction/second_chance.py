@@ -1,0 +1,168 @@
+"""Second chance: sessions that the local extractor read are distilled again by a language model, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engram.enums import Source
+from engram.errors import BudgetReached, Conflict
+from engram.extraction.apply_answer import apply_actions
+from engram.extraction.context import ContextBuilder, check_unforgotten
+from engram.extraction.keep import Keeper
+from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.protocol import ExtractionContext
+from engram.extraction.replace_local import replace_memories
+from engram.failpoint import reach
+from engram.models.episode_history import history_of
+from engram.models.episodes import Episode, episodes_of_session, episodes_of_turn, evidence_of
+from engram.models.extractions import set_rolling_summary
+from engram.models.model_readings import (
+    is_replaceable,
+    note_model_reading,
+    unread_turns,
+    waiting_sessions,
+)
+from engram.models.runs import add_run, close_run
+from engram.models.sessions import SessionRow, find_session
+from engram.models.stages import note_failure, note_success
+from engram.models.store import Store
+from engram.models.transaction import Reader
+from engram.models.turns import StoredTurn, check_unmoved, turns_of_session
+from engram.models.watermarks import undone
+from engram.settings import Settings
+
+#: Maximum number of turns that are distilled in one transaction.
+PART_TURNS = 20
+#: How often a part is begun again because something of it changed meanwhile.
+MAX_TRIES = 3
+#: Stage under which status shows the second distillation.
+STAGE = "second chance"
+
+
+@dataclass(frozen=True, slots=True)
+class DistilledPart:
+    """The result of distilling a part of a session again."""
+
+    session_id: str
+    turns: int
+    new: int
+    #: Number of memories of the local extractor that were superseded or archived.
+    replaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class SecondChance:
+    """Distills sessions again, the next part at each call. One thread at a time."""
+
+    store: Store
+    settings: Settings
+    extractor: ModelExtractor
+
+    def distill_next(self) -> DistilledPart | None:
+        """Distill the next part; return None if no session waits. Everything of a part is one transaction.
+
+        Raises:
+            BudgetReached: a cap is reached; what was done before stays.
+            ExtractionError: the model is unavailable.
+            Conflict: the session keeps changing; try again later.
+            StoreError: the database cannot be read or written.
+        """
+        tries = 0
+        while True:
+            session_id = next(iter(waiting_sessions(self.store)), None)
+            session = None if session_id is None else find_session(self.store, session_id)
+            if session is None:
+                return None
+            try:
+                part = self._distill(session)
+            except Conflict:
+                tries += 1
+                if tries >= MAX_TRIES:
+                    raise
+            except BudgetReached as reached:
+                note_failure(self.store, STAGE, f"paused: {reached}")
+                raise
+            else:
+                note_success(self.store, STAGE, seen=part.turns, done=part.new)
+                return part
+
+    def _distill(self, session: SessionRow) -> DistilledPart:
+        unread = unread_turns(self.store, session.id)
+        turns = [turn for turn in turns_of_session(self.store, session.id) if turn.id in unread][:PART_TURNS]
+        if not turns:
+            raise Conflict("no turn of the session waits any more")
+        builder = ContextBuilder(self.store, self.settings, session)
+        context = self._context(builder, session, turns)
+        candidates = self.extractor.propose_again(builder.readable(turns), context)
+        reach("second_chance.proposed")
+        with self.store.transaction() as tx:
+            check_unforgotten(tx, session.session_id, context)
+            for turn in turns:
+                check_unmoved(tx, turn.id, turn.revision)
+            run_id = add_run(tx, "extract")
+            older = self._replaceable(tx, turns)
+            keeper = Keeper(tx, session, turns, self.extractor.name, self.settings, run_id=run_id)
+            kept = keeper.keep(candidates)
+            reach("second_chance.kept")
+            applied = apply_actions(
+                tx,
+                candidates,
+                lambda place: keeper.stored(kept, place),
+                keeper.evidence,
+                None if session.is_global else session.project_id,
+            )
+            read = [turn for turn in turns if turn.turn.key not in self.extractor.unread]
+            read_ids = {turn.id for turn in read}
+            newer = [episode for place in kept.slots if (episode := keeper.stored(kept, place)) is not None]
+            lines = replace_memories(
+                tx,
+                [episode for episode, turn_id in older if turn_id in read_ids],
+                newer,
+                self.extractor.name,
+                run_id,
+            )
+            close_run(tx, run_id, [*keeper.lines, *applied.lines, *lines])
+            # A text that the model cannot read is not sent again.
+            note_model_reading(tx, turns, is_second=True)
+            if self.extractor.rolling_summary != session.rolling_summary:
+                set_rolling_summary(tx, session.id, self.extractor.rolling_summary)
+            reach("second_chance.replaced")
+        reach("second_chance.committed")
+        return DistilledPart(session.session_id, len(turns), kept.new, len(lines))
+
+    def _context(self, builder: ContextBuilder, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
+        """Return the context of turns without the memories that wait to be replaced."""
+        context = builder.build(turns)
+        episodes = episodes_of_session(self.store, session.session_id)
+        waiting = {e.episode_id for e in episodes if is_replaceable(e, history_of(self.store, e.episode_id))}
+        own = tuple(memory for memory in context.own if memory.reference not in waiting)
+        here = {turn.id for turn in turns}
+        # What a person kept of these turns is not proposed again.
+        fixed = tuple(
+            episode.summary
+            for episode in episodes
+            if episode.is_current
+            and episode.episode_id not in waiting
+            and any(entry.turn_id in here for entry in evidence_of(self.store, episode.id))
+        )
+        automatic = [e for e in episodes if e.source == Source.AUTO and e.is_current and e.episode_id not in waiting]
+        return replace(
+            context,
+            own=own,
+            known=(*(memory.summary for memory in own), *fixed),
+            kept_before=len(automatic),
+        )
+
+    def _replaceable(self, tx: Reader, turns: Sequence[StoredTurn]) -> list[tuple[Episode, int]]:
+        """Return the memories to replace, each with the turn that it was taken from."""
+        put_back = undone(tx)
+        replaceable = []
+        for turn in turns:
+            for episode in episodes_of_turn(tx, turn.id):
+                evidence = evidence_of(tx, episode.id)
+                is_undone = any((action, episode.episode_id) in put_back for action in ("supersede", "archive"))
+                is_lead = bool(evidence) and evidence[0].turn_id == turn.id
+                if is_lead and not is_undone and is_replaceable(episode, history_of(tx, episode.episode_id)):
+                    replaceable.append((episode, turn.id))
+        return replaceable

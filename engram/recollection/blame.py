@@ -1,0 +1,120 @@
+"""For people: which memories and sessions touched a file, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from engram.clock import iso_time
+from engram.models.branches import open_branches
+from engram.models.episode_lists import current_episodes
+from engram.models.episodes import Episode
+from engram.models.recent import prompt_of_turn, turns_naming
+from engram.models.sessions import find_session
+from engram.models.store import Store
+from engram.recollection.briefing_choice import is_about, is_in_force
+from engram.recollection.where import resume_of
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A memory about a file, or a turn that changed it."""
+
+    at_ms: int
+    #: The memory's id; "" for a turn.
+    id: str
+    #: A memory's kind; "change" for a turn.
+    kind: str
+    #: The memory, or what the turn was asked to do.
+    text: str
+    session_id: str
+    #: The command that resumes the session; "" if its transcript is gone.
+    resume: str
+    branch: str = ""
+    #: "sha subject" of the commits of the turn.
+    commits: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The touch for scripts."""
+        return {
+            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "id": self.id or None,
+            "kind": self.kind,
+            "text": self.text,
+            "session": self.session_id or None,
+            "resume": self.resume or None,
+            "branch": self.branch or None,
+            "commits": list(self.commits),
+        }
+
+
+def blame_file(store: Store, project_id: int, path: str, root: str, limit: int) -> list[Touch]:
+    """Return the memories about a file and the turns that changed it, the newest first.
+
+    Args:
+        store: the open memory.
+        project_id: row id of the file's project.
+        path: of the file, relative to ``root``, with forward slashes.
+        root: folder of the project.
+        limit: maximum number of results.
+    """
+    name = PurePosixPath(path).name.lower()
+    episodes = [
+        episode
+        for episode in current_episodes(store, project_id)
+        if is_in_force(episode) and episode.project_id == project_id and _names(episode, name)
+    ]
+    unmerged = open_branches(store, [episode.id for episode in episodes])
+    touches = [_of_memory(store, episode, unmerged.get(episode.id, "")) for episode in episodes]
+    touches += _changes(store, project_id, path, root)
+    return sorted(touches, key=lambda touch: -touch.at_ms)[:limit]
+
+
+def _names(episode: Episode, name: str) -> bool:
+    words = {word.strip("`'\"().,:;").lower() for word in episode.summary.split()}
+    return is_about(episode, {name}) or any(word.rpartition("/")[2] == name for word in words)
+
+
+def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]:
+    touches = []
+    for turn in turns_naming(store, project_id, PurePosixPath(path).name):
+        changed = {file for call in turn.calls if call.is_edit and not call.is_error for file in call.files}
+        if not any(is_same_file(file, path, root) for file in changed):
+            continue
+        session = find_session(store, turn.session_id)
+        prompt = prompt_of_turn(store, turn.id)
+        touches.append(
+            Touch(
+                at_ms=turn.started_at_ms,
+                id="",
+                kind="change",
+                text=" ".join(prompt.split()),
+                session_id=turn.session_id,
+                resume="" if session is None else resume_of(store, session),
+                branch=turn.branch,
+                commits=tuple(call.commit for call in turn.calls if call.commit),
+            )
+        )
+    return touches
+
+
+def is_same_file(named: str, path: str, root: str) -> bool:
+    """Return True if a tool call names a file of the project: by its path, or by the same path in a worktree."""
+    plain = PurePosixPath(named.replace("\\", "/"))
+    if plain == PurePosixPath(root) / path or str(plain) == path:
+        return True
+    return plain.is_absolute() and not plain.is_relative_to(root) and plain.as_posix().endswith(f"/{path}")
+
+
+def _of_memory(store: Store, episode: Episode, branch: str) -> Touch:
+    session = find_session(store, episode.session_id) if episode.session_id else None
+    return Touch(
+        at_ms=episode.created_at_ms,
+        id=episode.episode_id,
+        kind=episode.kind.value,
+        text=episode.summary,
+        session_id=episode.session_id,
+        resume="" if session is None else resume_of(store, session),
+        branch=branch,
+    )

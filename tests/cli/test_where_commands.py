@@ -1,0 +1,139 @@
+"""``engram where``, ``engram fix`` and ``engram blame`` over real sessions in a real repository."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from engram.cli.main import engram
+from engram.enums import Kind
+from tests.branch_sessions import Workshop, bash, edit, todo_list
+
+FAILED = "E   ValueError: unknown cache backend 'valkey' in settings"
+
+
+@pytest.fixture
+def at_work(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """A repository on a branch, now, in which the commands run."""
+    workshop.clock.at_ms = int(time.time() * 1000)
+    workshop.repository.git("switch", "-q", "-c", "feat/x")
+    monkeypatch.chdir(workshop.repository.root)
+    return workshop
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(engram, list(arguments), input=stdin)
+
+
+def run_json(*arguments: str) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_where_shows_what_is_open_and_how_to_resume(at_work: Workshop) -> None:
+    session = at_work.work(
+        "feat/x", "Let the cache expire", todo_list(write="pending"), bash("make test", FAILED, failed=True)
+    )
+    at_work.repository.write("README", "changed\n")
+
+    shown = run("where")
+
+    assert shown.exit_code == 0, shown.output
+    for line in (
+        "On branch feat/x.",
+        "Not committed: README",
+        "Failed last: make test",
+        "To do: write",
+        "  asked last: Let the cache expire",
+        f"  resume: claude --resume {session}",
+    ):
+        assert line in shown.stdout.splitlines()
+    told = run_json("where")
+    assert (told["branch"], told["todos"], told["uncommitted"]["changed"]) == ("feat/x", ["write"], ["README"])
+    assert told["failure"]["error"] == FAILED
+
+
+def test_where_outside_of_everything_says_so(
+    at_work: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    monkeypatch.chdir(outside)
+
+    shown = run("where")
+
+    assert shown.exit_code == 1
+    assert "no known project" in shown.output
+
+
+def test_fix_shows_how_the_command_passed_later_and_what_was_learned(at_work: Workshop) -> None:
+    session = at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", FAILED, failed=True),
+        "The settings name a backend that the registry does not know, so it must be registered first.",
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+    )
+    dead = at_work.learn(
+        "Renaming the unknown cache backend valkey in settings did not help.", kind=Kind.DEAD_END, extractor="openai-m"
+    )
+
+    shown = run("fix", "-", stdin=f"Traceback\n{FAILED}\n")
+    told = run_json("fix", FAILED)["fixes"]
+
+    assert shown.exit_code == 0, shown.output
+    assert "`make test` failed like this and passed after changes to registry.py." in shown.stdout
+    assert f"Did not work, {time.strftime('%Y-%m-%d', time.gmtime())}" in shown.stdout
+    assert f"resume: claude --resume {session}" in shown.stdout
+    assert {fix["id"] for fix in told} == {None, dead.episode_id}
+    assert {fix["session"] for fix in told} == {session}
+
+
+def test_fix_of_an_unknown_error_exits_with_1(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Begin")
+
+    shown, empty = run("fix", "TypeError: the parser was given an apple"), run("fix", "  ")
+
+    assert (shown.exit_code, empty.exit_code) == (1, 1)
+    assert "no earlier fix of this error is known" in shown.output
+    assert "the error is empty" in empty.output
+    assert run_json("fix", "TypeError: the parser was given an apple") == {"fixes": []}
+
+
+def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work: Workshop) -> None:
+    file = at_work.repository.root / "src" / "cache.py"
+    at_work.repository.write("src/cache.py", "1\n")
+    first = at_work.work("feat/x", "Add a cache", edit(file), session="first")
+    at_work.work("feat/x", "Only look at it", ("Read", {"file_path": str(file)}, "1", False), session="second")
+    at_work.work("feat/x", "Elsewhere", edit(at_work.repository.root / "lib" / "cache.py"), session="third")
+    commit = bash("git commit -am expire", "[feat/x 1234567] let it expire\n 1 file changed")
+    last = at_work.work("feat/x", "Let it expire", edit(file), commit, session="fourth")
+    memory = at_work.learn("cache.py keeps a week of answers.", ["fourth"], entities=("src/cache.py",))
+
+    told = run_json("blame", "src/cache.py")
+    shown = run("blame", str(file))
+
+    assert [(touch["id"], touch["kind"], touch["session"]) for touch in told["touches"]] == [
+        (memory.episode_id, "decision", last),
+        (None, "change", last),
+        (None, "change", first),
+    ]
+    assert told["touches"][1]["commits"] == ["1234567 let it expire"]
+    assert told["touches"][2]["text"] == "Add a cache"
+    assert shown.exit_code == 0
+    assert "  commit 1234567 let it expire" in shown.stdout
+
+
+def test_blame_of_an_unknown_file_exits_with_1(at_work: Workshop, tmp_path: Path) -> None:
+    at_work.work("feat/x", "Begin")
+
+    assert run("blame", "missing.py").exit_code == 1
+    assert "nothing is known of missing.py" in run("blame", "missing.py").output
+    assert "no known project" in run("blame", str(tmp_path / "elsewhere.py")).output
