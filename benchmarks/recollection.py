@@ -109,13 +109,13 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         asked = ask_all(options, options.homes or Path(temporary))
-    fitted = {}
-    for name, feature_names in (("with_model", FEATURES_WITH_MODEL), ("text_alone", FEATURES_TEXT_ALONE)):
-        by_maker = {maker: asked[maker, name] for maker in (MODEL, RULES)}
-        fitted[name] = fit_asked([one for of_maker in by_maker.values() for one in of_maker], feature_names)
-        report(name, by_maker, feature_names)
+    names = {"with_model": FEATURES_WITH_MODEL, "text_alone": FEATURES_TEXT_ALONE}
     if options.write:
-        write_weights(fitted)
+        write_weights(
+            {name: fit_asked([*asked[MODEL, name], *asked[RULES, name]], features) for name, features in names.items()}
+        )
+    for name, features in names.items():
+        report(name, {maker: asked[maker, name] for maker in (MODEL, RULES)}, features)
 
 
 def ask_all(options: argparse.Namespace, folder: Path) -> dict[tuple[str, str], list[Asked]]:
@@ -278,7 +278,8 @@ def report(name: str, by_maker: dict[str, list[Asked]], names: Sequence[str]) ->
             mine = [one for one in asked if one.project == project]
             print(f"  {project}, held back: {figures(mine, [choose(one, weights, floor) for one in mine])}")
         shipped = relevance.load_weights(with_model=name == "with_model")
-        print(f"  as shipped, floor {floor}: {figures(asked, [choose(one, shipped, floor) for one in asked])}")
+        for floor in FLOORS:
+            print(f"  as shipped, floor {floor}: {figures(asked, [choose(one, shipped, floor) for one in asked])}")
 
 
 def choose(asked: Asked, weights: Weights, floor: float) -> list[bool]:
@@ -337,6 +338,7 @@ def write_weights(fitted: dict[str, Weights]) -> None:
     }
     path = Path(relevance.__file__).with_name(relevance.WEIGHTS_FILE)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    relevance.load_weights.cache_clear()
 
 
 if __name__ == "__main__":

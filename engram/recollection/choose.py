@@ -23,7 +23,7 @@ PROVISIONAL_CONFIDENCE = 0.5
 class Thresholds:
     """How relevant, from 0 to 1, a memory must be to be injected."""
 
-    relevance: float = 0.3
+    relevance: float = 0.28
     #: Share of ``relevance`` that a memory of high importance needs.
     high_share: float = 0.9
     #: Factor for a memory of the session itself, which Claude mostly still sees.
