@@ -1,14 +1,15 @@
 """Fit and measure the relevance of bites on prompts of real sessions: cross-validated, over the real path.
 
-    python benchmarks/recollection.py --corpus DIR --bench DIR [--homes DIR]
+    python benchmarks/recollection.py --corpus DIR --bench DIR --answers DIR [--homes DIR] [--write]
 
-Reads the sessions into a memory for each project, asks it with every prompt, labels the hits by the scorer's own rule,
-and prints the weights for ``engram/recollection/relevance.py`` with what they reach: leaving out one fifth of the
-prompts, leaving out one project, and with the weights that are in the source now.
+Makes two memories of each project: one by the rules, one from a language model's recorded answers. Asks each with every
+prompt, labels what is found by the scorer's own rule, and prints what the fitted weights reach: leaving out one project
+at a time, and as shipped. ``--write`` writes the weights, fitted on all projects and both kinds of memories, to
+``engram/recollection/relevance_weights.json``.
 
-Every project is also asked with the prompts of the others, as a person asks who begins something new: nothing that is
-found for those is relevant. They are fitted with less weight than a project's own, and their alarms are told apart, as
-are those of twenty prompts that could be said anywhere, which are never fitted.
+Every project is also asked the prompts of the others, as a person asks who begins something new: nothing that is found
+for those is relevant. They count less in the fit than a project's own, and their alarms are reported apart, as are
+those of twenty prompts that could be said anywhere, which are never fitted.
 """
 
 from __future__ import annotations
@@ -17,44 +18,43 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from engram.bench.answers import AnsweredMemories
+from engram.bench.homes import BenchHomes, extract_all
+from engram.bench.prompts import as_one_project
 from engram.embedding.load import load_embedder
-from engram.extraction.local import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_all
-from engram.models import sessions
+from engram.enums import Importance, Verdict
+from engram.extraction.recorded import RecordedProvider
+from engram.models.sessions import list_sessions
 from engram.models.store import Store, open_store
-from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites
+from engram.recollection import relevance
+from engram.recollection.choose import InjectionRequest, RatedHit, Thresholds, bites_of, deduplicate, rate_hits
 from engram.recollection.prompt_filter import search_text
-from engram.recollection.recall import CANDIDATES, PASSAGES
-from engram.recollection.relevance import (
-    FEATURES,
-    TEXT_ALONE,
-    WITH_MODEL,
-    FeatureContext,
-    Support,
-    Weights,
-    features,
-    logistic,
-)
-from engram.recollection.render import shown_words
-from engram.redaction import redact
-from engram.search.hits import Hit
-from engram.search.question.query import Query
+from engram.recollection.recall import query_for
+from engram.recollection.relevance import FEATURES_TEXT_ALONE, FEATURES_WITH_MODEL, Weights, logistic
+from engram.recollection.render import bite_head, shown_words
 from engram.search.service import Searcher
-from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 
+COMMAND = "python benchmarks/recollection.py --corpus DIR --bench DIR --answers benchmarks/answers --write"
 #: Thresholds that are tried.
-FLOORS = (0.14, 0.18, 0.22, 0.26, 0.31, 0.35, 0.4, 0.45, 0.5)
+FLOORS = (0.19, 0.22, 0.25, 0.28, 0.31, 0.34, 0.37, 0.4)
 #: What a hit for a prompt of another project weighs in the fit.
 FOREIGN_WEIGHT = 0.6
+#: What a hit that the rules made weighs in the fit: most of those are not relevant as they are worded.
+RULES_WEIGHT = 0.3
+#: Kinds of memories, by what made them.
+RULES, MODEL = "rules", "model"
+#: Verdicts on memories that may be shown.
+_ELIGIBLE = (Verdict.SHOWN, Verdict.BELOW_FLOOR, Verdict.NO_ROOM, Verdict.FAR_BELOW_BEST, Verdict.REPEATS)
 #: Prompts that could be said in any project.
 ROUTINE = (
     "fix the lint errors please",
@@ -78,8 +78,6 @@ ROUTINE = (
     "translate the docs to German",
     "create a Dockerfile for the app",
 )
-#: Features that mean nothing without a model; the place is that of the text score alone then.
-NEEDS_MODEL = ("cosine", "both", "rank", "near")
 
 
 @dataclass
@@ -87,141 +85,167 @@ class Asked:
     """One prompt of the set with what the memory answers."""
 
     project: str
+    #: Who made the memories.
+    maker: str
     #: own, foreign or routine.
     kind: str
-    text: str
+    id: str
+    request: InjectionRequest
     has_memories: bool
-    hits: list[Hit]
-    support: Support
-    #: What is relevant, by the scorer's rule, hit by hit.
+    rated: list[RatedHit]
+    #: Whether each is relevant, by the scorer's rule.
     labels: list[bool]
-    judge: Callable[[str, list[str]], bool]
+    judge: Callable[[str, Sequence[str]], bool]
 
 
 def main() -> None:
     """Fit, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--bench", type=Path, required=True, help="folder with score_prompts.py, match.py and code/")
-    parser.add_argument("--homes", type=Path, help="keep (and use again) the memories here")
+    parser.add_argument("--bench", type=Path, required=True, help="folder with match.py and code/")
+    parser.add_argument("--answers", type=Path, required=True, help="recorded answers of a language model")
+    parser.add_argument("--homes", type=Path, help="keep the memories here, and use those that are there")
+    parser.add_argument("--write", action="store_true", help="write the weights")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         asked = ask_all(options, options.homes or Path(temporary))
-    for name, weights, cosine in (("with model", WITH_MODEL, True), ("text alone", TEXT_ALONE, False)):
-        report(name, asked if cosine else [without_cosine(one) for one in asked], weights)
+    names = {"with_model": FEATURES_WITH_MODEL, "text_alone": FEATURES_TEXT_ALONE}
+    if options.write:
+        write_weights(
+            {name: fit_asked([*asked[MODEL, name], *asked[RULES, name]], features) for name, features in names.items()}
+        )
+    for name, features in names.items():
+        report(name, {maker: asked[maker, name] for maker in (MODEL, RULES)}, features)
 
 
-def ask_all(options: argparse.Namespace, homes: Path) -> list[Asked]:
-    """Every prompt with its hits and labels."""
+def ask_all(options: argparse.Namespace, folder: Path) -> dict[tuple[str, str], list[Asked]]:
+    """Return every prompt with its hits and labels, by what made the memories, and with or without vectors."""
     sys.path.insert(0, str(options.bench))
     words = __import__("match").words
+    gold = {memory["id"]: memory for memory in read_lines(options.bench / "code" / "memories.jsonl") if "id" in memory}
+    prompts = list(read_lines(options.bench / "code" / "prompts.jsonl"))
+    homes = BenchHomes(
+        folder, Settings(home=folder), load_embedder("bundled", folder / "models", compile_if_missing=False)
+    )
+    asked: dict[tuple[str, str], list[Asked]] = {}
+    for project in sorted({prompt["project"] for prompt in prompts}):
+        for maker in (MODEL, RULES):
+            with open_memory(options, homes, project, maker) as (store, searcher):
+                searchers = {"with_model": searcher, "text_alone": Searcher(store, homes.settings)}
+                for name, each_searcher in searchers.items():
+                    answers = ask_project(store, each_searcher, project, prompts, gold, words)
+                    asked.setdefault((maker, name), []).extend(replace(one, maker=maker) for one in answers)
+        print(f"{project}: asked", file=sys.stderr)
+    return asked
 
-    def read(name: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (options.bench / "code" / name).open(encoding="utf-8")]
 
-    gold = {one["id"]: one for one in read("memories.jsonl") if "id" in one}
-    embedder = load_embedder("bundled", homes, compile_if_missing=False)
-    prompts = [one for one in read("prompts.jsonl") if "id" in one]
-    found = []
-    for project in sorted({one["project"] for one in prompts}):
-        searcher = open_searcher(options.corpus / project, homes / project, embedder)
-        for prompt in prompts:
-            is_own = prompt["project"] == project
-            relevant = [gold[one] for one in prompt["relevant"] if one in gold and is_own]
-            kind = "own" if is_own else "foreign"
-            found.append(ask(searcher, project, kind, search_text(prompt["prompt"]), relevant, words))
-        found += [ask(searcher, project, "routine", search_text(text), [], words) for text in ROUTINE]
-    return found
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Return the objects of a file of JSON lines."""
+    return (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+@contextmanager
+def open_memory(
+    options: argparse.Namespace, homes: BenchHomes, project: str, maker: str
+) -> Iterator[tuple[Store, Searcher]]:
+    """Open a project's memory, which is made unless it is there."""
+    made = homes.folder / f"{project}-answers"
+    if maker == RULES:
+        with homes.memory(f"{project}-rules", as_one_project(options.corpus / project)) as (store, searcher):
+            extract_all(store, replace(homes.settings, hourly_memories=1_000_000_000), homes.embedder)
+            searcher.refresh()
+            yield store, searcher
+    elif not made.exists():
+        answered = AnsweredMemories(homes, options.corpus, RecordedProvider(options.answers))
+        with answered.memory(project) as opened:
+            yield opened
+    else:
+        store = open_store(made / "memory.db")
+        try:
+            searcher = Searcher(store, replace(homes.settings, home=made), embedder=homes.embedder)
+            searcher.refresh()
+            yield store, searcher
+        finally:
+            store.close()
+
+
+def ask_project(
+    store: Store,
+    searcher: Searcher,
+    project: str,
+    prompts: Sequence[dict[str, Any]],
+    gold: dict[str, Any],
+    words: Callable[[str], set[str]],
+) -> Iterator[Asked]:
+    """Ask a project's memory its own prompts, those of the others and the routine ones."""
+    counted = Counter(session.project_id for session in list_sessions(store) if session.project_id is not None)
+    project_id = counted.most_common(1)[0][0]
+    for prompt in prompts:
+        is_own = prompt["project"] == project
+        relevant = [gold[name] for name in prompt["relevant"] if name in gold and is_own]
+        request = InjectionRequest(search_text(prompt["prompt"]), project_id=project_id)
+        kind = "own" if is_own else "foreign"
+        yield ask(searcher, project, kind, prompt["id"], request, relevant, words)
+    for number, text in enumerate(ROUTINE):
+        request = InjectionRequest(search_text(text), project_id=project_id)
+        yield ask(searcher, project, "routine", f"routine-{number}", request, [], words)
 
 
 def ask(
-    searcher: Searcher, project: str, kind: str, text: str, relevant: list[dict[str, Any]], words: Callable[[str], Any]
+    searcher: Searcher,
+    project: str,
+    kind: str,
+    name: str,
+    request: InjectionRequest,
+    relevant: Sequence[dict[str, Any]],
+    words: Callable[[str], set[str]],
 ) -> Asked:
-    """One prompt with its hits, labelled by the scorer's rule; ``text`` is "" where the gate lets nothing through."""
+    """Return one prompt with its hits; the text is "" where the filter lets nothing through."""
 
-    def judge(text: str, evidence: list[str]) -> bool:
+    def judge(text: str, evidence: Sequence[str]) -> bool:
         says = words(text)
         return any(
-            set(evidence) & set(one["evidence"])
-            and len(words(one["summary"]) & says) >= 0.25 * len(words(one["summary"]))
-            for one in relevant
+            set(evidence) & set(memory["evidence"])
+            and len(words(memory["summary"]) & says) >= 0.25 * len(words(memory["summary"]))
+            for memory in relevant
         )
 
-    query = Query(text, limit=CANDIDATES, thorough=True)
-    hits = list(searcher.recall(query)) if text else []
-    support = Support.of(searcher.search(replace(query, limit=PASSAGES)) if text else [])
-    labels = [judge(hit.text, [place.uuid for place in hit.evidence]) for hit in hits]
-    return Asked(project, kind, text, bool(relevant), hits, support, labels, judge)
+    query = query_for(request)
+    hits = list(searcher.recall(query)) if request.text else []
+    rated = rate_hits(hits, request, searcher.support(query, hits) if hits else None, Thresholds(relevance=0.0))
+    rated = [rated_hit for rated_hit in rated if is_eligible(rated_hit)]
+    labels = [judge(rated_hit.hit.text, [place.uuid for place in rated_hit.hit.evidence]) for rated_hit in rated]
+    return Asked(project, "", kind, name, request, bool(relevant), rated, labels, judge)
 
 
-def open_searcher(claude_folder: Path, home: Path, embedder: Any) -> Searcher:
-    """The memory of one project, made where it is missing."""
-    settings = Settings(home=home, claude_folder=claude_folder, hourly_memories=1_000_000)
-    is_new = not settings.places.memory_db.exists()
-    settings.places.prepare()
-    store = open_store(settings.places.memory_db)
-    if is_new:
-        fill(store, settings, embedder)
-    searcher = Searcher(store, settings, embedder=embedder)
-    searcher.refresh()
-    return searcher
+def is_eligible(rated_hit: RatedHit) -> bool:
+    """Return whether a memory may be shown at all."""
+    return rated_hit.verdict in _ELIGIBLE
 
 
-def fill(store: Store, settings: Settings, embedder: Any) -> None:
-    """Read and extract every session."""
-    ingest_all(store, settings=settings, redact=redact)
-    for one in sessions.list_sessions(store):
-        extract_session(store, one.session_id, extractor=LocalExtractor(), embedder=embedder, settings=settings)
-    while embed_missing(store, embedder, 64):
-        pass
+def rows_of(asked: Sequence[Asked], names: Sequence[str]) -> tuple[Any, Any, Any]:
+    """Return the features, labels and weights of all hits."""
+    weight = {"own": 1.0, "foreign": FOREIGN_WEIGHT, "routine": 0.0}
+    rows = [
+        (
+            [rated.features[name] for name in names],
+            float(label),
+            weight[one.kind] * (RULES_WEIGHT if one.maker == RULES else 1.0),
+        )
+        for one in asked
+        for rated, label in zip(one.rated, one.labels, strict=True)
+        if set(names) <= set(rated.features)
+    ]
+    x, y, w = zip(*rows, strict=True)
+    return np.array(x), np.array(y), np.array(w)
 
 
-def without_cosine(asked: Asked) -> Asked:
-    """The same as it looks without a model: only hits by text, in the order of their text part."""
-    kept = [(hit, label) for hit, label in zip(asked.hits, asked.labels, strict=True) if hit.parts.get("text", 0) > 0]
-    kept.sort(key=lambda one: -one[0].parts["text"])
-    hits = [replace(hit, cosine=None) for hit, _ in kept]
-    return replace(asked, hits=hits, labels=[label for _, label in kept])
+def fit_asked(asked: Sequence[Asked], names: Sequence[str]) -> Weights:
+    """Fit the weights on what was asked."""
+    return fit(*rows_of(asked, names), names)
 
 
-def report(name: str, asked: list[Asked], current: Weights) -> None:
-    """Fitted weights and figures."""
-    rows, labels, prompts = [], [], []
-    for number, one in enumerate(asked):
-        answer = FeatureContext.of(one.text, one.hits, one.support)
-        for rank, (hit, label) in enumerate(zip(one.hits, one.labels, strict=True)):
-            rows.append(features(hit, rank, answer))
-            labels.append(label)
-            prompts.append(number)
-    x, y, of = np.array(rows), np.array(labels, dtype=float), np.array(prompts)
-    if name == "text alone":
-        x[:, [FEATURES.index(feature) for feature in NEEDS_MODEL]] = 0
-    weight = np.array([FOREIGN_WEIGHT if asked[n].kind == "foreign" else float(asked[n].kind == "own") for n in of])
-    fitted = fit(x, y, weight)
-    print(f"\n{name}: {len(y)} hits, {int(y.sum())} relevant")
-    print(
-        "  fitted:",
-        round(fitted.intercept, 2),
-        dict(zip(FEATURES, (round(w, 2) for w in fitted.by_feature), strict=True)),
-    )
-    groups = {"fifths": of % 5, "projects": np.array([hash_of(asked[n].project) for n in of])}
-    for how, group in groups.items():
-        scores = np.zeros(len(y))
-        for one in np.unique(group):
-            weights = fit(x[group != one], y[group != one], weight[group != one])
-            scores[group == one] = [logistic(weights, row) for row in x[group == one]]
-        for floor in FLOORS:
-            print(f"  left out by {how}, floor {floor}: {by_scores(asked, scores, of, floor)}")
-    for floor in FLOORS:
-        print(f"  as shipped, floor {floor}: {as_shipped(asked, floor)}")
-
-
-def hash_of(project: str) -> int:
-    """A number for a project."""
-    return sum(project.encode())
-
-
-def fit(x: Any, y: Any, weight: Any, ridge: float = 1.0) -> Weights:
+def fit(x: Any, y: Any, weight: Any, names: Sequence[str], ridge: float = 1.0) -> Weights:
     """Logistic regression over standardised features by Newton's method; ``weight`` says what each row counts."""
     mean, spread = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
     z = np.column_stack([np.ones(len(x)), (x - mean) / spread])
@@ -232,46 +256,89 @@ def fit(x: Any, y: Any, weight: Any, ridge: float = 1.0) -> Weights:
         p = 1 / (1 + np.exp(-z @ w))
         gradient = z.T @ (weight * (p - y)) + penalty @ w
         w -= np.linalg.solve((z * (weight * p * (1 - p))[:, None]).T @ z + penalty, gradient)
-    slopes = np.where(x.std(0) > 0, w[1:] / spread, 0.0)
-    return Weights(float(w[0] - (slopes * mean).sum()), tuple(float(one) for one in slopes))
+    slopes = w[1:] / spread
+    by_feature = {name: round(float(slope), 3) for name, slope in zip(names, slopes, strict=True)}
+    return Weights(round(float(w[0] - (slopes * mean).sum()), 3), by_feature)
 
 
-def by_scores(asked: list[Asked], scores: Any, of: Any, floor: float) -> str:
-    """Figures where the bites are the three best above the floor."""
-    got = []
-    for number, one in enumerate(asked):
-        mine = np.flatnonzero(of == number)
-        best = mine[np.argsort(-scores[mine])][:3]
-        kept = [i for i in best if scores[i] >= floor and scores[i] >= Thresholds().below_best * scores[best[0]]]
-        first = int(mine[0]) if len(mine) else 0
-        got.append([one.labels[int(i) - first] for i in kept])
-    return figures(asked, got)
+def report(name: str, by_maker: dict[str, list[Asked]], names: Sequence[str]) -> None:
+    """Print what the weights reach, cross-validated over projects and as shipped."""
+    for maker, asked in by_maker.items():
+        print(f"\n{name}, memories by {maker}: {sum(len(one.rated) for one in asked)} hits,", end=" ")
+        print(f"{sum(map(sum, (one.labels for one in asked)))} relevant")
+        held_back = {}
+        for project in sorted({one.project for one in asked}):
+            kept = [one for others in by_maker.values() for one in others if one.project != project]
+            held_back[project] = fit_asked(kept, names)
+        for floor in FLOORS:
+            chosen = [choose(one, held_back[one.project], floor) for one in asked]
+            print(f"  held back, floor {floor}: {figures(asked, chosen)}")
+        floor = Thresholds().relevance
+        for project, weights in held_back.items():
+            mine = [one for one in asked if one.project == project]
+            print(f"  {project}, held back: {figures(mine, [choose(one, weights, floor) for one in mine])}")
+        shipped = relevance.load_weights(with_model=name == "with_model")
+        for floor in FLOORS:
+            print(f"  as shipped, floor {floor}: {figures(asked, [choose(one, shipped, floor) for one in asked])}")
 
 
-def as_shipped(asked: list[Asked], floor: float) -> str:
-    """Figures of the real choice, with the words as they are shown."""
-    got = []
-    for one in asked:
-        # Every home holds one project's sessions only, under several names: all of it is the prompt's own.
-        hits = [replace(hit, episode=replace(hit.episode, project_id=1)) for hit in one.hits if hit.episode is not None]
-        bites = choose_bites(hits, InjectionRequest(one.text, project_id=1), one.support, Thresholds(relevance=floor))
-        shown = shown_words(bites, Settings().bite_tokens)
-        got.append([one.judge(text, list(bite.evidence)) for bite, text in shown])
-    return figures(asked, got)
+def choose(asked: Asked, weights: Weights, floor: float) -> list[bool]:
+    """Return for each bite whether it is relevant, with the words as they are shown."""
+    thresholds = Thresholds(relevance=floor)
+    rescored = []
+    for rated in asked.rated:
+        score = logistic(weights, rated.features) if set(weights.by_feature) <= set(rated.features) else 0.0
+        least = floor * (thresholds.high_share if rated.hit.importance == Importance.HIGH else 1.0)
+        verdict = Verdict.SHOWN if score >= least else Verdict.BELOW_FLOOR
+        rescored.append(replace(rated, score=score, floor=least, verdict=verdict))
+    rescored.sort(key=lambda rated: -rated.score)
+    bites = bites_of(deduplicate(rescored, asked.request.bites, thresholds.below_best))
+    shown = shown_words(bites, Settings().bite_tokens)
+    return [asked.judge(f"{bite_head(bite)}: {words}", bite.evidence) for bite, words in shown]
 
 
-def figures(asked: list[Asked], got: list[list[bool]]) -> str:
+def figures(asked: Sequence[Asked], chosen: Sequence[list[bool]]) -> str:
     """Precision, served and false alarms in percent, over a project's own prompts; alarms of the others."""
-    pairs = list(zip(asked, got, strict=True))
+    pairs = list(zip(asked, chosen, strict=True))
     own = [(one, labels) for one, labels in pairs if one.kind == "own"]
     bites = [label for one, labels in own if one.has_memories for label in labels]
     served = [any(labels) for one, labels in own if one.has_memories]
     alarms = {"false alarms": [bool(labels) for one, labels in own if not one.has_memories]}
     for kind in ("foreign", "routine"):
         alarms[kind] = [bool(labels) for one, labels in pairs if one.kind == kind]
-    share = lambda values: round(100 * sum(values) / max(len(values), 1), 1)  # noqa: E731
     told = ", ".join(f"{name} {share(values)}" for name, values in alarms.items())
-    return f"precision {share(bites)}, served {share(served)}, {told}, bites {len(bites) / len(served):.2f}"
+    return (
+        f"precision {share(bites)} ± {spread(bites)}, served {share(served)} ± {spread(served)}, {told}, "
+        f"bites {len(bites) / len(served):.2f}"
+    )
+
+
+def share(values: Sequence[bool]) -> float:
+    """Return the share of true values in percent."""
+    return round(100 * sum(values) / max(len(values), 1), 1)
+
+
+def spread(values: Sequence[bool]) -> float:
+    """Return half of the 95 % interval of a share, in points."""
+    p = sum(values) / max(len(values), 1)
+    return round(196 * (p * (1 - p) / max(len(values), 1)) ** 0.5, 1)
+
+
+def write_weights(fitted: dict[str, Weights]) -> None:
+    """Write the weights with their provenance."""
+    content = {
+        "provenance": {
+            "fitted_by": COMMAND,
+            "on": "95 prompts of coding sessions in 4 projects, each also asked of the 3 others, over memories by a "
+            "language model and by rules",
+            "method": f"logistic regression over standardised features, L2 1, prompts of other projects count "
+            f"{FOREIGN_WEIGHT}, memories by rules {RULES_WEIGHT}",
+        },
+        **{name: asdict(weights) for name, weights in fitted.items()},
+    }
+    path = Path(relevance.__file__).with_name(relevance.WEIGHTS_FILE)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    relevance.load_weights.cache_clear()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS
 from engram.extraction.cues import CAUSE, CHOICE, GENERIC, NARRATION, PROBLEM, RULE, STATUS
+from engram.extraction.languages import word_count
 from engram.text.statements import Block, Statement
 
 #: Maximum length of a heading put before a bite, in words.
@@ -52,7 +53,7 @@ class Passage:
 def is_chatter(statement: Statement, *, is_user: bool = False) -> bool:
     """Return True for narration, a question to the user, or a report of a passing state."""
     text = statement.text
-    words = len(text.split())
+    words = word_count(text)
     if words < 2:
         return True
     if is_user:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from engram.extraction import languages
+
 _ANY = re.IGNORECASE
 
 
@@ -184,6 +186,15 @@ GENERIC = re.compile(
     r")(?: of (?:the )?changes?)?\W*$",
     _ANY,
 )
+
+
+def _in_any_language(english: re.Pattern[str], other: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(f"{english.pattern}|{other.pattern}", _ANY)
+
+
+CAUSE = _in_any_language(CAUSE, languages.CAUSE)
+PROBLEM = _in_any_language(PROBLEM, languages.PROBLEM)
+REPAIR = _in_any_language(REPAIR, languages.REPAIR)
 
 #: Feature name → cue that is counted in the bite.
 COUNTED: dict[str, re.Pattern[str]] = {

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from engram.enums import Kind, Scope
+from engram.extraction import languages
 from engram.extraction.bite import cut
 from engram.text.statements import Block, split
 
@@ -120,22 +121,27 @@ def directives(typed: str, project: str = "") -> list[Directive]:
         project: Display name of the project; a sentence that names it holds for this project only.
     """
     rules = []
-    for statement in split(typed):
-        words = statement.text.split()
-        if statement.block is Block.ROW or not MIN_WORDS <= len(words) <= MAX_WORDS:
+    statements = (statement.text for statement in split(typed) if statement.block is not Block.ROW)
+    for sentence in (sentence for statement in statements for sentence in languages.sentences_of(statement)):
+        if not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
             continue
-        if is_directive(statement.text):
-            is_lasting = any(rule.search(statement.text) for rule in (_LASTING, _STANDING, _UNIVERSAL_RULE))
-            kind = Kind.DECISION if _DECIDES.search(statement.text) else Kind.PREFERENCE
-            rules.append(Directive(cut(statement.text), kind, scope_of(statement.text, project), is_lasting))
+        if is_directive(sentence):
+            lasting = (_LASTING, _STANDING, _UNIVERSAL_RULE, languages.LASTING, languages.DECIDES)
+            is_lasting = any(rule.search(sentence) for rule in lasting)
+            is_decision = _DECIDES.search(sentence) or languages.DECIDES.search(sentence)
+            kind = Kind.DECISION if is_decision else Kind.PREFERENCE
+            rules.append(Directive(cut(sentence), kind, scope_of(sentence, project), is_lasting))
     return rules
 
 
 def is_directive(sentence: str) -> bool:
     """Return True if a typed sentence states a rule for later."""
-    if sentence.rstrip().endswith("?") or _PASSING.search(sentence) or _CLOCK.search(sentence):
+    if sentence.rstrip().endswith(("?", "？")) or _PASSING.search(sentence) or _CLOCK.search(sentence):
         return False
-    return any(rule.search(sentence) for rule in (_LASTING, _STANDING, _ORDER, _UNIVERSAL_RULE))
+    if any(rule.search(sentence) for rule in (_LASTING, _STANDING, _ORDER, _UNIVERSAL_RULE)):
+        return True
+    others = (languages.LASTING, languages.ORDER, languages.DECIDES)
+    return any(rule.search(sentence) for rule in others) and not languages.PASSING.search(sentence)
 
 
 def scope_of(sentence: str, project: str = "") -> Scope:
@@ -143,9 +149,11 @@ def scope_of(sentence: str, project: str = "") -> Scope:
     if project and project.lower() in sentence.lower():
         return Scope.PROJECT
     rest, count = _UNIVERSAL.subn(" ", sentence)
+    rest, count_elsewhere = languages.UNIVERSAL.subn(" ", rest)
+    count += count_elsewhere
     if count:
         # A tool in backticks may belong to any project; a path, a file or a symbol belongs to this one.
         rest = _CASES.sub(" ", rest.replace("`", ""))
-    if _LOCAL.search(rest) or not (count or _HABIT.search(rest)):
+    if _LOCAL.search(rest) or languages.LOCAL.search(rest) or not (count or _HABIT.search(rest)):
         return Scope.PROJECT
     return Scope.GLOBAL

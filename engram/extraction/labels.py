@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engram.enums import Importance, Kind
-from engram.extraction import cues
+from engram.extraction import cues, languages
 from engram.transcripts.record import Turn
 
 #: Maximum number of entities of a candidate.
@@ -68,7 +68,7 @@ def kind_of(bite: str, label: str, *, is_user: bool) -> Kind:
 
 def tells_fix(bite: str) -> bool:
     """Return True if a passage describes a problem or a repair."""
-    return bool(_BUG.search(bite) or cues.REPAIR.search(bite))
+    return bool(_BUG.search(bite) or cues.REPAIR.search(bite) or languages.PROBLEM.search(bite))
 
 
 def importance_of(kind: Kind, quality: float, *, is_user: bool) -> Importance:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from engram.extraction.bite import Passage
 from engram.extraction.cues import COUNTED, TOPICAL
+from engram.extraction.languages import word_count
 from engram.extraction.place import Place
 from engram.text.content_words import content_words
 from engram.text.statements import Block, Statement
@@ -33,7 +34,7 @@ def features(passage: Passage, statements: Sequence[Statement], place: Place, me
     """
     first = statements[passage.start]
     bite = passage.bite
-    count = len(bite.split())
+    count = word_count(bite)
     values = {name: min(3.0, float(len(p.findall(bite)))) ** 0.5 for name, p in COUNTED.items()}
     label = f"{first.topic} {first.lead}"
     values.update({name: float(bool(p.search(label))) for name, p in TOPICAL.items()})

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.extraction.bite import Passage, passages
+from engram.extraction.cues import CAUSE, REPAIR
 from engram.extraction.directives import Directive, directives
 from engram.extraction.fixes import FixEpisode, fix_episodes
 from engram.extraction.labels import tells_fix
@@ -30,6 +31,8 @@ TURN_MESSAGES = 40
 DIRECTIVE_QUALITY = 0.95
 #: Factor by which a passage about a fix episode counts more, the first of each episode.
 FIX_FACTOR = 1.6
+#: Minimum worth of such a passage that names cause and repair.
+MIN_FIX_WORTH = 0.25
 #: Passages that a session may keep: so many, and more for each square root of 1,000 characters of the assistant.
 BASE_ROOM = 3
 ROOM_FACTOR = 2.1
@@ -83,7 +86,7 @@ class Chooser:
             turns: The session's turns, with the user's refusals read as their words.
             following: The turn after them, if there is one.
             taken: Content words of what is kept already.
-            room: Maximum number of passages.
+            room: Maximum number of passages; the user's rules are kept beyond it.
             project: Display name of the project.
         """
         seen = list(taken)
@@ -92,8 +95,9 @@ class Chooser:
         for turn, after in zip(turns, [*turns, following][1:], strict=True):
             ended_here = [episode for episode in episodes if episode.turn_key == turn.key]
             chosen.extend(self._of_turn(turn, after, ended_here, seen, project))
-        best = sorted(range(len(chosen)), key=lambda place: -chosen[place].worth)[: max(0, room)]
-        return [chosen[place] for place in sorted(best)]
+        rules = [place for place, option in enumerate(chosen) if option.directive is not None]
+        others = sorted(set(range(len(chosen))) - set(rules), key=lambda place: (-chosen[place].worth, place))
+        return [chosen[place] for place in sorted([*rules, *others[: max(0, room - len(rules))]])]
 
     def _of_turn(
         self,
@@ -149,7 +153,8 @@ def _worth(option: Option, chosen: Sequence[Option]) -> float:
     if option.directive is not None:
         return option.quality
     if option.episode is not None and all(other.episode != option.episode for other in chosen):
-        return min(DIRECTIVE_QUALITY, FIX_FACTOR * option.quality)
+        is_explained = CAUSE.search(option.passage.bite) and REPAIR.search(option.passage.bite)
+        return max(MIN_FIX_WORTH if is_explained else 0.0, min(DIRECTIVE_QUALITY, FIX_FACTOR * option.quality))
     same = sum(other.said is option.said for other in chosen)
     room = 1 + option.place.messages / TURN_MESSAGES
     return float(option.quality * MESSAGE_DECAY**same * TURN_DECAY ** ((len(chosen) - same) / room))

@@ -34,5 +34,6 @@ def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
     """Return True if a bite says the same as one of the others, which are given as ``content_words``."""
     words = content_words(bite)
     if not words:
-        return True
+        # The words of other scripts are not compared; a line without any letter says nothing.
+        return not any(letter.isalpha() for letter in bite)
     return any(len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other))) for other in others)

@@ -82,6 +82,15 @@ def passage_spots(store: Reader, ids: Sequence[int], project_id: int | None = No
     return [tuple(row) for row in store.fetch(query)]
 
 
+def passages_of_evidence(store: Reader, episode_ids: Sequence[int]) -> list[tuple[int, int, bool]]:
+    """``(row id of a memory, row id of a passage, whether an entry that the memory rests on says it)``.
+
+    The passages are those of the turns that the memories rest on.
+    """
+    rows = store.fetch(_of_evidence(json.dumps(list(episode_ids))))
+    return [(row.episode, row.passage, bool(row.is_source)) for row in rows]
+
+
 def passages_between(
     store: Reader, start_ms: int, stop_ms: int, *, project_id: int | None = None, limit: int = 400
 ) -> list[int]:
@@ -117,6 +126,18 @@ def _passages(ids: str) -> Query:
     passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
     query = _PASSAGES.select().join(block).join_from(passage, turn, on=turn.id == passage.turn_id)
     return query.where(in_json_list(passage.id, ids))
+
+
+@prepared
+def _of_evidence(episode_ids: str) -> Query:
+    evidence, passage, block = tables.Evidence, tables.Passage, tables.TextBlock
+    query = evidence.select(
+        evidence.episode.alias("episode"),
+        passage.id.alias("passage"),
+        fn.MAX(fn.COALESCE(block.uuid == evidence.uuid, 0)).alias("is_source"),
+    )
+    query = query.join(passage, on=passage.turn_id == evidence.turn_id).join(block, on=passage.text_block == block.id)
+    return query.where(in_json_list(evidence.episode, episode_ids)).group_by(evidence.episode, passage.id)
 
 
 @prepared

@@ -151,7 +151,8 @@ def text_of(episode: Episode) -> str:
 
 
 def _is_by_rules(episode: Episode) -> bool:
-    return episode.source == Source.AUTO and episode.extractor.startswith("local")
+    """Return True for a memory of the local extractor, whose name ends with its version: ``local-2``."""
+    return episode.source == Source.AUTO and episode.extractor.startswith("local-")
 
 
 def _is_models_word(episode: Episode) -> bool:

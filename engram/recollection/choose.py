@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from engram.enums import Importance, Scope, Status, Verdict, Voice
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episodes import Episode
-from engram.recollection.relevance import FEATURES, FeatureContext, Support, features, rate_features
+from engram.recollection.relevance import FeatureContext, features, rate_features
 from engram.search.episodes.branches import BRANCH_DEDUCTION
+from engram.search.episodes.support import Support
 from engram.search.hits import Hit
 from engram.text.recollection_stems import same_words, stems
 from engram.text.topic_words import topic_words
@@ -22,13 +23,13 @@ PROVISIONAL_CONFIDENCE = 0.5
 class Thresholds:
     """How relevant, from 0 to 1, a memory must be to be injected."""
 
-    relevance: float = 0.18
+    relevance: float = 0.28
     #: Share of ``relevance`` that a memory of high importance needs.
     high_share: float = 0.9
     #: Factor for a memory of the session itself, which Claude mostly still sees.
     own_session: float = 1.2
     #: Share of the best bite's relevance that a further bite needs.
-    below_best: float = 0.7
+    below_best: float = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def rate_hits(
     Args:
         hits: the hits of a search, the best first.
         request: the prompt and its session.
-        support: the passages that fit the prompt.
+        support: what speaks for the memories apart from their own text.
         thresholds: how relevant a memory must be.
     """
     thresholds = thresholds or Thresholds()
@@ -114,7 +115,7 @@ def rate_hits(
     for place, hit in enumerate(hits):
         if hit.episode is None:
             continue
-        values = features(hit, place, context)
+        values = features(hit, context)
         score, floor = rate_features(hit, values), _threshold(hit, request, thresholds)
         if hit.branch:
             score *= 1 - BRANCH_DEDUCTION
@@ -131,7 +132,7 @@ def rate_hits(
                 score=score,
                 floor=floor,
                 verdict=verdict or (Verdict.SHOWN if score >= floor else Verdict.BELOW_FLOOR),
-                features=dict(zip(FEATURES, values, strict=True)),
+                features=values,
             )
         )
     return deduplicate(sorted(rated, key=lambda rated_hit: -rated_hit.score), request.bites, thresholds.below_best)

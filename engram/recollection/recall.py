@@ -1,17 +1,14 @@
-"""Search for a request and rate what is found: relevant memories, supported by the passages of their turns."""
+"""Search for a request and rate what is found: relevant memories, supported by the passages that they rest on."""
 
 from __future__ import annotations
 
 from engram.recollection.choose import InjectionRequest, RatedHit, Thresholds, rate_hits
-from engram.recollection.relevance import Support
 from engram.recollection.searching import NO_PROJECT, Searcher
 from engram.recollection.tool_context import ToolCall, rate_for_tool_call
 from engram.search.question.query import Query
 
 #: Number of memories that bites are chosen from.
 CANDIDATES = 20
-#: Number of passages that may support a memory.
-PASSAGES = 40
 
 
 def rate_for_prompt(
@@ -23,8 +20,7 @@ def rate_for_prompt(
     """
     query = query_for(request)
     hits = searcher.recall(query)
-    support = Support.of(searcher.search(query_for(request, PASSAGES)) if hits else [])
-    return rate_hits(hits, request, support, thresholds)
+    return rate_hits(hits, request, searcher.support(query, hits) if hits else None, thresholds)
 
 
 def rate_for_call(searcher: Searcher, request: InjectionRequest, call: ToolCall) -> list[RatedHit]:
@@ -32,12 +28,12 @@ def rate_for_call(searcher: Searcher, request: InjectionRequest, call: ToolCall)
     return rate_for_tool_call(searcher.recall(query_for(request, call=call)), request, call)
 
 
-def query_for(request: InjectionRequest, limit: int = CANDIDATES, call: ToolCall | None = None) -> Query:
+def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
     """Return the query of a request: the session's project and global scope, weak matches included."""
     return Query(
         text=request.text,
         project_id=NO_PROJECT if request.project_id is None else request.project_id,
-        limit=limit,
+        limit=CANDIDATES,
         now_ms=request.now_ms or None,
         session_id=request.session_id,
         branch=request.branch,

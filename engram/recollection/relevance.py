@@ -1,24 +1,33 @@
 """The probability that a memory is relevant to a prompt, by a logistic regression over a few features. Pure.
 
-``benchmarks/recollection.py`` fits the weights on prompts of real coding sessions; each is also asked in projects that
-it has nothing to do with. Run it again when the ranking or the extractor changes.
+``benchmarks/recollection.py --write`` fits the weights on prompts of real coding sessions and writes them with their
+provenance to ``relevance_weights.json``. Run it again when the ranking or an extractor changes.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 
-from engram.search.episodes.abstain import mean_top_cosine
+from engram.search.episodes.support import Support, stems_of
 from engram.search.hits import Hit
 from engram.text.recollection_stems import stems
 from engram.text.topic_words import topic_words
 
-#: Names of the features, in the order of the weights.
-FEATURES = ("cosine", "shared", "both", "text", "rank", "words", "quality", "support", "near")
-#: Features are capped at these values: a cosine, a share, a number of words, a quality.
-MAX_COSINE, MAX_SHARED, MAX_WORDS, MAX_QUALITY = 0.6, 0.6, 6, 0.6
+WEIGHTS_FILE = "relevance_weights.json"
+#: Features of a memory with a vector, and of one without.
+FEATURES_WITH_MODEL = ("source", "turn", "special", "siblings", "rivals", "rare")
+FEATURES_TEXT_ALONE = ("shared", "text", "words", "support", "rare")
+#: Features are capped at these values: a share, a number of words, a sum of rarities.
+MAX_SHARED, MAX_WORDS, MAX_RARITY = 0.6, 6, 20.0
+#: Memories next to the best whose mean cosine is that of the rivals.
+RIVALS = 4
+#: Memories of the same session whose cosines count as those of its siblings.
+SIBLINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,35 +35,15 @@ class Weights:
     """The intercept of a logistic regression and a weight for each feature."""
 
     intercept: float
-    by_feature: tuple[float, ...]
+    by_feature: Mapping[str, float]
 
 
-#: Weights for hits with a cosine.
-WITH_MODEL = Weights(-16.37, (8.13, 6.36, -13.87, 1.54, -0.09, 0.33, 3.66, 4.53, 7.55))
-#: Weights for hits without a cosine. The intercept is a little below the fitted one, to avoid false positives.
-TEXT_ALONE = Weights(-9.58, (0.0, 3.12, 0.0, 0.83, 0.0, 0.67, 1.74, 4.09, 0.0))
-#: A memory below both, the cosine and the share of the prompt's words that it contains, is irrelevant.
-MIN_COSINE, MIN_SHARED = 0.2, 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Support:
-    """The passages that fit a prompt."""
-
-    #: Row id of a turn → score of its best passage, as a share of the best score of all.
-    by_turn: Mapping[int, float] = field(default_factory=dict)
-    #: Mean cosine of the nearest passages; 0 without a model.
-    near: float = 0.0
-
-    @classmethod
-    def of(cls, passages: Sequence[Hit]) -> Support:
-        """Return the support that passages give."""
-        best = max((hit.score for hit in passages), default=0.0)
-        by_turn: dict[int, float] = {}
-        for hit in passages:
-            if hit.turn_id is not None and best > 0:
-                by_turn[hit.turn_id] = max(by_turn.get(hit.turn_id, 0.0), hit.score / best)
-        return cls(by_turn, mean_top_cosine(hit.cosine for hit in passages if hit.turn_id is not None and hit.cosine))
+@cache
+def load_weights(*, with_model: bool) -> Weights:
+    """Load the shipped weights: those for memories with a vector, or those for text alone."""
+    file = resources.files(__package__).joinpath(WEIGHTS_FILE)
+    weights = json.loads(file.read_text(encoding="utf-8"))["with_model" if with_model else "text_alone"]
+    return Weights(weights["intercept"], weights["by_feature"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,58 +54,71 @@ class FeatureContext:
     wanted: frozenset[str]
     #: The largest text part of all hits.
     best_text: float
-    #: The passages that fit the prompt.
     support: Support
-    #: The highest similarity of the prompt to any memory or to the nearest passages.
-    near: float
+    #: Mean cosine of the hits next to the best.
+    rivals: float
+    #: Session → row id and cosine of its hits, the closest first.
+    by_session: Mapping[str, Sequence[tuple[int, float]]]
 
     @classmethod
     def of(cls, text: str, hits: Sequence[Hit], support: Support) -> FeatureContext:
         """Return the context of the hits of a prompt."""
-        best = max((hit.parts.get("text", 0.0) for hit in hits), default=0.0)
-        nearest = max((min(hit.cosine or 0.0, MAX_COSINE) for hit in hits), default=0.0)
-        return cls(stems(topic_words(text)), best, support, max(support.near, nearest))
+        nearest = sorted(((hit.cosine, hit) for hit in hits if hit.cosine is not None), key=lambda pair: -pair[0])
+        rivals = [cosine for cosine, _ in nearest[1 : 1 + RIVALS]]
+        rivals += [support.usual_cosine] * (RIVALS - len(rivals))
+        by_session: dict[str, list[tuple[int, float]]] = {}
+        for cosine, hit in nearest:
+            if hit.session_id:
+                by_session.setdefault(hit.session_id, []).append((hit.row_id, cosine))
+        return cls(
+            wanted=stems(topic_words(text)),
+            best_text=max((hit.parts.get("text", 0.0) for hit in hits), default=0.0),
+            support=support,
+            rivals=sum(rivals) / RIVALS,
+            by_session=by_session,
+        )
 
 
-def features(hit: Hit, rank: int, context: FeatureContext) -> tuple[float, ...]:
-    """Return the features of a hit in the order of ``FEATURES``.
-
-    Args:
-        hit: an episode.
-        rank: its place among the hits, from 0.
-        context: what the features are computed against.
-    """
-    episode = hit.episode
-    told = stems(topic_words(hit.text))
-    known = told | stems(topic_words(" ".join(episode.entities) if episode is not None else ""))
-    shared = min(len(context.wanted & known) / max(len(context.wanted), 1), MAX_SHARED)
-    cosine = min(hit.cosine if hit.cosine is not None else 0.0, MAX_COSINE)
-    text = hit.parts.get("text", 0.0) / context.best_text if context.best_text > 0 else 0.0
-    words = min(len(context.wanted & told), MAX_WORDS)
-    quality = min(episode.quality, MAX_QUALITY) if episode is not None else 0.0
-    support = context.support.by_turn.get(hit.turn_id, 0.0) if hit.turn_id is not None else _own_support(hit, text)
-    return (cosine, shared, cosine * shared, text, 1 / (1 + rank), words, quality, support, context.near)
-
-
-def _own_support(hit: Hit, text: float) -> float:
-    """Return the support of a memory without a turn, such as a saved one: its own text and cosine stand for it."""
-    return text if hit.cosine is None else (text + min(hit.cosine, MAX_COSINE) / MAX_COSINE) / 2
-
-
-def relevance(hit: Hit, rank: int, context: FeatureContext) -> float:
-    """Return the probability that a hit is relevant to the prompt."""
-    return rate_features(hit, features(hit, rank, context))
-
-
-def rate_features(hit: Hit, values: Sequence[float]) -> float:
-    """Return the probability that a hit with these features is relevant to the prompt."""
+def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
+    """Return the features of a memory by their names; which, depends on whether it has a vector."""
+    rarity = context.support.rarity
+    rare = min(sum(rarity.get(stem, 0.0) for stem in context.wanted & stems_of(hit)), MAX_RARITY)
     if hit.cosine is None:
-        return logistic(TEXT_ALONE, values)
-    is_irrelevant = values[0] < MIN_COSINE and values[1] < MIN_SHARED
-    return 0.0 if is_irrelevant else logistic(WITH_MODEL, values)
+        return {**_text_features(hit, context), "rare": rare}
+    siblings = [cosine for row_id, cosine in context.by_session.get(hit.session_id, ()) if row_id != hit.row_id]
+    return {
+        "source": context.support.by_source.get(hit.row_id, hit.cosine),
+        "turn": context.support.by_turn.get(hit.row_id, hit.cosine),
+        "special": hit.cosine - context.support.usual_cosine,
+        "siblings": sum(siblings[:SIBLINGS]) / SIBLINGS,
+        "rivals": context.rivals,
+        "rare": rare,
+    }
 
 
-def logistic(weights: Weights, values: Sequence[float]) -> float:
+def _text_features(hit: Hit, context: FeatureContext) -> dict[str, float]:
+    text = hit.parts.get("text", 0.0) / context.best_text if context.best_text > 0 else 0.0
+    # A memory without a turn, such as a saved one, is supported by its own text.
+    support = text if hit.turn_id is None else context.support.text_by_turn.get(hit.turn_id, 0.0)
+    return {
+        "shared": min(len(context.wanted & stems_of(hit)) / max(len(context.wanted), 1), MAX_SHARED),
+        "text": text,
+        "words": min(len(context.wanted & stems(topic_words(hit.text))), MAX_WORDS),
+        "support": support,
+    }
+
+
+def relevance(hit: Hit, context: FeatureContext) -> float:
+    """Return the probability that a hit is relevant to the prompt."""
+    return rate_features(hit, features(hit, context))
+
+
+def rate_features(hit: Hit, values: Mapping[str, float]) -> float:
+    """Return the probability that a hit with these features is relevant to the prompt."""
+    return logistic(load_weights(with_model=hit.cosine is not None), values)
+
+
+def logistic(weights: Weights, values: Mapping[str, float]) -> float:
     """Return the value of a logistic regression, from 0 to 1."""
-    total = weights.intercept + sum(w * x for w, x in zip(weights.by_feature, values, strict=True))
+    total = weights.intercept + sum(weight * values[name] for name, weight in weights.by_feature.items())
     return 1 / (1 + math.exp(-max(-60.0, min(60.0, total))))

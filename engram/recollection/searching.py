@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from engram.search.episodes.support import Support
 from engram.search.hits import Hit
 from engram.search.question.query import Query
 
@@ -18,5 +19,5 @@ class Searcher(Protocol):
     def recall(self, query: Query) -> Sequence[Hit]:
         """Return episodes, the best first."""
 
-    def search(self, query: Query) -> Sequence[Hit]:
-        """Return passages of turns, the best first."""
+    def support(self, query: Query, hits: Sequence[Hit]) -> Support:
+        """Return what passages, other memories and rare words say about memories that were found for a prompt."""

@@ -119,7 +119,9 @@ def _paths(command: str) -> list[str]:
         words = shlex.split(command)
     except ValueError:
         return []
-    return [word.rstrip(";") for word in words if word.startswith("/") and _MARK in word]
+    # A script may be assigned to a variable first.
+    paths = [word.rpartition("=")[2].rstrip(";") for word in words]
+    return [path for path in paths if path.startswith("/") and _MARK in path]
 
 
 def _check_server(settings: Settings) -> Iterator[Check]:

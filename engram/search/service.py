@@ -22,6 +22,13 @@ from engram.search.episodes.branches import sink_other_branches
 from engram.search.episodes.candidates import EpisodeCandidates, build_candidates
 from engram.search.episodes.classic_formula import MAX_CLASSIC_CANDIDATES, rank_classic
 from engram.search.episodes.ranking import Ranking, best_places, rank
+from engram.search.episodes.support import (
+    Support,
+    evidence_cosines,
+    rarity_of_words,
+    text_support,
+    usual_cosine,
+)
 from engram.search.episodes.weights import EPISODE_WEIGHTS
 from engram.search.hits import Hit
 from engram.search.passages.note_search import find_notes
@@ -41,6 +48,8 @@ __all__ = ["Hit", "Query", "Searcher"]
 MAX_CANDIDATES = 100
 #: Maximum number of text matches for the classic formula, which scales BM25 over all of them.
 _MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
+#: Number of passages that may support a memory without a vector.
+SUPPORTING_PASSAGES = 40
 #: Maximum number of memories that a new one is compared with.
 MAX_SIMILAR = 40
 
@@ -165,6 +174,23 @@ class Searcher:
         if query.project_id is None or query.with_global:
             hits += find_notes(self._search_index("n", "note_fts"), query, parsed, vector)
         return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
+
+    def support(self, query: Query, hits: Sequence[Hit]) -> Support:
+        """Return what passages, other memories and rare words say about memories that were found for a prompt."""
+        vector, memories, passages = (
+            self._query_embedder.embed(query.text),
+            self._vectors.get("e"),
+            self._vectors.get("p"),
+        )
+        support = Support(rarity=rarity_of_words(self._store, self._term_counts["passage_fts"], query.text, hits))
+        if vector is not None and memories is not None and passages is not None:
+            by_source, by_turn = evidence_cosines(self._store, passages, vector, hits)
+            usual = usual_cosine(memories, vector, query.project_id)
+            support = replace(support, by_source=by_source, by_turn=by_turn, usual_cosine=usual)
+        if any(hit.cosine is None for hit in hits):
+            found = self.search(replace(query, limit=SUPPORTING_PASSAGES))
+            support = replace(support, text_by_turn=text_support(found))
+        return support
 
     def similar_episodes(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
         """Return ``(one of row_ids, another row id, cosine)`` of similar memories, the most similar first.

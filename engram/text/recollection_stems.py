@@ -14,15 +14,20 @@ _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
 _ENDING = re.compile(r"(?:ations?|ments?|ings?|ers?|ies|ied|ions?|ed|es|s|e|y)$")
 
 
-def stems(words: Iterable[str]) -> frozenset[str]:
-    """Return the stems of the parts of words (``readFile`` → read, file), in lower case."""
-    stemmed = set()
+def stem_forms(words: Iterable[str]) -> dict[str, str]:
+    """Return the stems of the parts of words (``readFile`` → read, file), each with its first form, in lower case."""
+    forms: dict[str, str] = {}
     for word in words:
         for part in _PART.findall(word):
             lowered = part.lower()
             stem = _ENDING.sub("", lowered)
-            stemmed.add(stem if len(stem) >= 3 else lowered)
-    return frozenset(stem for stem in stemmed if len(stem) > 1 or stem.isdigit())
+            forms.setdefault(stem if len(stem) >= 3 else lowered, lowered)
+    return {stem: form for stem, form in forms.items() if len(stem) > 1 or stem.isdigit()}
+
+
+def stems(words: Iterable[str]) -> frozenset[str]:
+    """Return the stems of the parts of words, in lower case."""
+    return frozenset(stem_forms(words))
 
 
 def same_words(first: Collection[str], second: Collection[str]) -> bool:

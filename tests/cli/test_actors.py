@@ -45,6 +45,9 @@ CHANGING = {
 READING = {
     "propose",
     "why",
+    "fix",
+    "blame",
+    "where",
     "watch",
     "work",
     "recall",

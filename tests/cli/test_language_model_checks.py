@@ -14,6 +14,8 @@ from click.testing import Result
 from processes import read_pid, wait_until_gone
 
 from engram.extraction.budget import STAGE
+from engram.extraction.second_chance import STAGE as SECOND_CHANCE
+from engram.models.model_readings import waiting_sessions
 from engram.models.stages import note_failure
 from engram.models.store import Store
 
@@ -144,3 +146,19 @@ def test_nothing_is_offered_where_there_is_no_claude(run: Run, claude: Command) 
 
     claude.path.chmod(0o755)
     assert "extractor claude" in run("status").stdout
+
+
+def test_status_tells_how_many_sessions_wait_to_be_distilled_again_and_why(run: Run, filled: Store) -> None:
+    waiting = len(waiting_sessions(filled))
+    note_failure(filled, SECOND_CHANCE, "paused: the cap of 1 dollars a day is reached")
+
+    status = run(*CHOSEN, "status").stdout
+
+    assert waiting
+    assert f"0 sessions, {waiting} waiting (paused: the cap of 1 dollars a day is reached)" in status
+    assert json.loads(run(*CHOSEN, "status", "--json").stdout)["second_chance"] == {
+        "done": 0,
+        "waiting": waiting,
+        "paused": "paused: the cap of 1 dollars a day is reached",
+    }
+    assert "distilled again" not in run("status").stdout

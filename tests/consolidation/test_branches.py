@@ -16,7 +16,7 @@ from engram.models.episode_history import history_of
 from engram.models.pauses import pause
 from engram.models.store import open_store
 from engram.settings import Settings
-from tests.branch_sessions import Workshop
+from tests.branch_sessions import Workshop, todo_list
 
 
 def commit_on(workshop: Workshop, branch: str, **files: str) -> str:
@@ -173,7 +173,7 @@ def test_branches_are_bounded(workshop: Workshop, monkeypatch: pytest.MonkeyPatc
 
 def test_forgetting_a_project_takes_its_branches(workshop: Workshop) -> None:
     commit_on(workshop, "feat/zanzibar", a="1\n")
-    workshop.work("feat/zanzibar")
+    workshop.work("feat/zanzibar", "Begin", todo_list(quokkafied="pending"))
     read(workshop)
     path: Path = workshop.settings.places.memory_db
 
@@ -183,3 +183,4 @@ def test_forgetting_a_project_takes_its_branches(workshop: Workshop) -> None:
     workshop.store.close()
     open_store(path).close()
     assert b"zanzibar" not in path.read_bytes()
+    assert b"quokkafied" not in path.read_bytes()

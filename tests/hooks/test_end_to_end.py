@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.store import Store, open_store
 from engram.recollection.render import hook_output
 from engram.recollection.service import RecollectionService
+from engram.search.episodes.support import Support
 from engram.search.service import Hit, Query, Searcher
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime
@@ -40,9 +41,9 @@ class SlowSearcher:
         self.go_on.wait(60)
         return self.searcher.recall(query)
 
-    def search(self, query: Query) -> list[Hit]:
+    def support(self, query: Query, hits: Sequence[Hit]) -> Support:
         """As the real one."""
-        return self.searcher.search(query)
+        return self.searcher.support(query, hits)
 
     def refresh(self) -> int:
         """As the real one."""

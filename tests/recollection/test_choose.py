@@ -9,8 +9,16 @@ import pytest
 
 from engram.models.episodes import Episode
 from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites
-from engram.recollection.relevance import FEATURES, TEXT_ALONE, WITH_MODEL, FeatureContext, Support, relevance
+from engram.recollection.relevance import (
+    FEATURES_TEXT_ALONE,
+    FEATURES_WITH_MODEL,
+    FeatureContext,
+    features,
+    load_weights,
+    relevance,
+)
 from engram.recollection.render import MAX_OVERRUN_CHARACTERS, bites_text, shown_words
+from engram.search.episodes.support import Support, text_support
 from engram.search.hits import Hit
 
 REQUEST = InjectionRequest("Why does the watcher hold a flock and no PID file?", "now", 1)
@@ -27,13 +35,27 @@ def hit(text: str, number: int = 1, *, cosine: float | None = 0.6, text_part: fl
         importance=fields.pop("importance", "normal"),
     )
     made = Hit(
-        episode.episode_id, "fact", text, 1.0, {"text": text_part}, episode=episode, cosine=cosine, turn_id=number
+        id=episode.episode_id,
+        kind="fact",
+        text=text,
+        score=1.0,
+        parts={"text": text_part},
+        episode=episode,
+        cosine=cosine,
+        turn_id=number,
+        row_id=number,
     )
     return replace(made, importance=episode.importance, **fields)
 
 
 FITTING = "The watcher holds watcher.lock by flock, never by a PID file"
-SUPPORT = Support({1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0}, 0.6)
+#: What was said in the turns of the first five memories fits, and the words of the prompt are rare.
+SUPPORT = Support(
+    by_source=dict.fromkeys(range(1, 6), 0.6),
+    by_turn=dict.fromkeys(range(1, 6), 0.6),
+    rarity={"watch": 2.0, "hold": 1.0, "flock": 3.0, "pid": 3.0, "file": 1.0},
+    text_by_turn=dict.fromkeys(range(1, 6), 1.0),
+)
 
 
 def test_a_memory_that_fits_is_chosen_and_one_that_does_not_is_not() -> None:
@@ -43,60 +65,75 @@ def test_a_memory_that_fits_is_chosen_and_one_that_does_not_is_not() -> None:
     assert choose_bites([far], REQUEST, SUPPORT) == []
 
 
-def test_what_was_said_in_its_turn_supports_a_memory() -> None:
-    answer, bare = (
-        FeatureContext.of(REQUEST.text, [hit(FITTING)], support) for support in (SUPPORT, Support(near=0.6))
-    )
+@pytest.mark.parametrize("cosine", [0.6, None])
+def test_what_was_said_in_its_turn_supports_a_memory(cosine: float | None) -> None:
+    memory = hit(FITTING, cosine=cosine)
+    bare = replace(SUPPORT, by_source={1: 0.1}, by_turn={1: 0.1}, text_by_turn={})
+    supported, unsupported = (FeatureContext.of(REQUEST.text, [memory], support) for support in (SUPPORT, bare))
 
-    assert relevance(hit(FITTING), 0, answer) > relevance(hit(FITTING), 0, bare)
+    assert relevance(memory, supported) > relevance(memory, unsupported)
 
 
-def test_support_is_a_share_of_the_best_passage_of_each_turn() -> None:
+def test_support_by_text_is_a_share_of_the_best_passage_of_each_turn() -> None:
     passages = [replace(hit("x", 1), score=0.8), replace(hit("y", 2), score=0.4), replace(hit("z", 1), score=0.2)]
 
-    assert Support.of(passages).by_turn == {1: 1.0, 2: 0.5}
-    assert Support.of([]) == Support()
+    assert text_support(passages) == {1: 1.0, 2: 0.5}
+    assert text_support([]) == {}
 
 
-def test_a_prompt_that_comes_near_to_nothing_makes_every_memory_less_relevant() -> None:
-    passages = [replace(hit("x", number), cosine=number / 10) for number in range(1, 8)]
+def test_a_memory_among_equally_close_ones_is_less_relevant_than_one_that_stands_out() -> None:
+    memory = hit(FITTING, cosine=0.4)
+    others = [hit(f"Other {number}", number, cosine=0.38) for number in range(2, 7)]
 
-    near, far = Support.of(passages), replace(Support.of(passages), near=0.1)
-    memory = hit(FITTING, cosine=0.3)
+    crowded = FeatureContext.of(REQUEST.text, [memory, *others], SUPPORT)
+    alone = FeatureContext.of(REQUEST.text, [memory], SUPPORT)
 
-    assert near.near == pytest.approx(0.5)
-    assert relevance(memory, 0, FeatureContext.of(REQUEST.text, [memory], near)) > relevance(
-        memory, 0, FeatureContext.of(REQUEST.text, [memory], far)
+    assert relevance(memory, alone) > relevance(memory, crowded)
+
+
+def test_close_memories_of_the_same_session_support_each_other() -> None:
+    memory, sibling = hit(FITTING, session_id="s"), hit("The lock ends with its process", 2, session_id="s")
+    context = FeatureContext.of(REQUEST.text, [memory, sibling], SUPPORT)
+
+    assert features(memory, context)["siblings"] == pytest.approx(0.2)
+    assert features(replace(memory, session_id="t"), context)["siblings"] == 0.0
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    memory = hit("The flock is held")
+    rare, common = (
+        FeatureContext.of(REQUEST.text, [memory], replace(SUPPORT, rarity={"flock": rarity})) for rarity in (6.0, 1.0)
     )
 
-
-def test_a_memory_that_is_near_by_itself_needs_no_passage_that_is() -> None:
-    memory = hit(FITTING, cosine=0.5)
-
-    assert FeatureContext.of(REQUEST.text, [memory], Support()).near == 0.5
+    assert relevance(memory, rare) > relevance(memory, common)
 
 
 @pytest.mark.parametrize("cosine", [0.6, None])
 def test_a_memory_that_rests_on_no_turn_supports_itself(cosine: float | None) -> None:
     saved = replace(hit(FITTING, cosine=cosine), turn_id=None)
+    rarity = Support(rarity=SUPPORT.rarity)
 
-    assert len(choose_bites([saved], REQUEST)) == 1
-
-
-def test_the_weights_name_every_feature() -> None:
-    assert len(WITH_MODEL.by_feature) == len(TEXT_ALONE.by_feature) == len(FEATURES)
+    assert len(choose_bites([saved], REQUEST, rarity)) == 1
 
 
-def test_more_cosine_or_more_shared_words_never_make_it_less_relevant() -> None:
-    answer = FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT)
-    by_cosine = [relevance(hit(FITTING, cosine=step / 20), 0, answer) for step in range(6, 20)]
+@pytest.mark.parametrize(("cosine", "names"), [(0.6, FEATURES_WITH_MODEL), (None, FEATURES_TEXT_ALONE)])
+def test_the_weights_name_every_feature(cosine: float | None, names: tuple[str, ...]) -> None:
+    memory = hit(FITTING, cosine=cosine)
 
-    assert by_cosine == sorted(by_cosine) or max(by_cosine) - by_cosine[-1] < 0.05
+    assert set(features(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT))) == set(names)
+    assert set(load_weights(with_model=cosine is not None).by_feature) == set(names)
+
+
+def test_more_cosine_never_makes_a_memory_less_relevant() -> None:
+    memories = [hit(FITTING, cosine=step / 20) for step in range(20)]
+    by_cosine = [relevance(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT)) for memory in memories]
+
+    assert by_cosine == sorted(by_cosine)
 
 
 def test_an_own_session_memory_must_be_surer() -> None:
     own = replace(hit(FITTING), session_id="now")
-    sure = relevance(own, 0, FeatureContext.of(REQUEST.text, [own], SUPPORT))
+    sure = relevance(own, FeatureContext.of(REQUEST.text, [own], SUPPORT))
 
     assert choose_bites([own], REQUEST, SUPPORT, Thresholds(relevance=sure * 0.95)) == []
     assert choose_bites([replace(own, session_id="old")], REQUEST, SUPPORT, Thresholds(relevance=sure * 0.95))
@@ -111,7 +148,7 @@ def test_no_two_bites_say_the_same_and_three_are_the_most() -> None:
     ]
     hits += [hit(text, number) for number, text in enumerate(others, 3)]
 
-    found = choose_bites(hits, REQUEST, SUPPORT, Thresholds(below_best=0.0))
+    found = choose_bites(hits, REQUEST, SUPPORT, Thresholds(relevance=0.1, below_best=0.0))
 
     assert len(found) == 3
     assert sum("watcher.lock" in bite.text for bite in found) == 1
@@ -145,7 +182,7 @@ def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by
     plain = replace(hit(FITTING), use_factor=0.85)
     episode = replace(plain.episode, **spared) if plain.episode else None
     kept = replace(plain, episode=episode, importance=spared.get("importance", "normal"))
-    score = relevance(plain, 0, FeatureContext.of(REQUEST.text, [plain], SUPPORT))
+    score = relevance(plain, FeatureContext.of(REQUEST.text, [plain], SUPPORT))
     narrowly = Thresholds(relevance=score * 0.95)
 
     assert choose_bites([replace(plain, use_factor=1.0)], REQUEST, SUPPORT, narrowly)
@@ -154,7 +191,7 @@ def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by
 
 
 def test_a_helpful_memory_needs_less_relevance() -> None:
-    score = relevance(hit(FITTING), 0, FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT))
+    score = relevance(hit(FITTING), FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT))
     narrowly = Thresholds(relevance=min(score * 1.05, 1.0))
 
     assert not choose_bites([hit(FITTING)], REQUEST, SUPPORT, narrowly)

@@ -19,7 +19,7 @@ from engram.models.pauses import pause
 from engram.models.store import open_store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turn_changes import write_turn
-from engram.recollection.relevance import FEATURES
+from engram.recollection.relevance import FEATURES_TEXT_ALONE
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
@@ -77,7 +77,7 @@ class TestRecord:
         assert shown.episode_id == kept.episode_id == injected.episode_id
         assert shown.score == outcome.score == injected.score
         assert shown.score >= shown.floor == outcome.floor
-        assert set(shown.features) == set(FEATURES)
+        assert set(shown.features) == set(FEATURES_TEXT_ALONE)
         assert outcome.is_text_only
 
     def test_of_what_was_not_shown_the_best_is_recorded(self, memory: Memory) -> None:

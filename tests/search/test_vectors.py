@@ -35,6 +35,21 @@ def index(request: pytest.FixtureRequest) -> VectorIndex:
     return VectorIndex(DIMENSION, max_exact_rows=10**6 if request.param == "exact" else 0)
 
 
+def test_the_mean_cosine_is_that_of_the_rows_of_the_groups(index: VectorIndex) -> None:
+    rows = some_rows(400)
+    index.add(np.arange(400), rows, np.arange(400) % 2)
+    index.remove(np.arange(0, 100))
+    kept = rows[100::2]
+
+    mean, count = index.mean_cosine(rows[7], 1_000, groups=[0])
+    sampled, _ = index.mean_cosine(rows[7], 100, groups=[0])
+
+    assert count == 150
+    assert mean == pytest.approx(float((kept @ rows[7]).mean()), abs=0.01)
+    assert sampled == pytest.approx(mean, abs=0.1)
+    assert index.mean_cosine(rows[7], 100, groups=[5]) == (0.0, 0)
+
+
 def test_the_best_rows_come_first_with_their_cosines(index: VectorIndex) -> None:
     rows = some_rows(400)
     index.add(np.arange(400), rows)

@@ -161,6 +161,20 @@ class VectorIndex:
         best[np.isneginf(best)] = np.nan
         return best[places]
 
+    def mean_cosine(self, query: ArrayLike, max_rows: int, *, groups: ArrayLike | None = None) -> tuple[float, int]:
+        """Return the mean cosine of the rows of these groups and their number; of many, ``max_rows`` are averaged."""
+        vector = self._checked(query)
+        view = self._view
+        places = [_visible_places(block, count, groups) for block, count in view]
+        rows = sum(map(len, places))
+        step = max(1, -(-rows // max_rows))
+        cosines = [
+            block.cosines_at(block_places[::step], vector)
+            for (block, _), block_places in zip(view, places, strict=True)
+            if len(block_places)
+        ]
+        return (float(np.concatenate(cosines).mean()) if cosines else 0.0), rows
+
     def get(self, ids: ArrayLike) -> tuple[Ids, Floats]:
         """Return the existing rows of ``ids``, each with its id, in the order in which they were added."""
         wanted = np.unique(np.asarray(ids, dtype=np.int64))
@@ -231,6 +245,11 @@ class VectorIndex:
                 if len(places):
                     compacted.append(self._new_block())
             self._view = (*((done, done.count) for done in compacted), *waiting)
+
+
+def _visible_places(block: Block, count: int, groups: ArrayLike | None) -> NDArray[np.int64]:
+    flags = block.visible(count, groups, None)
+    return np.arange(count) if flags is None else np.flatnonzero(flags)
 
 
 def rows_from_blobs(blobs: Sequence[bytes], dimension: int) -> NDArray[np.float16]:
