@@ -187,8 +187,10 @@ def test_what_was_adopted_is_recognized_as_said_and_so_no_longer_injected(
     ]
     request = InjectionRequest(f"{RULE}?", project_id=project.id, file_saying=said.file_saying)
     hit = Hit(adopted.episode_id, "preference", RULE, 1.0, {"text": 0.4}, episode=adopted, cosine=0.6, turn_id=1)
-    (now,) = rate_hits([hit], request, Support({1: 1.0}, 0.6))
-    (before,) = rate_hits([hit], replace(request, file_saying=lambda text: ""), Support({1: 1.0}, 0.6))
+    (now,) = rate_hits([hit], request, Support(by_source={1: 1.0}, by_turn={1: 0.6}))
+    (before,) = rate_hits(
+        [hit], replace(request, file_saying=lambda text: ""), Support(by_source={1: 1.0}, by_turn={1: 0.6})
+    )
     assert (now.verdict, before.verdict) == (Verdict.STANDS_IN_FILE, Verdict.SHOWN)
 
 

@@ -103,8 +103,9 @@ def test_a_memory_that_is_gone_is_passed_over(store: Store, keep: Keep) -> None:
     assert history_of(store, memory.episode_id) == []
 
 
-def change(number: int, action: str, run_id: int | None) -> Change:
-    return Change(1, action, "", Actor.USER, run_id, {}, {}, "ep_1", number)
+def change(number: int, action: str, run_id: int | None, field: str = "summary") -> Change:
+    before = {field: "before"} if field else {}
+    return Change(1, action, "", Actor.USER, run_id, before, {}, "ep_1", number)
 
 
 def test_only_later_decisions_of_others_stand_in_the_way() -> None:
@@ -115,6 +116,7 @@ def test_only_later_decisions_of_others_stand_in_the_way() -> None:
     assert not episode_undo.is_in_the_way(undone, change(4, "edit", None))
     assert not episode_undo.is_in_the_way(undone, change(6, "archive", 7))
     assert not episode_undo.is_in_the_way(undone, change(6, "move", None))
+    assert not episode_undo.is_in_the_way(undone, change(6, "helpful", None, field=""))
 
 
 def test_a_memory_whose_ageing_was_undone_ages_from_then_on(store: Store, clock: FixedClock, keep: Keep) -> None:

@@ -71,6 +71,8 @@ def test_the_worker_records_every_prompt_and_explains_without_a_trace(
     start()
     wait_for(lambda: status(settings.places))
 
+    # Until the vectors are loaded, a prompt is rated by its text alone.
+    wait_for(lambda: "turn" in run("why", "--prompt", PROMPT)["memories"][0]["features"])
     dry = run("why", "--prompt", PROMPT)
     assert (dry["by"], dry["verdict"]) == ("worker", "shown")
     assert FACT in dry["shown"]
@@ -85,7 +87,6 @@ def test_the_worker_records_every_prompt_and_explains_without_a_trace(
     assert [moment["verdict"] for moment in report["moments"]] == ["shown", "too short", "nothing near"]
     (shown,) = [memory for memory in report["moments"][0]["outcomes"][0]["memories"] if memory["verdict"] == "shown"]
     explained = {memory["id"]: memory for memory in dry["memories"]}[shown["id"]]
-    # The score may differ: the vectors may have been loaded meanwhile.
     assert (shown["summary"], shown["floor"], set(shown["features"])) == (
         FACT,
         explained["floor"],

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from engram.models.passage_rows import passages_of_evidence
 from engram.models.store import Store
 from engram.search.hits import Hit
 from engram.search.question.terms import TermCounts
-from engram.search.vectors.cache import Floats, VectorCache
 from engram.text.recollection_stems import stem_forms, stems
 from engram.text.topic_words import topic_words
+
+if TYPE_CHECKING:  # numpy is loaded by whoever has vectors
+    from engram.search.vectors.cache import Floats, VectorCache
 
 #: The mean cosine of a prompt to memories that have nothing to do with it, and how many memories it stands for in a
 #: store that has few.
