@@ -192,6 +192,12 @@ def test_a_recorded_run_is_scored_without_what_was_given(qa: QaRun, tmp_path: Pa
     assert qa.score(folder=recorded) == figures
     assert (figures["model"], figures["date"]) == ("a model", "2026-11-22")
     assert not list(recorded.rglob("given.jsonl"))
+    assert all(question.keys() == {"id", "project", "answerable"} for question in key_of(recorded)["questions"])
+
+
+def key_of(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "key.json").read_text())
+    return record
 
 
 def test_missing_answers_and_missing_verdicts_are_named(qa: QaRun) -> None:

@@ -39,18 +39,14 @@ class RunKey:
     model: str = ""
     date: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The content of ``key.json``."""
-        questions = [
-            {
-                "id": q.id,
-                "project": q.project,
-                "question": q.text,
-                "reference": q.reference,
-                "answerable": q.is_answerable,
-            }
-            for q in self.questions
-        ]
+    def to_json(self, *, with_texts: bool = True) -> dict[str, Any]:
+        """The content of ``key.json``; a record of a run needs no texts of questions and reference answers."""
+        questions: list[dict[str, Any]] = []
+        for question in self.questions:
+            texts = {"question": question.text, "reference": question.reference} if with_texts else {}
+            questions.append(
+                {"id": question.id, "project": question.project, **texts, "answerable": question.is_answerable}
+            )
         return {
             "seed": self.seed,
             "readers": dict(self.readers),
@@ -73,8 +69,8 @@ class RunKey:
                     ReaderQuestion(
                         id=question["id"],
                         project=question["project"],
-                        text=question["question"],
-                        reference=question["reference"],
+                        text=question.get("question", ""),
+                        reference=question.get("reference", ""),
                         is_answerable=bool(question["answerable"]),
                     )
                     for question in record["questions"]
@@ -121,9 +117,10 @@ def write_run(
     return key
 
 
-def write_key(folder: Path, key: RunKey) -> None:
-    """Write ``key.json``."""
-    write_atomic(folder / "key.json", json.dumps(key.to_json(), ensure_ascii=False, indent=1).encode())
+def write_key(folder: Path, key: RunKey, *, with_texts: bool = True) -> None:
+    """Write ``key.json``, with or without the texts of questions and reference answers."""
+    record = key.to_json(with_texts=with_texts)
+    write_atomic(folder / "key.json", json.dumps(record, ensure_ascii=False, indent=1).encode())
 
 
 def read_answers(folder: Path, key: RunKey) -> dict[str, dict[str, str]]:
@@ -181,14 +178,17 @@ def read_scores(path: Path) -> dict[str, str]:
 
 
 def record_run(folder: Path, scores: Path, out: Path, key: RunKey) -> None:
-    """Write what a run needs to be scored again: key, answers and verdicts, without what the readers were given."""
+    """Write what a run needs to be scored again: key, answers and verdicts.
+
+    What the readers were given stays out, and so do the questions and the reference answers.
+    """
     for number in key.readers:
         reader = reader_folder(out, number)
         reader.mkdir(parents=True, exist_ok=True)
         write_lines(reader / "answers.jsonl", read_lines(reader_folder(folder, number) / "answers.jsonl"))
     (out / "judge").mkdir(parents=True, exist_ok=True)
     write_lines(out / "judge" / "scores.jsonl", read_lines(scores))
-    write_key(out, key)
+    write_key(out, key, with_texts=False)
 
 
 def answer_id(key: RunKey, question_id: str, answer: str) -> str:
