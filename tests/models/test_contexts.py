@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from engram.models.contexts import context_start_ms, copied_history, note_context_start, note_copied_history
-from engram.models.store import Store, open_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as opened:
-        yield opened
+from engram.models.store import Store
 
 
 def test_a_context_begins_where_it_was_last_emptied(store: Store) -> None:

@@ -14,7 +14,7 @@ from engram.models import episode_changes, episode_evidence, tables
 from engram.models.episode_history import history_of
 from engram.models.episodes import Episode, Evidence, evidence_of, find_episode, new_episode_id
 from engram.models.sessions import ensure_session
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 
 ENGRAM = Path(__file__).parents[2] / "engram"
 #: Tables that say what a memory is.
@@ -32,12 +32,6 @@ REASONS = {
 _WRITING = re.compile(
     rf"\b(?:INSERT(?: OR \w+)? INTO|REPLACE INTO|UPDATE(?: OR \w+)?|DELETE FROM)\s+[\"']?({'|'.join(GUARDED)})\b", re.I
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as opened:
-        yield opened
 
 
 def keep(store: Store, summary: str = "The cache lives in SQLite", **fields: object) -> Episode:

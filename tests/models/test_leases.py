@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from engram.clock import FixedClock
 from engram.models.leases import drop_lease, is_overdue, last_run_ms, lease_owners, release_lease, take_lease
-from engram.models.store import Store, open_store
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FixedClock) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db", clock=clock) as opened:
-        yield opened
+from engram.models.store import Store
 
 
 def test_a_lease_that_ran_out_goes_to_the_next_who_asks(store: Store, clock: FixedClock) -> None:

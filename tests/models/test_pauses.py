@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,6 @@ from engram.models.pauses import carry_pauses, move_pauses, pause, paused_scopes
 from engram.models.store import Store, open_store
 
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FixedClock) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db", clock=clock) as opened:
-        yield opened
 
 
 def test_a_pause_ends_by_itself_and_its_time_is_kept(store: Store, clock: FixedClock) -> None:

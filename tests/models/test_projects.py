@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from engram.models.project_folders import link_folder, rename_project
@@ -16,13 +13,7 @@ from engram.models.projects import (
     list_projects,
     project_by_id,
 )
-from engram.models.store import Store, open_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as opened:
-        yield opened
+from engram.models.store import Store
 
 
 def test_a_project_is_made_once_and_found_by_name_identity_and_row(store: Store) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,6 @@ SMALL = Caps(
 @pytest.fixture
 def clock() -> FixedClock:
     return FixedClock(steady=1e6)
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FixedClock) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db", clock=clock) as opened:
-        yield opened
 
 
 def spend(store: Store, dollars: float, *, project_id: int | None = None, caps: Caps = CAPS) -> int:

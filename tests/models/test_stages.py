@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from engram.clock import FixedClock
 from engram.models.stages import (
     Stage,
@@ -17,19 +12,8 @@ from engram.models.stages import (
     note_failure,
     note_success,
 )
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.work import MAX_ERROR_CHARS
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FixedClock) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db", clock=clock) as opened:
-        yield opened
 
 
 def test_counts_add_up(store: Store, clock: FixedClock) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import peewee
@@ -11,14 +10,8 @@ import pytest
 
 from engram.models import tables
 from engram.models.schema import OWN_TABLES, schema_statements
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from tests.models.version_4 import put_version_4
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as opened:
-        yield opened
 
 
 def columns_of(path: Path, table: str) -> list[str]:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from engram.models.forgetting import clean_runs
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.task_runs import (
     KEPT_RUNS,
     MAX_TRACEBACK_CHARS,
@@ -22,12 +18,6 @@ from engram.models.task_runs import (
     list_task_runs,
     running_task_runs,
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as opened:
-        yield opened
 
 
 def record(store: Store, kind: str, outcome: str = "", *, state: RunState = RunState.DONE, error: str = "") -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +13,6 @@ from engram.models.store import Store, open_store
 from engram.models.transaction import Tx
 
 PUT = "INSERT INTO meta (key, value) VALUES ('k', 'v')"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as opened:
-        yield opened
 
 
 def rows(store: Store) -> int:
@@ -98,8 +90,8 @@ def test_a_transaction_writes_nothing_in_another_thread(store: Store) -> None:
     assert rows(store) == 0
 
 
-def test_a_snapshot_stays_as_it_was(store: Store, tmp_path: Path) -> None:
-    with open_store(tmp_path / "memory.db") as other, store.snapshot() as reader:
+def test_a_snapshot_stays_as_it_was(store: Store) -> None:
+    with open_store(store.path) as other, store.snapshot() as reader:
         assert reader.value("SELECT count(*) FROM meta WHERE key = 'k'") == 0
         with other.transaction() as tx:
             tx.run(PUT)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from engram.enums import Actor, Kind
 from engram.models.episode_changes import add_episode, change_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.vectors import put_vectors
 from engram.models.watermarks import (
     MAX_UNDONE,
@@ -24,12 +19,6 @@ from engram.models.watermarks import (
     save_watermark,
     undone,
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as opened:
-        yield opened
 
 
 def keep(store: Store, summary: str) -> Episode:

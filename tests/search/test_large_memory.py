@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,12 +29,6 @@ from engram.search.vectors.row_blocks import BLOCK_ROWS, ExactBlock
 from engram.settings import Settings
 
 TOTAL = 100 * LARGE_INDEX_ROWS
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as made:
-        yield made
 
 
 def save(store: Store, summary: str, *, project: str = "", scope: str = "project") -> Episode:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.projects import ensure_project
 from engram.models.sessions import ensure_session
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turn_changes import delete_turn, write_turn
 from engram.search.public_hits import PublicHit
@@ -24,13 +23,6 @@ from engram.settings import Settings
 from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
 NOW = 1_767_225_600_000
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = open_store(tmp_path / "memory.db")
-    yield made
-    made.close()
 
 
 def add_turn(store: Store, key: str, prompt: str, reply: str, *, project: str = "app", at_ms: int = NOW) -> int:

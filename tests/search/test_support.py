@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
@@ -13,7 +10,7 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.projects import ensure_project
 from engram.models.sessions import ensure_session
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turn_changes import write_turn
 from engram.search.episodes.support import UNRELATED_COSINE, Support
@@ -23,13 +20,6 @@ from engram.settings import Settings
 from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 
 PROMPT = "Why does the queue lock block the loading worker?"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = open_store(tmp_path / "memory.db")
-    yield made
-    made.close()
 
 
 def add_turn(store: Store, key: str, prompt: str, reply: str) -> int:

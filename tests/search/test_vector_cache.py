@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,12 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.models.vectors import put_vectors
 from engram.search.service import Searcher
 from engram.search.vectors import cache as cache_module
 from engram.search.vectors.cache import VectorCache
 from engram.settings import Settings
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "memory.db") as store:
-        yield store
 
 
 def keep(store: Store, *rows: list[float]) -> list[int]:
