@@ -18,7 +18,7 @@ class StoredEnum(StrEnum):
     @classmethod
     def safest(cls) -> Self:
         """Return the member that grants the least; ``from_stored`` falls back to it."""
-        raise NotImplementedError
+        return cls(_SAFEST[cls])
 
     @classmethod
     def values(cls) -> tuple[str, ...]:
@@ -73,10 +73,6 @@ class Kind(StoredEnum):
     #: A whole turn, kept by an extractor without finer kinds.
     TURN = "turn"
 
-    @classmethod
-    def safest(cls) -> Kind:
-        return cls.FACT
-
 
 class Status(StoredEnum):
     """Whether a memory is current."""
@@ -95,10 +91,6 @@ class Status(StoredEnum):
         """True for a memory that was neither archived nor superseded."""
         return self in CURRENT_STATUSES
 
-    @classmethod
-    def safest(cls) -> Status:
-        return cls.ARCHIVED
-
 
 #: Statuses of current memories.
 CURRENT_STATUSES = (Status.ACTIVE, Status.PROVISIONAL)
@@ -110,20 +102,12 @@ class Scope(StoredEnum):
     PROJECT = "project"
     GLOBAL = "global"
 
-    @classmethod
-    def safest(cls) -> Scope:
-        return cls.PROJECT
-
 
 class Importance(StoredEnum):
     """How much a memory matters later."""
 
     NORMAL = "normal"
     HIGH = "high"
-
-    @classmethod
-    def safest(cls) -> Importance:
-        return cls.NORMAL
 
 
 class Voice(StoredEnum):
@@ -137,10 +121,6 @@ class Voice(StoredEnum):
     CHOSEN = "chosen"
     #: Saved by an agent with a tool.
     AGENT = "agent"
-
-    @classmethod
-    def safest(cls) -> Voice:
-        return cls.ASSISTANT
 
     @property
     def label(self) -> str:
@@ -164,10 +144,6 @@ class Source(StoredEnum):
     #: Saved or corrected by hand or by a tool.
     MANUAL = "manual"
 
-    @classmethod
-    def safest(cls) -> Source:
-        return cls.AUTO
-
 
 class Judgement(StoredEnum):
     """How somebody judged a memory that was shown."""
@@ -178,10 +154,6 @@ class Judgement(StoredEnum):
     WRONG = "wrong"
     #: It was true and no longer is: it ends.
     OUTDATED = "outdated"
-
-    @classmethod
-    def safest(cls) -> Judgement:
-        return cls.WRONG
 
 
 class Actor(StoredEnum):
@@ -196,10 +168,6 @@ class Actor(StoredEnum):
     #: Engram itself, by fixed rules: consolidation, reading of transcripts, recovery.
     TIDYING = "tidying"
 
-    @classmethod
-    def safest(cls) -> Actor:
-        return cls.TIDYING
-
 
 class BranchState(StoredEnum):
     """Whether a branch of a repository was merged into the default branch."""
@@ -208,10 +176,6 @@ class BranchState(StoredEnum):
     OPEN = "open"
     #: It is gone, or was changed on the way: nobody can tell.
     UNKNOWN = "unknown"
-
-    @classmethod
-    def safest(cls) -> BranchState:
-        return cls.UNKNOWN
 
 
 class Channel(StoredEnum):
@@ -227,10 +191,6 @@ class Channel(StoredEnum):
     ERROR = "error"
     #: A subagent starts.
     AGENT = "agent"
-
-    @classmethod
-    def safest(cls) -> Channel:
-        return cls.TOOL
 
 
 class Verdict(StoredEnum):
@@ -297,6 +257,18 @@ class Verdict(StoredEnum):
     #: The better ones used up the number of bites or the budget of tokens.
     NO_ROOM = "no room"
 
-    @classmethod
-    def safest(cls) -> Verdict:
-        return cls.BELOW_FLOOR
+
+#: The member of each enum that grants the least.
+_SAFEST: dict[type[StoredEnum], StoredEnum] = {
+    Kind: Kind.FACT,
+    Status: Status.ARCHIVED,
+    Scope: Scope.PROJECT,
+    Importance: Importance.NORMAL,
+    Voice: Voice.ASSISTANT,
+    Source: Source.AUTO,
+    Judgement: Judgement.WRONG,
+    Actor: Actor.TIDYING,
+    BranchState: BranchState.UNKNOWN,
+    Channel: Channel.TOOL,
+    Verdict: Verdict.BELOW_FLOOR,
+}

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from engram import enums
-from engram.enums import Actor, Channel, Importance, Judgement, Kind, Scope, Source, Status, StoredEnum, Verdict, Voice
+from engram.enums import Actor, Importance, Kind, Scope, Source, Status, StoredEnum, Voice
 from engram.errors import BadRequest
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import ENUM_FIELDS, Episode, all_episodes, find_episode, new_episode_id
 from engram.models.search_rows import episode_rows
 from engram.models.store import open_store
 
-ENUMS = [Kind, Status, Scope, Importance, Voice, Source, Judgement, Channel, Verdict]
+ENUMS = StoredEnum.__subclasses__()
 
 
 def test_a_memory_is_current_until_it_is_replaced_or_set_aside() -> None:
