@@ -86,7 +86,7 @@ class Keeper:
         self._turn_of_entry = {entry.uuid: turn.id for turn in turns for entry in turn.turn.entries}
         self._said_at_ms = {said.uuid: said.at_ms for turn in turns for said in turn.turn.said if said.uuid}
         self._kept_in_hour: dict[int, int] = {}
-        self._judged = judged_memories(tx, None if session.is_global else session.project_id)
+        self._judged = judged_memories(tx, session.own_project_id)
         self._is_in_run = run_id is not None
         self._run_id = run_id
         #: A line for each older memory that changed.
@@ -176,7 +176,7 @@ class Keeper:
             episode_id=new_episode_id(),
             slot=slot,
             session_id=self._session.session_id,
-            project_id=None if self._session.is_global else self._session.project_id,
+            project_id=self._session.own_project_id,
             source=Source.AUTO,
             extractor=candidate.extractor or self._extractor,
             created_at_ms=at_ms,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from engram.enums import Source
 from engram.errors import BudgetReached, Conflict
@@ -105,13 +106,8 @@ class SecondChance:
             keeper = Keeper(tx, session, turns, self.extractor.name, self.settings, run_id=run_id)
             kept = keeper.keep(candidates)
             reach("second_chance.kept")
-            applied = apply_actions(
-                tx,
-                candidates,
-                lambda place: keeper.stored(kept, place),
-                keeper.evidence,
-                None if session.is_global else session.project_id,
-            )
+            stored = partial(keeper.stored, kept)
+            applied = apply_actions(tx, candidates, stored, keeper.evidence, session.own_project_id)
             read = [turn for turn in turns if turn.turn.key not in self.extractor.unread]
             read_ids = {turn.id for turn in read}
             newer = [episode for place in kept.slots if (episode := keeper.stored(kept, place)) is not None]

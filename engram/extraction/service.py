@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from engram.embedding.embedder import Embedder
 from engram.errors import Conflict
@@ -181,13 +182,8 @@ class _Step:
         """Store the candidates, and apply what they say of other memories."""
         keeper = Keeper(tx, session, batch.turns, self.extractor.name, self.settings)
         kept = keeper.keep(candidates)
-        applied = apply_actions(
-            tx,
-            candidates,
-            lambda place: keeper.stored(kept, place),
-            keeper.evidence,
-            None if session.is_global else session.project_id,
-        )
+        stored = partial(keeper.stored, kept)
+        applied = apply_actions(tx, candidates, stored, keeper.evidence, session.own_project_id)
         kept.updated += applied.changed
         return kept
 

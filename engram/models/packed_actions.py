@@ -35,14 +35,15 @@ def unpack_actions(stored: str | bytes, entries: Sequence[EntryRef]) -> tuple[Ac
 def todos_of(facts: Mapping[str, Any]) -> tuple[Todo, ...]:
     """The changes of a todo list among the facts of a tool call; malformed ones are left out."""
     listed = facts.get("todos")
-    rows = [row for row in listed if _is_todo(row)] if isinstance(listed, list) else []
-    return tuple(Todo(key, text, TodoState(state)) for key, text, state in rows)
+    return tuple(todo for change in listed if (todo := _todo_of(change))) if isinstance(listed, list) else ()
 
 
-def _is_todo(row: object) -> bool:
-    if not (isinstance(row, list) and len(row) == 3 and all(isinstance(part, str) for part in row)):
-        return False
-    return row[2] in _TODO_STATES
+def _todo_of(change: object) -> Todo | None:
+    """The change of a todo list; None where it is malformed."""
+    match change:
+        case [str(key), str(text), str(state)] if state in _TODO_STATES:
+            return Todo(key, text, TodoState(state))
+    return None
 
 
 def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:

@@ -42,6 +42,11 @@ class SessionRow:
         """True once it is known where it belongs: to a project, or everywhere."""
         return self.project_id is not None or self.is_global
 
+    @property
+    def own_project_id(self) -> int | None:
+        """The project that what is said in it belongs to; None for a session that belongs everywhere."""
+        return None if self.is_global else self.project_id
+
 
 #: Reads sessions out of their table.
 SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
