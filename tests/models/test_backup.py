@@ -6,7 +6,7 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,11 @@ from engram.errors import BrokenDatabase, StoreError
 from engram.models import backup as backups
 from engram.models import episode_changes, episodes
 from engram.models.backup import holding_backups, list_backups, make_backup
-from engram.models.episodes import Episode, Evidence
-from engram.models.projects import ensure_project
 from engram.models.recovery import recover_by_hand
-from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
+from engram.settings import Settings
+from tests.models.boat_memories import ENTRY, keep, summaries
 
-ENTRY = "11111111-1111-1111-1111-111111111111"
 DAY_SECONDS = 86_400
 
 
@@ -33,37 +31,13 @@ def driver(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def store(driver: str, clock: FixedClock, tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(tmp_path / "home" / "memory.db", driver=driver, clock=clock)
-    yield opened
-    opened.close()
+def settings(settings: Settings, driver: str) -> Settings:
+    return replace(settings, sqlite_driver=driver)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "home" / "backups"
-
-
-def keep(store: Store, text: str, **fields: object) -> Episode:
-    with store.transaction() as tx:
-        project = ensure_project(tx, "git:/boat", "boat", "/boat")
-        ensure_session(tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5)
-        made = Episode(
-            episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
-        )  # type: ignore[arg-type]
-        return episode_changes.add_episode(tx, made, [Evidence(ENTRY, "s1", None)], actor=Actor.MODEL)
-
-
-def summaries(path: Path) -> list[str]:
-    with sqlite3.connect(path) as connection:
-        found = [str(row[0]) for row in connection.execute("SELECT summary FROM episode ORDER BY id")]
-    connection.close()
-    return found
 
 
 def test_a_backup_is_a_sound_private_copy(store: Store, folder: Path) -> None:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 import stat
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engram.clock import FixedClock
-from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.models import episode_changes, episodes
 from engram.models.backup import make_backup
-from engram.models.episodes import Episode, Evidence
-from engram.models.projects import ensure_project
 from engram.models.restore import rebuild_memory, restore_backup
-from engram.models.sessions import ensure_session
 from engram.models.store import Store, open_store
-
-ENTRY = "11111111-1111-1111-1111-111111111111"
-DAY_SECONDS = 86_400
+from engram.settings import Settings
+from tests.models.boat_memories import keep, summaries
 
 
 @pytest.fixture(params=["cysqlite", "sqlite3"])
@@ -30,37 +22,13 @@ def driver(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def store(driver: str, clock: FixedClock, tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(tmp_path / "home" / "memory.db", driver=driver, clock=clock)
-    yield opened
-    opened.close()
+def settings(settings: Settings, driver: str) -> Settings:
+    return replace(settings, sqlite_driver=driver)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "home" / "backups"
-
-
-def keep(store: Store, text: str, **fields: object) -> Episode:
-    with store.transaction() as tx:
-        project = ensure_project(tx, "git:/boat", "boat", "/boat")
-        ensure_session(tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5)
-        made = Episode(
-            episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
-        )  # type: ignore[arg-type]
-        return episode_changes.add_episode(tx, made, [Evidence(ENTRY, "s1", None)], actor=Actor.MODEL)
-
-
-def summaries(path: Path) -> list[str]:
-    with sqlite3.connect(path) as connection:
-        found = [str(row[0]) for row in connection.execute("SELECT summary FROM episode ORDER BY id")]
-    connection.close()
-    return found
 
 
 def test_a_restore_goes_back_and_keeps_what_was_saved_since(store: Store, folder: Path, driver: str) -> None:

@@ -1,0 +1,35 @@
+"""Memories of one made-up project, for the tests that copy, restore and compare databases."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from engram.enums import Actor
+from engram.models import episode_changes, episodes
+from engram.models.episodes import Episode, Evidence
+from engram.models.projects import ensure_project
+from engram.models.sessions import ensure_session
+from engram.models.store import Store
+
+#: The entry that each of them rests on.
+ENTRY = "11111111-1111-1111-1111-111111111111"
+
+
+def keep(store: Store, text: str, **fields: object) -> Episode:
+    """Keep a memory of the project; ``fields`` are fields of ``Episode``."""
+    with store.transaction() as tx:
+        project = ensure_project(tx, "git:/boat", "boat", "/boat")
+        ensure_session(tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5)
+        made = Episode(
+            episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
+        )  # type: ignore[arg-type]
+        return episode_changes.add_episode(tx, made, [Evidence(ENTRY, "s1", None)], actor=Actor.MODEL)
+
+
+def summaries(path: Path) -> list[str]:
+    """The summaries in a database file, in the order in which they were kept."""
+    with sqlite3.connect(path) as connection:
+        found = [str(row[0]) for row in connection.execute("SELECT summary FROM episode ORDER BY id")]
+    connection.close()
+    return found
