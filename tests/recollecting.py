@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from engram.clock import FixedClock
@@ -11,9 +12,13 @@ from engram.enums import Actor, Scope
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.projects import ProjectRow
+from engram.models.sessions import ensure_session
 from engram.models.store import Store
+from engram.models.transcripts import ensure_transcript
+from engram.models.turn_changes import write_turn
 from engram.recollection.service import RecollectionService
 from engram.settings import Settings
+from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
 
 #: What the memory of most tests holds, and a prompt about it.
 FACT = "The watcher holds watcher.lock by flock, never by a PID file"
@@ -60,6 +65,32 @@ class Memory:
         output = self.service.answer_hook(payload)
         self.service.write_down()
         return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
+
+    def type_prompt(
+        self,
+        text: str = PROMPT,
+        *,
+        session: str = "s1",
+        at_ms: int | None = None,
+        opening: Opening = Opening.PROMPT,
+        actions: tuple[Action, ...] = (),
+    ) -> None:
+        """Write a prompt into the transcript of a session, by default now."""
+        at_ms = self.clock.now_ms() if at_ms is None else at_ms
+        said = (TextBlock("", Role.USER, text),)
+        with self.store.transaction() as tx:
+            row = ensure_session(
+                tx,
+                session,
+                agent="claude-code",
+                project_id=self.project.id,
+                is_global=False,
+                cwd="/dev/lab/proj",
+                at_ms=at_ms,
+            )
+            transcript = ensure_transcript(tx, Path(f"/x/{session}.jsonl"), row.id)
+            turn = Turn(f"k{text}{at_ms}", session, opening, said, actions, started_at_ms=at_ms)
+            write_turn(tx, turn, row, transcript)
 
     def waiting(self, session: str = "s1") -> str:
         """What the next tool call would be given; "" for nothing."""

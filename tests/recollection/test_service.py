@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,15 +15,13 @@ from recollecting import Memory
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Importance, Scope, Status, Voice
-from engram.models import injections, projects, sessions
+from engram.models import injections, projects
 from engram.models.pauses import pause
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import MAX_OVERRUN_CHARACTERS
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
-from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
+from engram.transcripts.record import Action
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
 FORBIDDEN = {"permission" + "Decision", "decision", "updated" + "Input", "continue"}
@@ -32,24 +29,6 @@ FORBIDDEN = {"permission" + "Decision", "decision", "updated" + "Input", "contin
 
 def ids_in(text: str) -> list[str]:
     return [word[1:-1] for word in text.split() if word.startswith("[ep_")]
-
-
-def type_prompt(memory: Memory, text: str = PROMPT, *, age_seconds: int = 0, actions: tuple[Action, ...] = ()) -> None:
-    """A prompt stands in the transcript."""
-    at_ms = memory.clock.now_ms() - age_seconds * 1000
-    with memory.store.transaction() as tx:
-        session = sessions.ensure_session(
-            tx,
-            "s1",
-            agent="claude-code",
-            project_id=memory.project.id,
-            is_global=False,
-            cwd="/dev/lab/proj",
-            at_ms=at_ms,
-        )
-        transcript = ensure_transcript(tx, Path("/x/s1.jsonl"), session.id)
-        turn = Turn(f"k{text}", "s1", Opening.PROMPT, (TextBlock("", Role.USER, text),), actions, started_at_ms=at_ms)
-        write_turn(tx, turn, session, transcript)
 
 
 class TestPrompt:
@@ -180,7 +159,7 @@ class TestIsolation:
         assert ids_in(memory.ask(cwd=cwd, prompt_id="p2")) == [everywhere.episode_id]
 
     def test_the_sessions_own_project_counts_more_than_the_folder_of_the_payload(self, memory: Memory) -> None:
-        type_prompt(memory)
+        memory.type_prompt()
         memory.keep()
 
         assert memory.ask(cwd="/dev/lab/other")
@@ -211,7 +190,7 @@ class TestIsolation:
 class TestSecondChannel:
     def test_a_prompt_that_no_hook_asked_for_waits_for_the_next_tool_call(self, memory: Memory) -> None:
         kept = memory.keep()
-        type_prompt(memory)
+        memory.type_prompt()
 
         assert memory.service.recollect("s1")
         assert ids_in(memory.hand_over()) == [kept.episode_id]
@@ -225,14 +204,14 @@ class TestSecondChannel:
         memory.keep()
         assert memory.ask(prompt_id="p1")
 
-        type_prompt(memory)
+        memory.type_prompt()
 
         assert not memory.service.recollect("s1")
         assert memory.waiting() == ""
 
     def test_a_hook_that_asks_after_all_gets_what_waits(self, memory: Memory) -> None:
         kept = memory.keep()
-        type_prompt(memory)
+        memory.type_prompt()
         memory.service.recollect("s1")
 
         assert ids_in(memory.ask(prompt_id="p1")) == [kept.episode_id]
@@ -252,7 +231,7 @@ class TestSecondChannel:
         assert [one.state for one in injections.injections_of_session(memory.store, "s1")] == ["pending"]
 
     def test_both_channels_together_give_a_prompt_three(self, memory: Memory) -> None:
-        type_prompt(memory)
+        memory.type_prompt()
         for word in ("socket", "queue", "database", "folder", "daemon", "supervisor", "journal"):
             memory.keep(f"{word} {word} flock watcher", entities=("/dev/lab/proj/watcher.py",))
         first = ids_in(memory.ask("flock watcher supervisor journal", prompt_id="p1"))
@@ -265,7 +244,7 @@ class TestSecondChannel:
         kept = memory.keep("pyproject.toml pins torch, the newest breaks the exporter", entities=("pyproject.toml",))
         memory.ask("Something else entirely about the harbour of Lisbon", prompt_id="p1")
         call = Action("t1", "Read", files=("/dev/lab/proj/pyproject.toml",))
-        type_prompt(memory, "Something else entirely about the harbour of Lisbon", actions=(call,))
+        memory.type_prompt("Something else entirely about the harbour of Lisbon", actions=(call,))
 
         assert memory.service.recollect("s1")
         assert ids_in(memory.hand_over()) == [kept.episode_id]
@@ -273,12 +252,12 @@ class TestSecondChannel:
 
     def test_a_prompt_of_long_ago_is_left_alone(self, memory: Memory) -> None:
         memory.keep()
-        type_prompt(memory, age_seconds=400)
+        memory.type_prompt(at_ms=memory.clock.now_ms() - 400_000)
 
         assert not memory.service.recollect("s1")
 
     def test_new_memories_refresh_what_waits(self, memory: Memory) -> None:
-        type_prompt(memory)
+        memory.type_prompt()
         assert not memory.service.recollect("s1")
         kept = memory.keep()
 
@@ -287,7 +266,7 @@ class TestSecondChannel:
 
     def test_the_next_prompt_takes_back_what_waits(self, memory: Memory) -> None:
         memory.keep()
-        type_prompt(memory)
+        memory.type_prompt()
         memory.service.recollect("s1")
 
         memory.ask("Something else entirely about the harbour of Lisbon", prompt_id="p2")
@@ -297,7 +276,7 @@ class TestSecondChannel:
 
     def test_what_waited_too_long_is_taken_back_and_may_come_again(self, memory: Memory) -> None:
         memory.keep()
-        type_prompt(memory)
+        memory.type_prompt()
         memory.service.recollect("s1")
         path = memory.settings.places.recollections / "s1.pending"
         old = memory.clock.now_ms() / 1000 - 301
@@ -319,7 +298,7 @@ class TestSecondChannel:
 
     def test_the_pending_file_is_whole_and_for_the_owner_alone(self, memory: Memory) -> None:
         memory.keep()
-        type_prompt(memory)
+        memory.type_prompt()
         memory.service.recollect("s1")
 
         (path,) = memory.settings.places.recollections.iterdir()

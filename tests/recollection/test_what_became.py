@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +16,9 @@ from engram.models import injections, outcomes, projects, sessions, tables
 from engram.models.outcomes import Outcome
 from engram.models.pauses import pause
 from engram.models.store import open_store
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
 from engram.recollection.relevance import FEATURES_TEXT_ALONE
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
-from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
 
 #: Shares a word with the fact, and no more.
 NEAR = "Rename the field of the invoice table, and let the watcher of the stock exchange know"
@@ -36,23 +32,6 @@ def became(memory: Memory, session: str = "s1") -> list[Outcome]:
 
 def verdicts(memory: Memory, session: str = "s1") -> list[tuple[Channel, Verdict]]:
     return [(outcome.channel, outcome.verdict) for outcome in became(memory, session)]
-
-
-def type_prompt(memory: Memory, text: str = PROMPT, *, session: str = "s1", actions: tuple[Action, ...] = ()) -> None:
-    at_ms = memory.clock.now_ms()
-    with memory.store.transaction() as tx:
-        row = sessions.ensure_session(
-            tx,
-            session,
-            agent="claude-code",
-            project_id=memory.project.id,
-            is_global=False,
-            cwd="/dev/lab/proj",
-            at_ms=at_ms,
-        )
-        transcript = ensure_transcript(tx, Path(f"/x/{session}.jsonl"), row.id)
-        said = (TextBlock("", Role.USER, text),)
-        write_turn(tx, Turn(f"k{text}", session, Opening.PROMPT, said, actions, started_at_ms=at_ms), row, transcript)
 
 
 def fingerprint(memory: Memory) -> str:
@@ -227,7 +206,7 @@ class TestRecord:
 class TestLateBites:
     def test_a_prompt_that_no_hook_asked_about_waits_and_is_shown(self, memory: Memory) -> None:
         memory.keep()
-        type_prompt(memory)
+        memory.type_prompt()
 
         assert memory.service.recollect("s1")
         assert verdicts(memory) == [(Channel.TOOL, Verdict.PENDING)]
@@ -240,7 +219,7 @@ class TestLateBites:
 
     def test_what_is_never_claimed_is_withdrawn(self, memory: Memory) -> None:
         memory.keep()
-        type_prompt(memory)
+        memory.type_prompt()
         memory.service.recollect("s1")
 
         memory.ask(ELSEWHERE, prompt_id="p2")
@@ -251,7 +230,7 @@ class TestLateBites:
 
     def test_a_silent_one_is_recorded_as_the_prompts_and_once(self, memory: Memory) -> None:
         memory.keep()
-        type_prompt(memory, ELSEWHERE)
+        memory.type_prompt(ELSEWHERE)
         at_ms = memory.clock.now_ms()
         memory.clock.advance(5)
 
@@ -331,7 +310,7 @@ class TestDryRun:
 
     def test_in_a_session_it_knows_what_that_was_shown_and_takes_nothing_from_it(self, memory: Memory) -> None:
         memory.keep()
-        type_prompt(memory)
+        memory.type_prompt()
         memory.service.recollect("s1")
         before, waiting = fingerprint(memory), memory.waiting()
 

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from recollecting import PROMPT, Memory
 
 from engram.enums import Channel, Verdict
 from engram.models import sessions
 from engram.models.sessions import SessionRow
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
 from engram.recollection.why import Moment, why_memory, why_session
-from engram.transcripts.record import Opening, Role, TextBlock, Turn
+from engram.transcripts.record import Opening
 
 NEXT = "Does the queue survive a kill of the worker?"
-
-
-def type_prompt(memory: Memory, text: str, *, at_ms: int | None = None, opening: Opening = Opening.PROMPT) -> None:
-    at_ms = memory.clock.now_ms() if at_ms is None else at_ms
-    with memory.store.transaction() as tx:
-        session = sessions.ensure_session(
-            tx,
-            "s1",
-            agent="claude-code",
-            project_id=memory.project.id,
-            is_global=False,
-            cwd="/dev/lab/proj",
-            at_ms=at_ms,
-        )
-        transcript = ensure_transcript(tx, Path("/x/s1.jsonl"), session.id)
-        said = (TextBlock("", Role.USER, text),)
-        write_turn(tx, Turn(f"k{text}{at_ms}", "s1", opening, said, started_at_ms=at_ms), session, transcript)
 
 
 def moments(memory: Memory) -> list[Moment]:
@@ -46,13 +25,13 @@ def told(memory: Memory) -> list[tuple[str, Verdict]]:
 def test_each_prompt_has_its_words_and_what_became_of_it(memory: Memory) -> None:
     memory.keep()
     memory.ask(PROMPT, prompt_id="p1")
-    type_prompt(memory, PROMPT)
+    memory.type_prompt(PROMPT)
     memory.clock.advance(60)
     memory.ask("yes", prompt_id="p2")
-    type_prompt(memory, "yes")
+    memory.type_prompt("yes")
     memory.clock.advance(60)
     memory.ask(NEXT, prompt_id="p3")
-    type_prompt(memory, NEXT)
+    memory.type_prompt(NEXT)
 
     assert told(memory) == [(PROMPT, Verdict.SHOWN), ("yes", Verdict.TOO_SHORT), (NEXT, Verdict.NOTHING_NEAR)]
 
@@ -61,28 +40,28 @@ def test_a_prompt_that_waited_in_the_queue_is_found_by_its_words(memory: Memory)
     queued_at_ms = memory.clock.now_ms()
     memory.clock.advance(600)
     memory.ask(NEXT, prompt_id="p1")
-    type_prompt(memory, NEXT, at_ms=queued_at_ms)
+    memory.type_prompt(NEXT, at_ms=queued_at_ms)
 
     assert told(memory) == [(NEXT, Verdict.NOTHING_NEAR)]
 
 
 def test_the_same_words_twice_belong_to_the_nearer_prompt(memory: Memory) -> None:
     memory.keep()
-    type_prompt(memory, PROMPT)
+    memory.type_prompt(PROMPT)
     memory.ask(PROMPT, prompt_id="p1")
     memory.clock.advance(3600)
-    type_prompt(memory, PROMPT)
+    memory.type_prompt(PROMPT)
     memory.ask(PROMPT, prompt_id="p2")
 
     assert told(memory) == [(PROMPT, Verdict.SHOWN), (PROMPT, Verdict.SAME_TOPIC)]
 
 
 def test_what_no_worker_answered_says_so_unless_there_was_nothing_to_answer(memory: Memory) -> None:
-    type_prompt(memory, PROMPT)
+    memory.type_prompt(PROMPT)
     memory.clock.advance(60)
-    type_prompt(memory, "go on")
+    memory.type_prompt("go on")
     memory.clock.advance(60)
-    type_prompt(memory, "the rest of it", opening=Opening.CONTINUATION)
+    memory.type_prompt("the rest of it", opening=Opening.CONTINUATION)
 
     assert told(memory) == [(PROMPT, Verdict.NO_WORKER), ("go on", Verdict.TOO_SHORT)]
 
@@ -90,7 +69,7 @@ def test_what_no_worker_answered_says_so_unless_there_was_nothing_to_answer(memo
 def test_a_late_bite_and_a_tool_call_stand_with_their_prompt(memory: Memory) -> None:
     memory.keep()
     kept = memory.keep("pyproject.toml pins torch, the newest breaks the exporter", entities=("pyproject.toml",))
-    type_prompt(memory, PROMPT)
+    memory.type_prompt(PROMPT)
     memory.service.recollect("s1")
     memory.hand_over()
     memory.clock.advance(120)
