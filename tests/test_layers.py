@@ -26,6 +26,8 @@ FLOORS = {
     "engram.log": 1,
     "engram.text": 1,
     "engram.config_file": 2,
+    # Before "engram.install": what planners and reports share.
+    "engram.install.changes": 2,
     "engram.transcripts": 2,
     "engram.redaction": 2,
     "engram.embedding": 2,
@@ -44,7 +46,8 @@ FLOORS = {
     "engram.watcher": 10,
     "engram_mcp": 10,
     "engram_hooks": 10,
-    "engram.cli": 11,
+    "engram.install": 12,
+    "engram.cli": 13,
 }
 
 #: Module or room of engram.search → its floor within the package.
