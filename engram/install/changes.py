@@ -94,7 +94,7 @@ class FileChange:
 
 
 class Action(Protocol):
-    """Something to start or stop. Each implementation is a frozen dataclass whose fields are JSON values or tuples of them.
+    """Something to start or stop. An implementation is a frozen dataclass; its fields are JSON values or tuples.
 
     The installer stores ``kind`` and the fields in its journal before ``apply``, so that ``undo`` works in another
     process: after a kill, or at uninstall. What ``undo`` needs to know (did it run before?) is therefore a field that
