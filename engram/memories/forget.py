@@ -114,7 +114,7 @@ def forget_episode(
         )
         changed = [forgotten.cut.episode_id] if forgotten.cut else []
         cleaned = clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
-        cleaned += clean_exports(places, forgotten.episode_ids, forgotten)
+        cleaned += clean_exports(places, forgotten.episode_ids, forgotten, is_kept)
         notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
         with store.transaction() as tx:
             plan = plan_forget(store, episode_id, also_source=also_source)

@@ -63,14 +63,17 @@ def add_history(
     *,
     actor: Actor,
     run_id: int | None = None,
+    at_ms: int | None = None,
 ) -> None:
-    """Add a step to an episode's history. Only ``episode_changes`` and its companions call this."""
+    """Add a step to an episode's history, of now or of another time. Only ``episode_changes`` and its companions call
+    this.
+    """
     tx.insert_many(
         tables.History,
         [
             {
                 "episode_id": episode_id,
-                "at_ms": tx.now_ms(),
+                "at_ms": tx.now_ms() if at_ms is None else at_ms,
                 "action": action,
                 "reason": reason,
                 "actor": actor.value,
