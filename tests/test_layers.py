@@ -22,6 +22,7 @@ FLOORS = {
     "engram.socketpath": 0,
     "engram.causes": 0,
     "engram.process_lock": 0,
+    "engram.version": 0,
     "engram.settings": 1,
     "engram.log": 1,
     "engram.text": 1,
