@@ -27,6 +27,11 @@ def default_home() -> Path:
     return Path(named).expanduser().absolute() if named else Path.home() / ".claude-memory"
 
 
+def is_default_home(home: Home) -> bool:
+    """Return True for ``~/.claude-memory``, which hooks and server find without being told."""
+    return home.root == Path.home() / ".claude-memory"
+
+
 def default_claude_folder() -> Path:
     """``CLAUDE_CONFIG_DIR``, or ``~/.claude``."""
     named = os.environ.get("CLAUDE_CONFIG_DIR", "")

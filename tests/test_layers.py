@@ -48,6 +48,7 @@ FLOORS = {
     "engram.watcher": 10,
     "engram_mcp": 10,
     "engram_hooks": 10,
+    "engram.plugin": 11,
     "engram.install": 12,
     "engram.cli": 13,
 }

@@ -121,4 +121,3 @@ def _shown(text: str) -> str:
     from engram.redaction import redact
 
     return visible(redact(text), keep_lines=True)
-

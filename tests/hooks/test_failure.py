@@ -123,9 +123,7 @@ def test_a_missing_script_is_silence(hooks: Hooks, known: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("script", ["failure.sh", "pretooluse.sh", "payload.sh"])
 @pytest.mark.parametrize("kept", [0, 0.5, 0.9])
-def test_half_a_script_never_blocks_a_call(
-    hooks: Hooks, known: Path, tmp_path: Path, script: str, kept: float
-) -> None:
+def test_half_a_script_never_blocks_a_call(hooks: Hooks, known: Path, tmp_path: Path, script: str, kept: float) -> None:
     """Status 2 of PreToolUse blocks the tool call, and a shell ends with it when it sources half a file."""
     folder = tmp_path / "scripts"
     shutil.copytree(FOLDER, folder)
