@@ -44,6 +44,7 @@ COMMANDS = {
     "propose": "engram.cli.propose_command",
     "forget": "engram.cli.forget_command",
     "contradictions": "engram.cli.contradictions_command",
+    "ui": "engram.cli.ui_command",
     "status": "engram.cli.status_command",
     "report": "engram.cli.report_command",
     "doctor": "engram.cli.doctor_command",

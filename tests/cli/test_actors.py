@@ -41,8 +41,10 @@ CHANGING = {
     "projects",
     "ingest",
 }
-#: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs.
+#: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs; what is changed on the page that ``ui``
+#: opens is tested with the page.
 READING = {
+    "ui",
     "propose",
     "why",
     "fix",
