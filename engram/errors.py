@@ -15,6 +15,7 @@
     │   ├── RetryLater          a temporary failure: try again later
     │   ├── ModelUnavailable    the language model needs the user's action; the local extractor is used meanwhile
     │   └── BudgetReached       a spending cap is reached; nothing was sent
+    ├── InstallError            the installation was refused or undone; nothing outside the memory folder changed
     ├── NotFound                no memory, note, session or task has that name
     ├── BadRequest              an argument has an invalid value
     └── AlreadyRunning          another process holds the lock
@@ -86,6 +87,10 @@ class ModelUnavailable(ExtractionError):
 
 class BudgetReached(ExtractionError):
     """A spending cap is reached; nothing was sent."""
+
+
+class InstallError(EngramError):
+    """The installation failed. What it had changed was undone."""
 
 
 class NotFound(EngramError):

@@ -26,6 +26,8 @@ FLOORS = {
     "engram.log": 1,
     "engram.text": 1,
     "engram.config_file": 2,
+    # Before "engram.install": what planners and reports share.
+    "engram.install.changes": 2,
     "engram.transcripts": 2,
     "engram.redaction": 2,
     "engram.embedding": 2,
@@ -33,6 +35,7 @@ FLOORS = {
     "engram.ingest": 4,
     "engram.search": 4,
     "engram.notes": 4,
+    "engram.earlier": 4,
     "engram.extraction": 5,
     "engram.reports": 6,
     "engram.memories": 6,
@@ -45,7 +48,8 @@ FLOORS = {
     "engram.watcher": 10,
     "engram_mcp": 10,
     "engram_hooks": 10,
-    "engram.cli": 11,
+    "engram.install": 12,
+    "engram.cli": 13,
 }
 
 #: Module or room of engram.search → its floor within the package.
