@@ -27,7 +27,9 @@ FLOORS = {
     "engram.text": 1,
     "engram.config_file": 2,
     # Before "engram.install": what planners and reports share.
+    "engram.install.file_state": 1,
     "engram.install.changes": 2,
+    "engram.install.journal": 2,
     "engram.transcripts": 2,
     "engram.redaction": 2,
     "engram.embedding": 2,
