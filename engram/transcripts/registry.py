@@ -8,6 +8,7 @@ from pathlib import Path
 from engram.settings import Settings
 from engram.transcripts.agent import Agent
 from engram.transcripts.claude_code.agent import ClaudeCode
+from engram.transcripts.codex.agent import Codex
 from engram.transcripts.source import Source
 
 _agents: dict[str, Agent] = {}
@@ -54,8 +55,13 @@ def discover(settings: Settings) -> Iterator[Source]:
 
 
 def sources_at(path: Path, settings: Settings) -> list[Source]:
-    """Return the sources in a file or folder, of whichever agent."""
-    return [source for agent in _agents.values() for source in agent.sources_at(path, settings)]
+    """Return the sources in a file or folder, of whichever agent.
+
+    Claude Code takes any JSONL file that a person names for a transcript; an agent registered later knows its own.
+    """
+    claimed = {source.place: source for agent in _agents.values() for source in agent.sources_at(path, settings)}
+    return list(claimed.values())
 
 
 register(ClaudeCode())
+register(Codex())
