@@ -35,6 +35,7 @@ FLOORS = {
     "engram.ingest": 4,
     "engram.search": 4,
     "engram.notes": 4,
+    "engram.earlier": 4,
     "engram.extraction": 5,
     "engram.reports": 6,
     "engram.memories": 6,
