@@ -54,6 +54,11 @@ def discover(settings: Settings) -> Iterator[Source]:
         yield from agent.discover(settings)
 
 
+def present_folders(settings: Settings) -> list[tuple[Agent, Path]]:
+    """Return the folders of sessions that exist, each with its agent."""
+    return [(agent, folder) for agent in _agents.values() for folder in agent.folders(settings) if folder.is_dir()]
+
+
 def sources_at(path: Path, settings: Settings) -> list[Source]:
     """Return the sources in a file or folder, of whichever agent.
 

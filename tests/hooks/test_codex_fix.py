@@ -86,6 +86,9 @@ def test_a_fix_made_with_codex_is_recalled_in_claude_code(
     hits = run("recall", "why does pg_dump abort with a version mismatch", "--project", ".")["hits"]
     assert {hit["resume"] for hit in hits if hit["kind"] != "note"} == {f"codex resume {SESSION}"}
     assert run("status")["agents"] == {"codex": 1}
+    (checked,) = [check for check in run("doctor")["checks"] if check["name"] == "transcripts"]
+    assert checked["state"] == "ok"
+    assert checked["detail"] == f"1 files in {tmp_path / 'codex' / 'sessions'} (Codex)"
     (session,) = run("sessions")["sessions"]
     assert (session["id"], session["agent"]) == (SESSION, "codex")
     (found,) = run("fix", ERROR, "--project", ".")["fixes"]
