@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
+from engram.earlier.actions import BootOut, EndProcess, SetDatabaseAside
 from engram.errors import InstallError
 from engram.install.changes import Action
 
 #: Every class of an action; its ``kind`` stands in the journal.
-ACTIONS: tuple[type[Any], ...] = ()
+ACTIONS: tuple[type[Any], ...] = (BootOut, EndProcess, SetDatabaseAside)
 
 
 def action_to_json(action: Action) -> dict[str, Any]:
