@@ -44,9 +44,9 @@ def record_of(store: Store, episode: Episode, hints: Mapping[int, ProjectHints])
     rests_on = episodes.evidence_of(store, episode.id)
     if rests_on:
         record["rests_on"] = [{"uuid": entry.uuid, "session": entry.session_id} for entry in rests_on]
-    record["history"] = [
-        _step_to_json(store, step) for step in history_of(store, episode.episode_id) if step.action != IMPORT
-    ]
+    steps = [step for step in history_of(store, episode.episode_id) if step.action != IMPORT]
+    places = {step.id: number for number, step in enumerate(steps)}
+    record["history"] = [_step_to_json(store, step, places) for step in steps]
     contradictions = [
         {key: value for key, value in dataclasses.asdict(one).items() if key != "newer_id"}
         for one in contradictions_of(store, episode.episode_id)
@@ -95,7 +95,9 @@ def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstone
     )
 
 
-def _step_to_json(store: Store, step: Change) -> dict[str, Any]:
+def _step_to_json(store: Store, step: Change, places: Mapping[int, int]) -> dict[str, Any]:
+    """Return a step; what it took back is named by its place in the history."""
+    undone = {"undoes": places[step.undoes]} if step.undoes is not None and step.undoes in places else {}
     return {
         "at_ms": step.at_ms,
         "action": step.action,
@@ -103,6 +105,7 @@ def _step_to_json(store: Store, step: Change) -> dict[str, Any]:
         "actor": step.actor.value,
         "before": _with_identity(store, step.before),
         "after": _with_identity(store, step.after),
+        **undone,
     }
 
 
@@ -125,6 +128,7 @@ def _step_from_json(episode_id: str, step: Mapping[str, Any]) -> Change:
         before=_mapping(step, "before"),
         after=_mapping(step, "after"),
         episode_id=episode_id,
+        undoes=_number(step, "undoes") if "undoes" in step else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from engram.models import tables
 from engram.models.episodes import ENUM_FIELDS, Episode
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
-from engram.models.transaction import Reader, Tx
+from engram.models.transaction import Reader, Tx, Value
 
 #: Action of each judgement on a memory, and of a judgement that was taken back.
 JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
@@ -41,6 +41,8 @@ class Change:
     after: Mapping[str, Any]
     episode_id: str = ""
     id: int = 0
+    #: The step that this one took back; None for every other step.
+    undoes: int | None = None
 
     @property
     def is_by_hand(self) -> bool:
@@ -64,25 +66,23 @@ def add_history(
     actor: Actor,
     run_id: int | None = None,
     at_ms: int | None = None,
-) -> None:
-    """Add a step to an episode's history, of now or of another time. Only ``episode_changes`` and its companions call
-    this.
+    undoes: int | None = None,
+) -> int:
+    """Add a step to an episode's history, of now or of another time, and return its number. Only ``episode_changes``
+    and its companions call this.
     """
-    tx.insert_many(
-        tables.History,
-        [
-            {
-                "episode_id": episode_id,
-                "at_ms": tx.now_ms() if at_ms is None else at_ms,
-                "action": action,
-                "reason": reason,
-                "actor": actor.value,
-                "run_id": run_id,
-                "before": json.dumps(before, ensure_ascii=False),
-                "after": json.dumps(after, ensure_ascii=False),
-            }
-        ],
-    )
+    row: dict[str, Value] = {
+        "episode_id": episode_id,
+        "at_ms": tx.now_ms() if at_ms is None else at_ms,
+        "action": action,
+        "reason": reason,
+        "actor": actor.value,
+        "run_id": run_id,
+        "before": json.dumps(before, ensure_ascii=False),
+        "after": json.dumps(after, ensure_ascii=False),
+        "undoes": undoes,
+    }
+    return tx.insert_row(tables.History, row)
 
 
 def history_of(store: Reader, episode_id: str) -> list[Change]:
@@ -94,6 +94,19 @@ def changes_of_run(store: Reader, run_id: int) -> list[Change]:
     """Return what a run changed, in order."""
     history = tables.History
     return store.fetch_records(_CHANGES, _CHANGES.select().where(history.run_id == run_id).order_by(history.id))
+
+
+def standing_steps(history: Sequence[Change]) -> list[Change]:
+    """Return the steps of a history, the oldest first, that no later step took back."""
+    taken_back: set[int] = set()
+    standing = []
+    for step in reversed(history):
+        if step.id in taken_back:
+            continue
+        standing.append(step)
+        if step.undoes is not None:
+            taken_back.add(step.undoes)
+    return standing[::-1]
 
 
 def drop_history(tx: Tx, episode_id: str) -> None:
@@ -112,11 +125,18 @@ def _history_of_episode(episode_id: str) -> Query:
     return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
 
 
+#: The fields of an episode that history records, in their order.
+_RECORDED_FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(Episode)
+    if field.name not in {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
+)
+
+
 def snapshot(episode: Episode) -> dict[str, Any]:
     """Return the fields of an episode that history records."""
-    left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
-    facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
-    return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}
+    fields = {name: getattr(episode, name) for name in _RECORDED_FIELDS}
+    return fields | {"facts": list(episode.facts), "entities": list(episode.entities)}
 
 
 def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:

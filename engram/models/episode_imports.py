@@ -49,7 +49,10 @@ def import_episode(
     reason: str,
     run_id: int,
 ) -> Episode:
-    """Store a memory as it was elsewhere, with its history; the last step of it is this import, by a person."""
+    """Store a memory as it was elsewhere, with its history; the last step of it is this import, by a person.
+
+    What a step took back (``undoes``) is the place of that step in ``history``.
+    """
     now_ms = tx.now_ms()
     made = dataclasses.replace(
         episode,
@@ -60,8 +63,9 @@ def import_episode(
     )
     made = dataclasses.replace(made, id=episode_rows.insert_episode(tx, made))
     episode_rows.insert_evidence(tx, made.id, evidence)
+    numbers: list[int] = []
     for step in history:
-        add_history(
+        number = add_history(
             tx,
             made.episode_id,
             step.action,
@@ -70,7 +74,9 @@ def import_episode(
             step.after,
             actor=step.actor,
             at_ms=step.at_ms,
+            undoes=numbers[step.undoes] if step.undoes is not None and 0 <= step.undoes < len(numbers) else None,
         )
+        numbers.append(number)
     add_history(tx, made.episode_id, IMPORT, reason, {}, {}, actor=Actor.USER, run_id=run_id)
     return made
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engram.clock import FixedClock
+from engram.consolidation.undo import undo_last_change
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory
@@ -65,6 +66,9 @@ def lived_in(store: Store, settings: Settings, keep: Callable[..., Episode], clo
         pack_old_content(tx, packed, "it is old", actor=Actor.TIDYING)
         session = tx.value("SELECT id FROM session WHERE session_id = 's-2'")
         move_episodes_of_session(tx, session, harbor.id, "moved by hand", actor=Actor.USER)
+    undone = keep("The mole is long.")
+    edit_memory(store, undone.episode_id, redact, actor=Actor.USER, summary="The mole is short.")
+    undo_last_change(store, settings, undone.episode_id, actor=Actor.USER)
     gone = save_memory(store, "The harbour master is called Wilhelmina.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
     forget_episode(store, settings.places, gone.episode_id, actor=Actor.USER)
     return store

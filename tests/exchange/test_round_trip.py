@@ -56,6 +56,7 @@ def test_export_import_export_is_the_same(
     assert by_summary["Ropes are nylon."]["contradictions"][0]["reason"] == "they disagree"
     assert by_summary["The crane is rented."]["status"] == "superseded"
     assert by_summary["Buoys are blue."]["lowered"]
+    assert by_summary["The mole is long."]["history"][-1]["undoes"] == 1
     # The move names the project of before and after, which have other row ids here.
     assert by_summary["Buoys are blue."]["history"][-1]["before"] == {"project_identity": "/gone/src/Harbor"}
     assert after[-1]["kind"] == "forgotten"
