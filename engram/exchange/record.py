@@ -10,8 +10,8 @@ from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.exchange.incoming import IncomingMemory, IncomingTombstones, Place
 from engram.models import episodes, projects, sessions
-from engram.models.episode_history import Change, history_of
-from engram.models.episode_imports import IMPORT, KnownContradiction, contradictions_of
+from engram.models.episode_history import IMPORT, Change, history_of
+from engram.models.episode_imports import KnownContradiction, contradictions_of
 from engram.models.episodes import Episode, Evidence
 from engram.models.project_folders import ProjectHints
 from engram.models.store import Store

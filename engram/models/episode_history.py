@@ -23,6 +23,8 @@ TAKE_BACK = "take back"
 #: Actions by which somebody decided what a memory says or whether it is used.
 BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
 
+#: Action of a memory that came from a file. It belongs to this database alone: no export has it.
+IMPORT = "import"
 #: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
 ERASE = "erase"
 

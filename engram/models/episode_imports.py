@@ -13,13 +13,11 @@ from engram.enums import Actor
 from engram.models import episode_rows, tables
 from engram.models.episode_changes import remove_episode
 from engram.models.episode_evidence import ADDED
-from engram.models.episode_history import Change, add_history, history_of
+from engram.models.episode_history import IMPORT, Change, add_history, history_of
 from engram.models.episodes import Episode, Evidence, episodes_superseded_by
 from engram.models.records import RecordReader
 from engram.models.transaction import Reader, Tx
 
-#: Action of a memory that came from a file. It belongs to this database alone: no export has it.
-IMPORT = "import"
 #: Fields of a memory that hold its words.
 _WORDS = ("summary", "content")
 

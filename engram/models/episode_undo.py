@@ -32,6 +32,7 @@ FINAL_ACTIONS: Mapping[str, str] = {
     ERASE: "its words, or what it rested on, were forgotten, and that is final",
     MOVE: "it moved with its session or project",
     RELEASE: "what had replaced it was forgotten, and that is final",
+    IMPORT: "it came with others; `engram import --list` shows the import, and `engram import --undo RUN` takes it back",
 }
 #: Steps that belong to no run and leave what a run changed as it is, or as an undo would leave it.
 _INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO, REDO)
