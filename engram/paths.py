@@ -70,6 +70,11 @@ class Home:
         return self.root / "worker.lock"
 
     @property
+    def supervisor_lock(self) -> Path:
+        """Held (flock) by the one supervisor, where neither launchd nor systemd starts watcher and worker."""
+        return self.root / "supervisor.lock"
+
+    @property
     def python_link(self) -> Path:
         """A link to the interpreter, for hooks that need the standard library only."""
         return self.root / "python"

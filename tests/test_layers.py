@@ -22,6 +22,8 @@ FLOORS = {
     "engram.socketpath": 0,
     "engram.causes": 0,
     "engram.process_lock": 0,
+    "engram.heartbeat": 0,
+    "engram.code_version": 0,
     "engram.settings": 1,
     "engram.log": 1,
     "engram.text": 1,
@@ -46,6 +48,7 @@ FLOORS = {
     "engram.watcher": 10,
     "engram_mcp": 10,
     "engram_hooks": 10,
+    "engram.services": 11,
     "engram.install": 12,
     "engram.cli": 13,
 }

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 
-from engram.cli.supervisor import MAX_FAILURES, Child, Supervisor
 from engram.cli.up_command import SAMPLES
 from engram.paths import Home
 from engram.reports.processes import is_held, process_state
+from engram.services.supervisor import MAX_FAILURES, Child, Supervisor
 
 #: Longest wait for anything in these tests, in seconds.
 PATIENCE_SECONDS = 60
@@ -72,7 +72,7 @@ def test_a_child_that_was_killed_is_started_again_after_a_while(monkeypatch: pyt
 
     assert (child.starts, child.failures) == (1, 1)
     assert child.again_seconds is not None
-    monkeypatch.setattr("engram.cli.supervisor.THROTTLE_SECONDS", 0)
+    monkeypatch.setattr("engram.services.supervisor.THROTTLE_SECONDS", 0)
     child.again_seconds = 0
     for _ in range(MAX_FAILURES):
         run_out(child)
@@ -81,7 +81,7 @@ def test_a_child_that_was_killed_is_started_again_after_a_while(monkeypatch: pyt
 
 
 def test_stopping_waits_for_a_clean_end_and_kills_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.cli.supervisor.STOP_SECONDS", 1.0)
+    monkeypatch.setattr("engram.services.supervisor.STOP_SECONDS", 1.0)
     deaf = child_that(
         "import signal; signal.signal(15, signal.SIG_IGN); print(1, file=sys.stderr, flush=True)\n"
         "while True: time.sleep(9)"
