@@ -42,6 +42,7 @@ COMMANDS = {
     "bad": "engram.cli.change_commands",
     "feedback": "engram.cli.change_commands",
     "propose": "engram.cli.propose_command",
+    "undo": "engram.cli.undo_command",
     "forget": "engram.cli.forget_command",
     "contradictions": "engram.cli.contradictions_command",
     "status": "engram.cli.status_command",

@@ -102,6 +102,12 @@ def add_model_readings(database: Any) -> None:
     )
 
 
+def add_undone_steps(database: Any) -> None:
+    """From 12 to 13: which step of a history took back which, and the latest memories without a sort."""
+    database.execute_sql('ALTER TABLE "history" ADD COLUMN "undoes" INTEGER')
+    database.execute_sql('CREATE INDEX "episode_created_at_ms_id" ON "episode" ("created_at_ms", "id")')
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -131,4 +137,5 @@ STEPS = (
     add_pull_requests,
     add_standing_files,
     add_model_readings,
+    add_undone_steps,
 )
