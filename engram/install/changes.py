@@ -31,6 +31,8 @@ class JsonEntry:
     value: Json
     #: The value is an item of the list at ``path``.
     is_item: bool = False
+    #: A text in the value by which uninstall recognizes the entry although somebody changed it; "" for equality alone.
+    marker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,10 @@ class JsonEdit:
     """
 
     add: tuple[JsonEntry, ...] = ()
+    #: Entries of others, which uninstall puts back.
     remove: tuple[JsonEntry, ...] = ()
+    #: Entries of Engram itself that are out of date; uninstall does not put them back.
+    drop: tuple[JsonEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
