@@ -14,11 +14,11 @@ import pytest
 from processes import wait_for
 from workers import RUN as RUN_WORKER
 
-from engram.code_version import code_version
 from engram.heartbeat import Heartbeat
 from engram.process_lock import ProcessLock
 from engram.reports.processes import process_state
 from engram.settings import Settings
+from engram.version import code_version
 
 RUN_WATCHER = RUN_WORKER.replace("engram.worker.main", "engram.watcher.main").replace("run_worker", "run_watcher")
 

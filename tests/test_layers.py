@@ -23,7 +23,7 @@ FLOORS = {
     "engram.causes": 0,
     "engram.process_lock": 0,
     "engram.heartbeat": 0,
-    "engram.code_version": 0,
+    "engram.version": 0,
     "engram.settings": 1,
     "engram.log": 1,
     "engram.text": 1,
@@ -53,6 +53,7 @@ FLOORS = {
     "engram.watcher": 10,
     "engram_mcp": 10,
     "engram_hooks": 10,
+    "engram.plugin": 11,
     "engram.install": 12,
     "engram.cli": 13,
 }

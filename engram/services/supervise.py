@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Sequence
 
-from engram.code_version import code_version
 from engram.errors import AlreadyRunning
 from engram.log import start_logging
 from engram.process_lock import ProcessLock
@@ -16,6 +15,7 @@ from engram.redaction import redact
 from engram.services.definition import engram_command
 from engram.services.supervisor import Child, Supervisor
 from engram.settings import Settings
+from engram.version import code_version
 
 logger = logging.getLogger(__name__)
 

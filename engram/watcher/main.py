@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 
-from engram.code_version import code_version
 from engram.errors import AlreadyRunning, BrokenDatabase
 from engram.heartbeat import Heartbeat
 from engram.log import start_logging
@@ -19,6 +18,7 @@ from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.queue import huey
+from engram.version import code_version
 from engram.watcher.watch import Watcher
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
-from engram.code_version import code_version
 from engram.errors import AlreadyRunning, BrokenDatabase
 from engram.heartbeat import Heartbeat
 from engram.log import start_logging
@@ -25,6 +24,7 @@ from engram.tasks.consumer import EngramConsumer
 from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime, set_runtime
+from engram.version import code_version
 from engram.worker.housekeeping import Housekeeper
 from engram.worker.memory_file import open_or_set_aside
 from engram.worker.rss import give_back_memory, limit_arenas, limit_matrix_threads

@@ -13,10 +13,10 @@ import pytest
 from processes import WAIT_SECONDS, wait_for
 from transcript_lines import line
 
-from engram.code_version import code_version
 from engram.models.store import open_store
 from engram.reports.processes import holder_of
 from engram.settings import Settings
+from engram.version import code_version
 
 RUN = (
     "from engram.settings import load\nfrom engram.watcher.main import run_watcher\nraise "
