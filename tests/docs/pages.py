@@ -1,0 +1,123 @@
+"""The commands of a page, and a reader who types them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engram.models.store import open_store
+from engram.paths import Home
+
+REPO = Path(__file__).resolve().parents[2]
+SAMPLES = REPO / "engram" / "samples"
+#: Longest time that one command may take, in seconds; far above what any needs.
+MAX_COMMAND_SECONDS = 170
+_BLOCK = re.compile(r"(?:^<!-- run elsewhere: (?P<where>[\w/.]+) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.M | re.S)
+_MEMORY_ID = re.compile(r"\bep_[0-9a-f]{12}\b|\bID\b")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code: commands (``sh``) or what they print (no kind)."""
+
+    kind: str
+    body: str
+    #: The test that runs its commands; "" if they are run as the page stands.
+    elsewhere: str = ""
+
+    @property
+    def commands(self) -> list[str]:
+        """Its commands, each on one line."""
+        lines = self.body.replace("\\\n", " ").splitlines()
+        return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [Block(match["kind"], match["body"], match["where"] or "") for match in _BLOCK.finditer(text)]
+
+
+@dataclass
+class Reader:
+    """Types the commands of one page into one shell, in a home that has the sample sessions."""
+
+    user: Path
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def type(self, command: str) -> str:
+        """Run a command where the one before left off; returns what it prints, fails if it fails."""
+        state = self.user / ".state"
+        script = f"""
+[ ! -e {shlex.quote(str(state))} ] || . {shlex.quote(str(state))}
+cd "$SHELL_FOLDER"
+{self._filled_in(command)}
+status=$?
+export SHELL_FOLDER="$PWD"
+export -p > {shlex.quote(str(state))}
+exit $status
+"""
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.folder,
+            env={"SHELL_FOLDER": str(self.folder)} | self.environment,
+            input="y\n" * 20,
+            capture_output=True,
+            text=True,
+            timeout=MAX_COMMAND_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        return done.stdout + done.stderr
+
+    def _filled_in(self, command: str) -> str:
+        """The command with the ids and names that stand for the reader's own."""
+        command = command.replace("NAME", "harbor")
+        if command.startswith("engram sessions ID"):
+            return command.replace("ID", self._value("SELECT session_id FROM session ORDER BY id LIMIT 1"))
+        if _MEMORY_ID.search(command):
+            oldest = "SELECT episode_id FROM episode WHERE status = 'active' AND kind != 'note' ORDER BY id LIMIT 1"
+            return _MEMORY_ID.sub(self._value(oldest), command)
+        return command
+
+    def _value(self, query: str) -> str:
+        with open_store(Home(Path(self._home())).memory_db) as store:
+            return str(store.value(query))
+
+    def _home(self) -> str:
+        state = self.user / ".state"
+        named = re.search(r'ENGRAM_HOME="([^"]*)"', state.read_text()) if state.exists() else None
+        return named[1] if named else str(self.user / ".claude-memory")
+
+
+def make_reader(user: Path) -> Reader:
+    """A user with the sample sessions as their own, in a folder that looks like a checkout."""
+    folder = user / "engram"
+    (folder / "engram").mkdir(parents=True)
+    (folder / "engram" / "samples").symlink_to(SAMPLES)
+    (user / "work" / "boats").mkdir(parents=True)
+    binaries = folder / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    for name, module in (("engram", "engram.cli.main"), ("engram-mcp", "engram_mcp.server")):
+        script = f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c 'from {module} import main; main()' \"$@\"\n"
+        (binaries / name).write_text(script)
+        (binaries / name).chmod(0o755)
+    projects = user / ".claude" / "projects"
+    for project in (SAMPLES / "projects").iterdir():
+        (projects / project.name).mkdir(parents=True)
+        for path in project.iterdir():
+            (projects / project.name / path.name).write_bytes(path.read_bytes())
+    paths = [str(binaries), str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
+    environment = {
+        "HOME": str(user),
+        "PATH": os.pathsep.join(paths),
+        "PYTHONPATH": os.pathsep.join(str(REPO / name) for name in ("", "hooks", "mcp_server")),
+        "LANG": "C.UTF-8",
+    }
+    return Reader(user, folder, environment)

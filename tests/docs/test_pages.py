@@ -1,0 +1,137 @@
+"""Every command of README and of the pages for users works as it is written, on the sample sessions."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from engram.cli.main import engram as root_command
+from tests.docs.pages import REPO, Block, blocks_of, make_reader
+
+#: Pages whose commands are run one after the other, as a reader types them.
+TYPED = ("README.md", "docs/quick-start.md", "docs/how-to.md", "docs/walkthrough.md")
+PAGES = sorted([REPO / "README.md", *(REPO / "docs").glob("*.md")])
+#: Share of the longer words of an example that the program prints today.
+MIN_SHARE_OF_WORDS = 0.7
+_WORD = re.compile(r"[A-Za-z][a-z]{4,}")
+_TEST = re.compile(r"tests/[\w/.]+\.py")
+
+
+def printed_as_shown(shown: str, printed: str) -> bool:
+    """True if the program prints the words of an example; ids and figures differ."""
+    words = set(_WORD.findall(shown))
+    return len(words & set(_WORD.findall(printed))) >= MIN_SHARE_OF_WORDS * len(words)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_a_page_works_as_it_is_written(name: str, tmp_path: Path) -> None:
+    reader = make_reader(tmp_path / "user")
+    if name != "docs/walkthrough.md":
+        reader.type("engram up --once")
+    printed, runs = "", 0
+    for block in blocks_of(REPO / name):
+        if block.kind == "sh" and not block.elsewhere:
+            printed = "".join(reader.type(command) for command in block.commands)
+            runs += len(block.commands)
+        elif block.kind == "" and printed:
+            assert printed_as_shown(block.body, printed), f"{name} shows\n{block.body}\nbut it prints\n{printed}"
+
+    assert runs > 0
+
+
+def test_commands_that_are_run_elsewhere_are() -> None:
+    missing = []
+    for page in PAGES:
+        for block in blocks_of(page):
+            if not block.elsewhere:
+                continue
+            source = (REPO / block.elsewhere).read_text(encoding="utf-8")
+            missing += [
+                (page.name, command) for command in block.commands if " ".join(command.split()[:2]) not in source
+            ]
+
+    assert missing == []
+
+
+def engram_calls() -> list[tuple[str, str]]:
+    """Every ``engram …`` line in a block of any page."""
+    blocks = [(page.name, block) for page in PAGES for block in blocks_of(page) if block.kind in ("sh", "")]
+    return [(name, line) for name, block in blocks for line in lines_that_call(block)]
+
+
+def lines_that_call(block: Block) -> list[str]:
+    return [line for line in block.commands if re.match(r"engram [a-z]", line)]
+
+
+def test_every_call_of_any_page_is_one_that_the_program_takes() -> None:
+    wrong = []
+    for name, line in engram_calls():
+        words = shlex.split(line, comments=True)
+        words = words[: next((i for i, word in enumerate(words) if word in ("|", "||", "&&", ">", ";")), len(words))]
+        try:
+            parse(words[1:])
+        except click.UsageError as error:
+            wrong.append((name, line, error.format_message()))
+
+    assert wrong == []
+
+
+def parse(words: list[str]) -> None:
+    """Parse the arguments of a call as the program does, without running it. Raises UsageError."""
+    command: click.Command = root_command
+    context = click.Context(command, info_name="engram")
+    rest = list(words)
+    while isinstance(command, click.Group):
+        found_name, found, rest = command.resolve_command(context, rest)
+        if found is None:
+            return
+        command, context = found, click.Context(found, info_name=found_name, parent=context)
+        if not rest:
+            return
+        if isinstance(command, click.Group) and rest[0].startswith("-"):
+            return
+    command.make_parser(context).parse_args(rest)
+
+
+def test_every_link_leads_somewhere() -> None:
+    broken = []
+    for page in [*PAGES, REPO / "CONTRIBUTING.md", REPO / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            path = target.partition("#")[0]
+            if path and "://" not in target and not (page.parent / path).exists():
+                broken.append((page.name, target))
+
+    assert broken == []
+
+
+def test_the_map_names_every_page() -> None:
+    text = (REPO / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", text))
+
+    assert {page.name for page in PAGES if page.parent.name == "docs"} - {"README.md"} <= linked
+
+
+def test_every_message_in_the_page_of_troubles_is_one_of_the_program() -> None:
+    page = (REPO / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    source = "\n".join(path.read_text(encoding="utf-8") for path in sorted((REPO / "engram").rglob("*.py")))
+    source = re.sub(r'"\s*\n\s*f?"', "", source)
+    quoted = re.findall(r"^### `([^`]+)`", page, re.M)
+    # What differs from case to case stands as … there.
+    missing = [message for message in quoted if not all(part in source for part in parts_of(message))]
+
+    assert len(quoted) >= 12
+    assert missing == []
+
+
+def parts_of(message: str) -> list[str]:
+    return [part for part in re.split(r"\s*…\s*", message) if part]
+
+
+def test_the_tests_that_pages_name_exist() -> None:
+    named = {name for page in PAGES for name in _TEST.findall(page.read_text(encoding="utf-8"))}
+
+    assert [name for name in sorted(named) if not (REPO / name).exists()] == []
