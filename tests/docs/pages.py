@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -9,7 +10,11 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
+from click.testing import CliRunner
+
+from engram.cli.main import engram as root_command
 from engram.models.store import open_store
 from engram.paths import Home
 
@@ -17,7 +22,9 @@ REPO = Path(__file__).resolve().parents[2]
 SAMPLES = REPO / "engram" / "samples"
 #: Longest time that one command may take, in seconds; far above what any needs.
 MAX_COMMAND_SECONDS = 170
-_BLOCK = re.compile(r"(?:^<!-- run elsewhere: (?P<where>[\w/.]+) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(
+    r"(?:^<!-- run elsewhere: (?P<where>[\w/.]+) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.M | re.S
+)
 _MEMORY_ID = re.compile(r"\bep_[0-9a-f]{12}\b|\bID\b")
 
 
@@ -52,28 +59,38 @@ class Reader:
     environment: dict[str, str] = field(default_factory=dict)
 
     def type(self, command: str) -> str:
-        """Run a command where the one before left off; returns what it prints, fails if it fails."""
+        """Run a command where the one before left off; returns what it prints, fails if it fails.
+
+        Plain calls of ``engram`` run in this process, which is five times as fast as a process each.
+        """
+        command = self._filled_in(command)
+        words = shlex.split(command, comments=True)
+        is_plain = words[0] == "engram" and not re.search(r"[|;&<>$~]", command.partition(" #")[0])
+        return self._call(command, words[1:]) if is_plain else self._run(command)
+
+    def _call(self, command: str, words: list[str]) -> str:
+        with patch.dict(os.environ, self.environment, clear=True), contextlib.chdir(self.folder):
+            result = CliRunner().invoke(root_command, words, input=answers_to(words))
+        assert result.exit_code in allowed_codes(command), f"{command}\n{result.output[-2000:]}\n{result.exception!r}"
+        return result.output
+
+    def _run(self, command: str) -> str:
         state = self.user / ".state"
-        script = f"""
-[ ! -e {shlex.quote(str(state))} ] || . {shlex.quote(str(state))}
-cd "$SHELL_FOLDER"
-{self._filled_in(command)}
-status=$?
-export SHELL_FOLDER="$PWD"
-export -p > {shlex.quote(str(state))}
-exit $status
-"""
+        script = f"{command}\nstatus=$?\n{{ pwd; env -0; }} > {shlex.quote(str(state))}\nexit $status\n"
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=self.folder,
-            env={"SHELL_FOLDER": str(self.folder)} | self.environment,
-            input="y\n" * 20,
+            env=self.environment,
+            input="y\n",
             capture_output=True,
             text=True,
             timeout=MAX_COMMAND_SECONDS,
             check=False,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        assert done.returncode in allowed_codes(command), f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        folder, _, environment = state.read_text().partition("\n")
+        self.folder = Path(folder)
+        self.environment = dict(pair.split("=", 1) for pair in environment.split("\0") if "=" in pair)
         return done.stdout + done.stderr
 
     def _filled_in(self, command: str) -> str:
@@ -87,13 +104,19 @@ exit $status
         return command
 
     def _value(self, query: str) -> str:
-        with open_store(Home(Path(self._home())).memory_db) as store:
+        home = self.environment.get("ENGRAM_HOME", str(self.user / ".claude-memory"))
+        with open_store(Home(Path(home)).memory_db) as store:
             return str(store.value(query))
 
-    def _home(self) -> str:
-        state = self.user / ".state"
-        named = re.search(r'ENGRAM_HOME="([^"]*)"', state.read_text()) if state.exists() else None
-        return named[1] if named else str(self.user / ".claude-memory")
+
+def allowed_codes(command: str) -> tuple[int, ...]:
+    """The exit codes that the page announces in the command's comment."""
+    return (0, 1) if "exit code 1" in command else (0,)
+
+
+def answers_to(words: list[str]) -> str:
+    """What a reader types when the program asks."""
+    return "memory\ny\n" if words[0] == "forget" else "y\n"
 
 
 def make_reader(user: Path) -> Reader:

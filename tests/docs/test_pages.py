@@ -10,7 +10,7 @@ import click
 import pytest
 
 from engram.cli.main import engram as root_command
-from tests.docs.pages import REPO, Block, blocks_of, make_reader
+from tests.docs.pages import REPO, blocks_of, make_reader
 
 #: Pages whose commands are run one after the other, as a reader types them.
 TYPED = ("README.md", "docs/quick-start.md", "docs/how-to.md", "docs/walkthrough.md")
@@ -59,23 +59,19 @@ def test_commands_that_are_run_elsewhere_are() -> None:
 
 def engram_calls() -> list[tuple[str, str]]:
     """Every ``engram …`` line in a block of any page."""
-    blocks = [(page.name, block) for page in PAGES for block in blocks_of(page) if block.kind in ("sh", "")]
-    return [(name, line) for name, block in blocks for line in lines_that_call(block)]
-
-
-def lines_that_call(block: Block) -> list[str]:
-    return [line for line in block.commands if re.match(r"engram [a-z]", line)]
+    blocks = [(page.name, block) for page in PAGES for block in blocks_of(page) if block.kind == "sh"]
+    return [(name, line) for name, block in blocks for line in block.commands if re.match(r"engram [a-z]", line)]
 
 
 def test_every_call_of_any_page_is_one_that_the_program_takes() -> None:
     wrong = []
     for name, line in engram_calls():
-        words = shlex.split(line, comments=True)
-        words = words[: next((i for i, word in enumerate(words) if word in ("|", "||", "&&", ">", ";")), len(words))]
         try:
-            parse(words[1:])
-        except click.UsageError as error:
-            wrong.append((name, line, error.format_message()))
+            words = shlex.split(line, comments=True)
+            ends = (i for i, word in enumerate(words) if word in ("|", "||", "&&", ">", ";"))
+            parse(words[1 : next(ends, len(words))])
+        except (ValueError, click.UsageError) as error:
+            wrong.append((name, line, str(error)))
 
     assert wrong == []
 
