@@ -27,6 +27,11 @@ def default_home() -> Path:
     return Path(named).expanduser().absolute() if named else Path.home() / ".claude-memory"
 
 
+def is_default_home(home: Home) -> bool:
+    """Return True for ``~/.claude-memory``, which hooks and server find without being told."""
+    return home.root == Path.home() / ".claude-memory"
+
+
 def default_claude_folder() -> Path:
     """``CLAUDE_CONFIG_DIR``, or ``~/.claude``."""
     named = os.environ.get("CLAUDE_CONFIG_DIR", "")
@@ -68,6 +73,21 @@ class Home:
     def worker_lock(self) -> Path:
         """Held (flock) by the one worker."""
         return self.root / "worker.lock"
+
+    @property
+    def page_lock(self) -> Path:
+        """Held (flock) by the process of the page."""
+        return self.root / "page.lock"
+
+    @property
+    def page_state(self) -> Path:
+        """Where the page listens, as JSON; it counts only while the lock is held."""
+        return self.root / "page.json"
+
+    @property
+    def page_entries(self) -> Path:
+        """Files that lead a browser to the page, each once."""
+        return self.root / "page"
 
     @property
     def python_link(self) -> Path:

@@ -45,6 +45,7 @@ COMMANDS = {
     "undo": "engram.cli.undo_command",
     "forget": "engram.cli.forget_command",
     "contradictions": "engram.cli.contradictions_command",
+    "ui": "engram.cli.ui_command",
     "status": "engram.cli.status_command",
     "report": "engram.cli.report_command",
     "doctor": "engram.cli.doctor_command",

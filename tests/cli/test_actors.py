@@ -42,8 +42,10 @@ CHANGING = {
     "projects",
     "ingest",
 }
-#: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs.
+#: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
+#: ``ui`` opens are tested with the page.
 READING = {
+    "ui",
     "propose",
     "why",
     "fix",

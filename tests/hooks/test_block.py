@@ -35,7 +35,7 @@ def test_every_event_has_one_command_with_a_limit_in_seconds() -> None:
         "SessionStart",
         "PreToolUse",
         "PreToolUse(Agent|Task)",
-        "PostToolUseFailure",
+        "PostToolUseFailure(Bash)",
         "SubagentStart",
         "Stop",
         "SessionStart(compact)",
