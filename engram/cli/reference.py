@@ -98,7 +98,11 @@ def _setting_lines() -> Iterator[tuple[str, str, str]]:
 
 
 def _default(name: str) -> str:
-    places = {"home": "`~/.claude-memory`", "claude_folder": "`CLAUDE_CONFIG_DIR` or `~/.claude`"}
+    places = {
+        "home": "`~/.claude-memory`",
+        "claude_folder": "`CLAUDE_CONFIG_DIR` or `~/.claude`",
+        "codex_folder": "`CODEX_HOME` or `~/.codex`",
+    }
     if name in places:
         return places[name]
     value: Any = next(known.default for known in dataclasses.fields(Settings) if known.name == name)

@@ -60,7 +60,9 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
         if samples_in is None:
             click.echo(f"There are no transcripts in {where} yet.", err=True)
         else:
-            workspace = workspace.with_flags(home=str(samples_in.absolute()), claude_folder=str(SAMPLES))
+            workspace = workspace.with_flags(
+                home=str(samples_in.absolute()), claude_folder=str(SAMPLES), codex_folder=str(SAMPLES)
+            )
             click.echo(
                 f"There are no transcripts in {where}: reading the sample sessions that ship with Engram. Their memory "
                 f"is in {workspace.settings.home}. To search it, run: engram --home {workspace.settings.home} recall …",
