@@ -17,8 +17,12 @@ MIN_FREE_BYTES = 300_000_000
 _TEMPORARY_PARTS = ("archive-v0", "builds-v0", ".cache/pipx", "pipx/.cache")
 
 
-def check_machine(settings: Settings, *, interpreter: str = sys.executable) -> None:
-    """Check the user, the interpreter, the memory folder and Claude Code's folder; creates the memory folder.
+def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str = sys.executable) -> None:
+    """Check the user, the interpreter, the memory folder and Claude Code's folder.
+
+    Args:
+        is_dry: don't create the memory folder.
+        interpreter: the interpreter of the hooks and the service.
 
     Raises:
         InstallError: an installation would not work.
@@ -37,21 +41,26 @@ def check_machine(settings: Settings, *, interpreter: str = sys.executable) -> N
         )
     if settings.embedding_model == BUNDLED and not is_bundled_intact():
         raise InstallError("the bundled model is missing or damaged. Install Engram again")
-    settings.places.prepare()
-    free = shutil.disk_usage(settings.home).free
+    if not is_dry:
+        settings.places.prepare()
+    free = shutil.disk_usage(_existing(settings.home)).free
     if free < MIN_FREE_BYTES:
-        raise InstallError(
-            f"only {free / 1e6:.0f} MB are free on the disk of {settings.home}. Free {MIN_FREE_BYTES / 1e6:.0f} MB first"
-        )
+        needed = f"Free {MIN_FREE_BYTES / 1e6:.0f} MB first"
+        raise InstallError(f"only {free / 1e6:.0f} MB are free on the disk of {settings.home}. {needed}")
     _check_folder(settings.claude_folder)
 
 
 def _check_folder(folder: Path) -> None:
     """Claude Code's folder, or the first one above it that exists, takes files."""
-    existing = folder
-    while not existing.exists() and existing != existing.parent:
-        existing = existing.parent
+    existing = _existing(folder)
     if not existing.is_dir():
         raise InstallError(f"{existing} is not a folder. Move it away, or set CLAUDE_CONFIG_DIR")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InstallError(f"{existing} is not writable. Make it writable, or set CLAUDE_CONFIG_DIR to another folder")
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the first one above it that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
