@@ -126,11 +126,18 @@ def _history_of_episode(episode_id: str) -> Query:
     return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
 
 
+#: The fields of an episode that history records, in their order.
+_RECORDED_FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(Episode)
+    if field.name not in {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
+)
+
+
 def snapshot(episode: Episode) -> dict[str, Any]:
     """Return the fields of an episode that history records."""
-    left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
-    facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
-    return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}
+    fields = {name: getattr(episode, name) for name in _RECORDED_FIELDS}
+    return fields | {"facts": list(episode.facts), "entities": list(episode.entities)}
 
 
 def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
