@@ -61,7 +61,7 @@ from engram_hooks.block import link_interpreter
     "agents",
     type=click.Choice(AGENTS),
     multiple=True,
-    help="An agent that gets the memory tools; can be given several times (default: as before, at first claude-code).",
+    help="Also give this agent the memory tools; can be given several times (default: as before, at first none).",
 )
 @json_option
 @pass_workspace
@@ -89,8 +89,9 @@ def install(
     check_machine(settings, is_dry=dry_run)
     journal = load_journal(settings.places)
     machine = _look(workspace, journal)
-    given = {"service": service, "plugin": plugin, "agents": agents or None}
-    choices = choose(journal.options if journal else None, **given)
+    stored = journal.options if journal else {}
+    agents = tuple(sorted({*stored.get("agents", ()), *agents}))
+    choices = choose(stored, service=service, plugin=plugin, agents=agents)
     if dry_run:
         steps = _plan(workspace, choices, machine)
         _print_plan(workspace, steps, machine, as_json)

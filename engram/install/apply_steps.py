@@ -57,16 +57,11 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
         run.tell(step)
         record.is_begun = True
         run.save()
-        for action in step.before:
-            action.apply()
-            reach("install.action")
+        _act(step.before)
         for path, (name, change) in files.items():
             if name == step.name:
                 _change(run, path, step.name, change)
-        for action in step.after:
-            action.apply()
-            reach("install.action")
-        _verify(step)
+        _act(step.after)
         record.is_done = True
         run.save()
         reach("install.step")
@@ -205,8 +200,11 @@ def _record_of(step: Step, former: StepRecord | None) -> StepRecord:
     )
 
 
-def _verify(step: Step) -> None:
-    actions: tuple[Action, ...] = (*step.before, *step.after)
+def _act(actions: Sequence[Action]) -> None:
+    """Apply actions, then verify them all. Raises InstallError."""
+    for action in actions:
+        action.apply()
+        reach("install.action")
     for action in actions:
         if wrong := action.verify():
             raise InstallError(wrong)

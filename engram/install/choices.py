@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-#: The agent that is always connected.
-CLAUDE_CODE = "claude-code"
-#: Agents that can be connected.
-AGENTS = (CLAUDE_CODE, "codex")
+#: OpenAI's Codex CLI.
+CODEX = "codex"
+#: Agents that can get the memory tools besides Claude Code, which is always connected.
+AGENTS = (CODEX,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Choices:
     plugin: bool = True
     #: Let Claude use the memory tools without asking.
     permissions: bool = True
-    #: Agents that get the MCP server.
-    agents: tuple[str, ...] = (CLAUDE_CODE,)
+    #: Agents that get the memory tools, besides Claude Code.
+    agents: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The choices as they stand in the journal."""

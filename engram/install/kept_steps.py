@@ -13,12 +13,12 @@ from engram.install.journal import StepRecord
 
 
 def change_to_json(change: FileChange) -> dict[str, Any]:
-    """The change as it stands in the journal; the content of a file is not part of it."""
-    kind = {JsonEdit: "json", BlockEdit: "block", type(None): ""}[type(change.edit)]
+    """The change as it stands in the journal, without contents and tables, which are planned anew each time."""
+    kind = "json" if isinstance(change.edit, JsonEdit) else "block" if isinstance(change.edit, BlockEdit) else ""
     return {
         "path": str(change.path),
         "kind": kind,
-        "edit": asdict(change.edit) if change.edit is not None else None,
+        "edit": asdict(change.edit) if kind and change.edit is not None else None,
         "is_removal": change.is_removal,
     }
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from engram.earlier.find import EarlierEngram
 from engram.earlier.plan import STEP_NAME, plan_retirement
 from engram.install.changes import Step
-from engram.install.choices import Choices
+from engram.install.choices import CODEX, Choices
 from engram.install.claude_code import ClaudeCode, plan_connection
+from engram.install.codex import plan_codex
 from engram.install.journal import Journal
 from engram.install.kept_steps import with_former
+from engram.paths import is_default_home
+from engram.services.plan import plan_service
 from engram.settings import Settings
 
 
@@ -28,16 +29,11 @@ def plan_installation(
     steps += plan_connection(settings, choices, claude)
     steps += _plan_agents(settings, choices)
     if choices.service:
-        steps.append(_plan_service(settings))
+        steps.append(plan_service(settings))
     return [step for step in steps if not step.is_empty or step.notes]
 
 
-def _plan_agents(settings: Settings, choices: Choices) -> Sequence[Step]:
-    del settings, choices
-    return ()
-
-
-def _plan_service(settings: Settings) -> Step:
-    from engram.services.plan import plan_service
-
-    return plan_service(settings)
+def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
+    """The steps of other agents."""
+    home = None if is_default_home(settings.places) else settings.places
+    return [plan_codex(settings.codex_folder, home)] if CODEX in choices.agents else []

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,21 @@ def test_settings_that_are_read_only_stay_and_the_permission_is_explained(
     assert "is read-only" in said
     assert "add mcp__plugin_engram_engram to permissions.allow yourself" in said
     assert snapshot(settings) == before
+
+
+def test_codex_gets_the_tools_too_and_loses_them_at_the_end(run: Callable[..., Result], user: Path) -> None:
+    config = user / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('model = "o9"\n# mine\n')
+    before = snapshot(config.parent)
+
+    run("install", "--yes", "--no-service", "--no-import", "--agent", "codex")
+    told = json.loads(run("install", "--yes", "--no-import", "--json").stdout)
+
+    assert told["steps"] == ["plugin", "permissions", "codex"]
+    assert tomllib.loads(config.read_text())["mcp_servers"]["engram"]["command"] == sys.executable
+    run("uninstall", "--yes")
+    assert snapshot(config.parent) == before
 
 
 def test_invalid_settings_are_named_and_nothing_is_changed(run: Callable[..., Result], user: Path) -> None:
