@@ -45,6 +45,7 @@ FLOORS = {
     "engram.memories": 6,
     "engram.recollection": 7,
     "engram.consolidation": 7,
+    "engram.exchange": 7,
     "engram.bench": 8,
     "engram.tasks": 8,
     "engram.worker": 9,
