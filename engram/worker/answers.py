@@ -16,10 +16,11 @@ from engram.recollection.explain import explain
 from engram.recollection.searching import NO_PROJECT
 from engram.search.answer import answer_question
 from engram.search.origins import public_hits
-from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
+from engram.search.question.query import MAX_HITS, Query
 from engram.search.vectors.backfill import embed_newest_episodes
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
+from engram.text.question_words import MAX_QUERY_CHARS
 from engram.worker.client import WorkerStatus
 from engram.worker.rss import rss_mb
 
