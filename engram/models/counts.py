@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,14 @@ from peewee import SQL, Case, ColumnBase, Select, Value, fn
 
 from engram.enums import CURRENT_STATUSES
 from engram.models import tables
+from engram.models.statement import in_json_list
 from engram.models.store import Store
 from engram.models.transaction import Reader
 from engram.models.work import WorkState
 from engram.transcripts.record import Opening
 
+#: Memories that are counted as new, at most.
+MAX_COUNTED = 200
 _CURRENT = [status.value for status in CURRENT_STATUSES]
 
 
@@ -52,6 +56,14 @@ def count_totals(store: Store) -> Totals:
             bad_lines=_count(reader, tables.BadLine),
             unreadable=_count(reader, transcript, transcript.last_error != ""),
         )
+
+
+def count_episodes_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
+    """How many memories were kept after a time; of a project, or of all. Looks at the latest of them alone."""
+    episode = tables.Episode
+    query = episode.select(episode.kept_at_ms, episode.project).order_by(episode.id.desc()).limit(MAX_COUNTED)
+    rows = store.fetch(query)
+    return sum(row.kept_at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
 
 
 def count_transcripts(store: Reader) -> int:
@@ -128,8 +140,8 @@ class SessionTotals:
     tokens: int
 
 
-def count_sessions(store: Reader) -> Mapping[str, SessionTotals]:
-    """Session id → figures."""
+def count_sessions(store: Reader, session_ids: Iterable[str] | None = None) -> Mapping[str, SessionTotals]:
+    """Return session id → figures; of these sessions, or of all."""
     session, turn, episode = tables.Session, tables.Turn, tables.Episode
     injection, shown = tables.Injection, tables.Shown
     is_shown = (injection.session_id == session.session_id) & (injection.state == "shown")
@@ -145,6 +157,8 @@ def count_sessions(store: Reader) -> Mapping[str, SessionTotals]:
         bite_tokens.alias("bite_tokens"),
         other_tokens.alias("other_tokens"),
     )
+    if session_ids is not None:
+        query = query.where(in_json_list(session.session_id, json.dumps(list(session_ids))))
     return {
         row.session_id: SessionTotals(
             turns=row.turns, episodes=row.episodes, shown=row.shown, tokens=row.bite_tokens + row.other_tokens

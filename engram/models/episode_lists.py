@@ -81,6 +81,13 @@ def latest_episodes(
     return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
 
 
+def latest_kept(store: Reader, limit: int, *, project_id: int | None = None) -> list[Episode]:
+    """Return the memories that were kept last, whatever became of them, the latest first."""
+    episode = tables.Episode
+    condition: ColumnBase = SQL("1") if project_id is None else (episode.project == project_id)
+    return select_episodes(store, condition, episode.id.desc(), limit=limit)
+
+
 def episodes_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
     """Return episodes before and after a time, the oldest first; of a project and global ones, or of all."""
     episode = tables.Episode

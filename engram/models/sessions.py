@@ -57,9 +57,10 @@ def find_session(store: Reader, session_id: str) -> SessionRow | None:
     return store.fetch_record(SESSIONS, _of_session_id(session_id))
 
 
-def list_sessions(store: Reader, limit: int = 1_000_000) -> list[SessionRow]:
-    """Sessions, the latest first."""
-    return store.fetch_records(SESSIONS, _latest(limit))
+def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
+    """Sessions, the latest first; of a project, or of all."""
+    query = _latest(limit) if project_id is None else _latest_of_project(project_id, limit)
+    return store.fetch_records(SESSIONS, query)
 
 
 def agents_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
@@ -137,6 +138,12 @@ def _of_session_id(session_id: str) -> Query:
 @prepared
 def _latest(limit: int) -> Query:
     return SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
+
+
+@prepared
+def _latest_of_project(project_id: int, limit: int) -> Query:
+    is_own = tables.Session.project == project_id
+    return SESSIONS.select().where(is_own).order_by(tables.Session.last_at_ms.desc()).limit(limit)
 
 
 @prepared
