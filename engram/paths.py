@@ -81,6 +81,11 @@ class Home:
         return self.root / "worker.lock"
 
     @property
+    def supervisor_lock(self) -> Path:
+        """Held (flock) by the one supervisor, where neither launchd nor systemd starts watcher and worker."""
+        return self.root / "supervisor.lock"
+
+    @property
     def page_lock(self) -> Path:
         """Held (flock) by the process of the page."""
         return self.root / "page.lock"

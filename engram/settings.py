@@ -159,6 +159,8 @@ class Settings:
     llm_timeout_seconds: float = 30.0
 
     # The processes
+    #: Start watcher and worker with a Claude Code session if they do not run. For machines without launchd and systemd.
+    start_with_session: bool = False
     #: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
     sqlite_driver: str = "auto"
     #: Warn when the worker uses more memory than this, in MB.

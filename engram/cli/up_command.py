@@ -18,10 +18,11 @@ from rich.text import Text
 from engram.cli.dashboard import draw, line
 from engram.cli.options import json_option
 from engram.cli.output import console, print_json, say
-from engram.cli.supervisor import Child, Supervisor, engram_command
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import EngramError, StoreError
 from engram.reports.health import Health, take_health
+from engram.services.definition import engram_command
+from engram.services.supervisor import Child, Supervisor
 from engram.transcripts import registry
 
 #: How often the children are checked, in seconds.
