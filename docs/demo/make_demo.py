@@ -1,8 +1,8 @@
-"""Make the picture of README: what the real program does with the sample sessions, as an animated SVG of 25 seconds.
+"""Make the picture of README: the real program over the sample sessions, as an animated SVG of 25 seconds.
 
-``python docs/demo/make_demo.py FILE`` reads the sample sessions into a memory of its own, starts the worker, runs the hook
-as Claude Code runs it, and draws what came out. Nothing is invented but the two prompts; the steps "without" are those of
-the sample session in which the error was debugged.
+``python docs/demo/make_demo.py FILE`` reads the sample sessions into a memory of its own, starts the worker, runs the
+hook as Claude Code runs it, and draws what came out. Nothing is invented but the two prompts; the steps "without" are
+those of the sample session in which the error was debugged.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from engram.cli.up_command import SAMPLES
 
 #: Length of the picture, in seconds.
 SECONDS = 25
+#: Number of the scene that is shown where nothing may move.
+STILL = 1
 #: Prompt about something that was solved before, and one about something else.
 AGAIN = "The VAT on invoice 2026-0151 is one cent too low. Why?"
 UNRELATED = "Please add a dark mode to the settings page."
 #: The session in which it was debugged first.
 DEBUGGED = "5d4da058-9547-4d8d-9e6a-f1b36f34670a"
 #: Characters of a line, and the picture's measures in pixels.
-COLUMNS, WIDTH, HEIGHT, LEFT, TOP, LINE, FONT = 92, 800, 404, 22, 62, 21, 14
+COLUMNS, WIDTH, HEIGHT, LEFT, TOP, LINE, FONT = 88, 800, 404, 22, 62, 21, 14
 COLOURS = {"title": "#8b949e", "typed": "#e6edf3", "memory": "#7ee787", "bad": "#ff7b72", "plain": "#adbac7"}
 _START_SECONDS = 60
 _TRIES = 5
@@ -178,7 +180,7 @@ def steps_of_debugging() -> list[Shown]:
 
 
 def draw(scenes: list[Scene]) -> str:
-    """The scenes as an animated SVG. Without animation, the last scene is shown."""
+    """The scenes as an animated SVG. Where nothing may move, the scene ``STILL`` is shown."""
     rules, groups, begin = [], [], 0.0
     for number, scene in enumerate(scenes):
         end = begin + scene.seconds
@@ -186,10 +188,10 @@ def draw(scenes: list[Scene]) -> str:
         rows = []
         for row, shown in enumerate(scene.lines):
             name = f"l{number}-{row}"
-            rules.append(keyframes(name, begin + row * step, end))
+            rules.append(keyframes(name, begin + row * step, end, is_still=number == STILL))
             rows.append(
                 f'<text id="{name}" x="{LEFT}" y="{TOP + row * LINE}" fill="{COLOURS[shown.colour]}">'
-                f"{html.escape(shown.text[:COLUMNS])}</text>"
+                f"{html.escape(cut(shown.text))}</text>"
             )
         groups.append("\n".join(rows))
         begin = end
@@ -199,13 +201,18 @@ def draw(scenes: list[Scene]) -> str:
     )
 
 
-def keyframes(name: str, begin: float, end: float) -> str:
+def cut(text: str) -> str:
+    return text if len(text) <= COLUMNS else f"{text[: COLUMNS - 1].rstrip(' …')}…"
+
+
+def keyframes(name: str, begin: float, end: float, *, is_still: bool) -> str:
     """Show an element from one second to another, again and again."""
     first, last = 100 * begin / SECONDS, 100 * end / SECONDS
     hidden = f"0%,{max(0, first - 0.01):.2f}%{{opacity:0}}" if first > 0 else ""
     shown = f"{first:.2f}%,{last - 0.01:.2f}%{{opacity:1}}"
     after = f"{last:.2f}%,100%{{opacity:0}}" if last < 100 else "100%{opacity:1}"
-    return f"@keyframes k{name}{{{hidden}{shown}{after}}}\n#{name}{{animation:k{name} {SECONDS}s infinite}}"
+    rule = f"opacity:{int(is_still)};animation:k{name} {SECONDS}s infinite"
+    return f"@keyframes k{name}{{{hidden}{shown}{after}}}\n#{name}{{{rule}}}"
 
 
 DOTS = ("#ff5f57", "#febc2e", "#28c840")
@@ -214,6 +221,7 @@ PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {heigh
 <style>
 text{{font:{font}px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre}}
 {rules}
+@media(prefers-reduced-motion:reduce){{text{{animation:none!important}}}}
 </style>
 <rect width="{width}" height="{height}" rx="10" fill="#0d1117"/>
 {dots}

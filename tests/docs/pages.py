@@ -68,6 +68,11 @@ class Reader:
         is_plain = words[0] == "engram" and not re.search(r"[|;&<>$~]", command.partition(" #")[0])
         return self._call(command, words[1:]) if is_plain else self._run(command)
 
+    def stop(self) -> None:
+        """End what the page started."""
+        for command in ("engram service stop", "engram ui --stop"):
+            self._run(f"{command} || true")
+
     def _call(self, command: str, words: list[str]) -> str:
         with patch.dict(os.environ, self.environment, clear=True), contextlib.chdir(self.folder):
             result = CliRunner().invoke(root_command, words, input=answers_to(words))

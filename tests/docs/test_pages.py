@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from engram.cli.main import engram as root_command
-from tests.docs.pages import REPO, blocks_of, make_reader
+from tests.docs.pages import REPO, Reader, blocks_of, make_reader
 
 #: Pages whose commands are run one after the other, as a reader types them.
 TYPED = ("README.md", "docs/quick-start.md", "docs/how-to.md", "docs/walkthrough.md")
@@ -27,9 +28,16 @@ def printed_as_shown(shown: str, printed: str) -> bool:
     return len(words & set(_WORD.findall(printed))) >= MIN_SHARE_OF_WORDS * len(words)
 
 
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    """Somebody with the sample sessions, who ends what they started."""
+    made = make_reader(tmp_path / "user")
+    yield made
+    made.stop()
+
+
 @pytest.mark.parametrize("name", TYPED)
-def test_a_page_works_as_it_is_written(name: str, tmp_path: Path) -> None:
-    reader = make_reader(tmp_path / "user")
+def test_a_page_works_as_it_is_written(name: str, reader: Reader) -> None:
     if name != "docs/walkthrough.md":
         reader.type("engram up --once")
     printed, runs = "", 0
