@@ -198,3 +198,25 @@ def test_pipx_install_of_the_wheel(built: Path, tmp_path: Path) -> None:
 
     assert {path.name for path in (tmp_path / "bin").iterdir()} >= COMMANDS
     remember(tmp_path / "bin" / "engram", tmp_path / "user")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_make_run_in_a_fresh_checkout(tmp_path: Path) -> None:
+    tool("make")
+    named = subprocess.run(["git", "ls-files", "-z"], cwd=REPO, check=True, capture_output=True, text=True).stdout
+    tree = tmp_path / "engram"
+    for name in filter(None, named.split("\0")):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(REPO / name, tree / name)
+    user = {"HOME": str(tmp_path / "user"), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    (tmp_path / "user").mkdir()
+
+    # make run ARGS=--once
+    command = ["make", "run", "ARGS=--once", f"PYTHON={sys.executable}"]
+    done = subprocess.run(command, cwd=tree, env=user, capture_output=True, text=True, timeout=800, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "13 new" in done.stdout
+    assert (tree / ".engram-sample" / "memory.db").is_file()
+    assert megabytes(tree / ".venv") <= MAX_ENVIRONMENT_MB
