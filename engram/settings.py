@@ -152,6 +152,11 @@ class Settings:
     #: Seconds without data after which a call of the openai extractor is given up.
     llm_timeout_seconds: float = 30.0
 
+    # Other machines
+    #: Keep a request open at a hub that was joined, so that what other machines said arrives at once. If false, the
+    #: worker asks once a minute.
+    hub_wait: bool = True
+
     # The processes
     #: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
     sqlite_driver: str = "auto"

@@ -102,9 +102,9 @@ def forget_episode(
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
     forgotten = plan.forgotten(store)
-    sessions = _sessions(store, plan)
+    sessions = sessions_of_plan(store, plan)
     told = told_lines(forgotten_texts(store, plan))
-    is_kept = _line_filter(forgotten.episode_ids, told)
+    is_kept = line_filter(forgotten.episode_ids, told)
     with holding_backups(places.backups):
         with notes_lock(places):
             drop_leftovers(places.root, 0)
@@ -113,7 +113,7 @@ def forget_episode(
             places, store.driver, lambda tx: forgetting.forget_in_copy(tx, forgotten, is_kept, actor=actor)
         )
         changed = [forgotten.cut.episode_id] if forgotten.cut else []
-        cleaned = clean_recollections(places, _line_filter([*forgotten.episode_ids, *changed], told))
+        cleaned = clean_recollections(places, line_filter([*forgotten.episode_ids, *changed], told))
         cleaned += clean_exports(places, forgotten.episode_ids, forgotten)
         notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
         with store.transaction() as tx:
@@ -146,7 +146,7 @@ def forget_episode(
     )
 
 
-def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
+def sessions_of_plan(store: Store, plan: ForgetPlan) -> list[str]:
     """Return the sessions whose sections of the daily log are rewritten."""
     of_entries = [turn_id for source in plan.erased if (turn_id := turn_of_source(store, source)) is not None]
     of_memories = [episode.session_id for episode in plan.memories if episode.session_id]
@@ -154,7 +154,7 @@ def _sessions(store: Store, plan: ForgetPlan) -> list[str]:
     return list(dict.fromkeys([*of_turns, *of_memories]))
 
 
-def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
+def line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
     def is_kept(line: str) -> bool:
         words = plain_line(line)
         return not any(episode_id in line for episode_id in episode_ids) and not any(text in words for text in told)

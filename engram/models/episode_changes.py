@@ -16,7 +16,7 @@ from typing import Any
 from peewee import fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Status
-from engram.models import episode_rows, tables
+from engram.models import episode_rows, hub_said, tables
 from engram.models.episode_history import ERASE, Change, add_history, drop_history, snapshot
 from engram.models.episodes import Episode, Evidence, episodes_superseded_by, find_episode, select_episodes
 from engram.models.store import Store
@@ -56,6 +56,7 @@ def add_episode(
     fields = snapshot(made)
     after = {name: fields[name] for name in _FIRST_FIELDS}
     add_history(tx, made.episode_id, action, reason, {}, after, actor=actor, run_id=run_id)
+    hub_said.note_made(tx, made, action)
     return made
 
 
@@ -112,6 +113,7 @@ def _change_fields(
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
     episode_rows.update_episode(tx, after, changes)
     _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id)
+    hub_said.note_changed(tx, episode, after, action, actor)
     return after
 
 
@@ -126,6 +128,7 @@ def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **chang
     if "entities" in changes:
         episode_rows.delete_unused_entities(tx)
     add_history(tx, episode.episode_id, ERASE, reason, {}, {}, actor=actor)
+    hub_said.note_erased(tx, episode, after)
     return after
 
 
@@ -173,6 +176,8 @@ def _move_episodes(tx: Tx, column: str, value: int, to_project: int | None, reas
         f"FROM episode WHERE {column} = ? AND project_id IS NOT ?",
         (tx.now_ms(), MOVE, reason, actor.value, to_project, value, to_project),
     )
+    moved = tables.Episode.select(tables.Episode.episode_id).where(tables.Episode._meta.columns[column] == value)
+    hub_said.note_moved(tx, moved)
     tx.run(
         f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {column} = ? AND project_id IS NOT ?",
         (to_project, value, to_project),
@@ -187,6 +192,7 @@ def delete_episode(tx: Tx, episode: Episode, *, actor: Actor, is_purge: bool = F
     as its own; without one, it is current again.
     """
     _release_predecessors(tx, episode, actor)
+    hub_said.note_deleted(tx, episode, is_purge=is_purge)
     episode_rows.delete_episode_rows(tx, episode)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.EPISODE, [episode.episode_id.encode()])
     if episode.slot:
@@ -259,6 +265,7 @@ def _release_predecessors(tx: Tx, episode: Episode, actor: Actor) -> None:
             after = dataclasses.replace(replaced, superseded_by=successor.episode_id if successor else "")
             episode_rows.update_episode(tx, after, ["superseded_by"])
             _record_change(tx, hidden, after, RELEASE, reason, actor=actor)
+            hub_said.note_changed(tx, replaced, after, RELEASE, actor)
     for predecessor in restored:
         _make_current(tx, dataclasses.replace(predecessor, superseded_by=""), reason, actor=actor)
 
