@@ -20,13 +20,15 @@ NEW_ENOUGH := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 SAMPLES := .engram-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-models lint soak bench docs clean
+.PHONY: help run test browser browser-setup test-models lint soak bench docs clean
 
 help:
 	@echo "make run                  read your Claude Code sessions and keep reading (Ctrl-C stops)"
 	@echo "make run ARGS=--once      read, extract, embed and index everything, then stop"
 	@echo "make run PROJECTS=DIR     read another Claude configuration folder"
 	@echo "make test                 ruff, mypy and the tests"
+	@echo "make browser              the tests of the page in a real browser"
+	@echo "make browser-setup        installs the browser for them (apt-get; asks for your password)"
 	@echo "make test-models          the embedding tests that need sentence-transformers (installs torch)"
 	@echo "make soak                 the long fault tests"
 	@echo "make bench ARGS=…         the benchmarks"
@@ -42,8 +44,19 @@ run: $(VENV)/.installed
 	  $(BIN)/engram up --samples-in "$(SAMPLES)" $(ARGS); \
 	fi
 
-test: $(VENV)/.dev lint
+# Only where CI=true does this install the browser; elsewhere the tests that need one are skipped.
+test: $(VENV)/.dev lint $(if $(filter true,$(CI)),browser-setup)
 	$(BIN)/python -m pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
+
+browser: $(VENV)/.dev
+	$(BIN)/python -m pytest -m browser tests/page $(ARGS)
+
+# Debian's Chromium, which updates with the system; on macOS the tests use Chrome.
+browser-setup: $(VENV)/.browser
+	@if [ "$$(uname)" = Linux ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then \
+	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$sudo apt-get update -q && $$sudo apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core; \
+	fi
 
 # Apart from `make test`: installing torch takes longer than these tests, and without it `make test` proves that the
 # default installation needs none.
@@ -91,6 +104,10 @@ $(VENV)/.installed: pyproject.toml hatch_build.py | $(BIN)/python
 $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(VENV)/.browser: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --group browser
 	@touch $@
 
 $(VENV)/.reference: $(VENV)/.dev

@@ -18,6 +18,7 @@
     ├── HubError                a hub can't be reached, or refuses
     │   ├── HubUnreachable      no answer: offline, or the hub is down; it is tried again
     │   └── HubRefused          the hub answered no; the message says why
+    ├── InstallError            the installation was refused or undone; nothing outside the memory folder changed
     ├── NotFound                no memory, note, session or task has that name
     ├── BadRequest              an argument has an invalid value
     └── AlreadyRunning          another process holds the lock
@@ -106,6 +107,10 @@ class HubRefused(HubError):
         super().__init__(message)
         #: HTTP status of the answer.
         self.status = status
+
+
+class InstallError(EngramError):
+    """The installation failed. What it had changed was undone."""
 
 
 class NotFound(EngramError):

@@ -45,6 +45,18 @@ NAMES = (
     "forget_project.batch",
     "migrate.begin",
     "migrate.step",
+    "install.begun",
+    "install.retired",
+    "install.recorded",
+    "install.written",
+    "install.verified",
+    "install.action",
+    "install.step",
+    "install.finished",
+    "install.undone",
+    "uninstall.begun",
+    "uninstall.stopped",
+    "uninstall.restored",
 )
 
 _wanted, _, _count = os.environ.get("ENGRAM_CRASH", "").partition(":")

@@ -70,6 +70,21 @@ class Home:
         return self.root / "worker.lock"
 
     @property
+    def page_lock(self) -> Path:
+        """Held (flock) by the process of the page."""
+        return self.root / "page.lock"
+
+    @property
+    def page_state(self) -> Path:
+        """Where the page listens, as JSON; it counts only while the lock is held."""
+        return self.root / "page.json"
+
+    @property
+    def page_entries(self) -> Path:
+        """Files that lead a browser to the page, each once."""
+        return self.root / "page"
+
+    @property
     def python_link(self) -> Path:
         """A link to the interpreter, for hooks that need the standard library only."""
         return self.root / "python"

@@ -104,6 +104,10 @@ class Settings:
     #: Days for which it is kept what became of each prompt (`engram why`): ids and figures, no words; 0 for none.
     outcome_days: int = 180
 
+    # The page (engram ui)
+    #: Single letters are keys on the page, such as e for edit; / and ? always are.
+    page_letters: bool = True
+
     # Consolidation
     #: Seconds between two consolidations.
     consolidate_seconds: int = 14_400

@@ -26,6 +26,10 @@ FLOORS = {
     "engram.log": 1,
     "engram.text": 1,
     "engram.config_file": 2,
+    # Before "engram.install": what planners and reports share.
+    "engram.install.file_state": 1,
+    "engram.install.changes": 2,
+    "engram.install.journal": 2,
     "engram.transcripts": 2,
     "engram.redaction": 2,
     "engram.embedding": 2,
@@ -33,6 +37,7 @@ FLOORS = {
     "engram.ingest": 4,
     "engram.search": 4,
     "engram.notes": 4,
+    "engram.earlier": 4,
     "engram.extraction": 5,
     "engram.reports": 6,
     "engram.memories": 6,
@@ -41,10 +46,12 @@ FLOORS = {
     "engram.bench": 8,
     "engram.tasks": 8,
     "engram.worker": 9,
+    "engram.page": 10,
     "engram.watcher": 10,
     "engram_mcp": 10,
     "engram_hooks": 10,
-    "engram.cli": 11,
+    "engram.install": 12,
+    "engram.cli": 13,
 }
 
 #: Module or room of engram.search → its floor within the package.
@@ -73,6 +80,9 @@ HOMES = {
     "click": {"engram.cli"},
     "rich": {"engram.cli"},
     "mcp": {"engram_mcp"},
+    "jinja2": {"engram.page"},
+    "starlette": {"engram.page"},
+    "uvicorn": {"engram.page"},
     "openai": {"engram.extraction"},
     "sentence_transformers": {"engram.embedding"},
     "torch": {"engram.embedding"},

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 import click
@@ -14,6 +12,7 @@ from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value, unset_value
 from engram.errors import EngramError, NotFound
+from engram.reports.settings import plain_settings, plain_value, shown_value
 from engram.settings import Loaded, load
 
 
@@ -47,7 +46,7 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
 
     Example: engram config recall_limit
     """
-    values = {setting: _plain(value) for setting, value in _values(workspace).items()}
+    values = plain_settings(workspace.settings)
     if name is not None:
         wanted = _canonical(name)
         if wanted not in values:
@@ -58,9 +57,9 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
         rows = {setting: {"value": value, "source": sources[setting]} for setting, value in values.items()}
         print_json({"settings": rows})
     elif name is not None:
-        say(_shown(next(iter(values.values()))))
+        say(shown_value(next(iter(values.values()))))
     else:
-        table = [(setting, _shown(value), sources[setting]) for setting, value in values.items()]
+        table = [(setting, shown_value(value), sources[setting]) for setting, value in values.items()]
         print_table(["setting", "value", "from"], table, empty="")
 
 
@@ -79,9 +78,9 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     setting = _canonical(name)
     stored = _write(lambda: set_value(_beside_file(workspace).settings.home, setting, value))
     if as_json:
-        print_json({"setting": setting, "value": _plain(stored)})
+        print_json({"setting": setting, "value": plain_value(stored)})
     else:
-        click.echo(f"{setting} = {_shown(_plain(stored))}")
+        click.echo(f"{setting} = {shown_value(plain_value(stored))}")
     _note_override(workspace, setting)
 
 
@@ -128,20 +127,3 @@ def _beside_file(workspace: Workspace) -> Loaded:
 
 def _canonical(name: str) -> str:
     return name.replace("-", "_")
-
-
-def _values(workspace: Workspace) -> dict[str, object]:
-    settings = workspace.settings
-    return {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Path):
-        return str(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(part) for part in value)
-    return str(value).lower() if isinstance(value, bool) else str(value)

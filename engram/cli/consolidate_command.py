@@ -7,13 +7,14 @@ from functools import partial
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import iso, one_line, print_json, print_table, safe
+from engram.cli.output import one_line, print_json, print_table, safe
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.service import consolidate as run_consolidation
 from engram.consolidation.service import undo_run
 from engram.enums import Actor
 from engram.models.runs import list_runs
 from engram.models.store import Store
+from engram.reports.runs import run_to_json
 
 
 @click.command("consolidate")
@@ -109,16 +110,7 @@ def _sentence(facts: dict[str, object]) -> str:
 
 
 def _list(store: Store, as_json: bool) -> None:
-    rows = [
-        {
-            "run": run.id,
-            "kind": run.kind,
-            "state": run.state,
-            "started_at": iso(run.started_at_ms),
-            "changes": len(run.report.get("lines", [])),
-        }
-        for run in list_runs(store)
-    ]
+    rows = [run_to_json(run) for run in list_runs(store)]
     if as_json:
         print_json({"runs": rows})
     else:

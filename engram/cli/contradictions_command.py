@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import iso, one_line, print_json, safe, say
+from engram.cli.output import one_line, print_json, safe, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.memories.correct import keep_both, keep_one
-from engram.models import episodes
-from engram.models.contradictions import Contradiction, open_contradictions
-from engram.models.store import Store
-from engram.reports.file_contradictions import list_file_contradictions
+from engram.reports.contradictions import list_contradictions
 
 
 @click.group("contradictions", invoke_without_command=True)
@@ -75,56 +70,28 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
 
 def _list(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
-        waiting = [_facts(store, contradiction) for contradiction in open_contradictions(store)]
-        by_files = list_file_contradictions(store)
-        of_files = [
-            {"memory": _side(store, found.memory.episode_id), "file_says": found.file_says} for found in by_files
-        ]
+        found = list_contradictions(store)
     if as_json:
-        print_json({"contradictions": waiting, "of_files": of_files})
+        print_json(found.to_json())
         return
-    for found in by_files:
-        click.echo(f"{found.memory.episode_id}  {one_line(found.memory.summary)}")
-        say(f"   but {one_line(found.file_says)}")
-    if by_files:
+    for by_file in found.of_files:
+        click.echo(f"{by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
+        say(f"   but {one_line(by_file.file_says)}")
+    if found.of_files:
         click.echo(
             "`engram correct ID` or `engram forget ID` changes a memory; the files are yours and are never changed."
         )
-    for facts in waiting:
-        click.echo(f"{facts['number']}: {safe(facts['reason'])}")
-        for side in ("older", "newer"):
-            pinned = ", pinned" if facts[side]["pinned"] else ""
-            click.echo(f"   {facts[side]['id']}  {one_line(facts[side]['summary'])} ({facts[side]['voice']}{pinned})")
-    if waiting:
+    for one in found.waiting:
+        click.echo(f"{one.contradiction.id}: {safe(one.contradiction.reason)}")
+        for side in (one.older, one.newer):
+            pinned = ", pinned" if side.is_pinned else ""
+            click.echo(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned})")
+    if found.waiting:
         click.echo(
             "`engram contradictions keep ID` keeps one of the two, `engram contradictions both NUMBER` keeps both."
         )
-    elif not by_files:
+    elif not found.of_files:
         click.echo("No memories contradict each other.")
-
-
-def _facts(store: Store, contradiction: Contradiction) -> dict[str, Any]:
-    return {
-        "number": contradiction.id,
-        "reason": contradiction.reason,
-        "made_at": iso(contradiction.made_at_ms),
-        "older": _side(store, contradiction.older_id),
-        "newer": _side(store, contradiction.newer_id),
-    }
-
-
-def _side(store: Store, episode_id: str) -> dict[str, Any]:
-    episode = episodes.find_episode(store, episode_id)
-    if episode is None:
-        return {"id": episode_id, "summary": "", "voice": "", "pinned": False, "status": "", "created_at": None}
-    return {
-        "id": episode.episode_id,
-        "summary": episode.summary,
-        "voice": episode.voice,
-        "pinned": episode.is_pinned,
-        "status": episode.status,
-        "created_at": iso(episode.created_at_ms),
-    }
 
 
 def _report(workspace: Workspace, lines: list[str], as_json: bool) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import click
 
 from engram.cli.options import TimeSpan, json_option
 from engram.cli.output import print_json, print_table
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.models.spend import spending
+from engram.reports.costs import DEFAULT_SECONDS, report_costs
 
 
 @click.command("cost")
@@ -17,7 +15,7 @@ from engram.models.spend import spending
     "--since",
     "seconds",
     type=TimeSpan(),
-    default=30 * 86_400.0,
+    default=DEFAULT_SECONDS,
     metavar="TIME",
     help="How far back, such as 7d or 12h (default: 30d).",
 )
@@ -29,23 +27,9 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
     Example: engram cost --since 7d
     """
     with workspace.store() as store:
-        rows = spending(store, store.now_ms() - int(seconds * 1000))
-    total = sum(row.dollars for row in rows)
-    settings = workspace.settings
+        report = report_costs(store, workspace.settings, seconds)
     if as_json:
-        print_json(
-            {
-                "dollars": total,
-                "rows": [dataclasses.asdict(row) for row in rows],
-                "extractor": settings.extractor,
-                "caps": {
-                    "day": settings.llm_dollars_per_day,
-                    "hour": settings.llm_dollars_per_hour,
-                    "project": settings.llm_dollars_per_project,
-                    "calls_per_hour": settings.llm_calls_per_hour,
-                },
-            }
-        )
+        print_json(report.to_json())
         return
     print_table(
         ["day", "model", "task", "project", "calls#", "tokens in#", "tokens out#", "dollars#"],
@@ -60,9 +44,9 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
                 row.output_tokens,
                 f"{row.dollars:.4f}",
             )
-            for row in rows
+            for row in report.rows
         ],
-        empty=f"Nothing was spent (extractor: {settings.extractor}).",
+        empty=f"Nothing was spent (extractor: {report.extractor}).",
     )
-    if rows:
-        click.echo(f"{total:.4f} dollars in total. The cap is {settings.llm_dollars_per_day} dollars a day.")
+    if report.rows:
+        click.echo(f"{report.dollars:.4f} dollars in total. The cap is {report.caps['day']} dollars a day.")

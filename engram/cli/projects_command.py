@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,18 +14,16 @@ from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.ingest.folder import named_project
-from engram.ingest.moves import Move, find_moves
 from engram.ingest.scope import identify_folder
 from engram.models.project_folders import (
     ProjectCounts,
-    ProjectHints,
     count_projects,
     link_folder,
-    list_hints,
     merge_projects,
     rename_project,
 )
 from engram.models.projects import find_project_of_identity
+from engram.reports.projects import list_moves, list_project_reports, move_to_json
 
 
 @click.group("projects", invoke_without_command=True)
@@ -56,9 +52,8 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     Example: engram projects list --json
     """
     with workspace.store() as store:
-        counts = count_projects(store)
-        known = [_as_json(hints, counts) for hints in list_hints(store)]
-        moves = [_move_as_json(move) for move in find_moves(store)]
+        known = [report.to_json() for report in list_project_reports(store)]
+        moves = [move_to_json(move) for move in list_moves(store)]
     if as_json:
         print_json({"projects": known, "moves": moves})
         return
@@ -88,8 +83,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
     """
     with workspace.store() as store:
         place = named_project(store, name)
-        counts = count_projects(store)
-        facts = next(_as_json(hints, counts) for hints in list_hints(store) if hints.project.id == place.id)
+        facts = next(one.to_json() for one in list_project_reports(store) if one.project.id == place.id)
     if as_json:
         print_json(facts)
     else:
@@ -170,30 +164,6 @@ def rename(workspace: Workspace, name: str, new_name: str, as_json: bool) -> Non
     with workspace.store() as store:
         renamed = rename_project(store, named_project(store, name), new_name)
     tell(as_json, {"project": renamed}, f"{name} is now called {renamed}.")
-
-
-def _as_json(hints: ProjectHints, counts: dict[int, ProjectCounts]) -> dict[str, Any]:
-    totals = counts.get(hints.project.id, ProjectCounts())
-    return {
-        "name": hints.project.name,
-        "folder": hints.project.root or hints.project.identity,
-        "folder_exists": os.path.isdir(hints.project.root) if hints.project.root else False,
-        "joined_folders": list(hints.folders),
-        "remote": hints.remote,
-        "first_commit": hints.first_commit,
-        "sessions": totals.sessions,
-        "memories": totals.memories,
-    }
-
-
-def _move_as_json(move: Move) -> dict[str, Any]:
-    return {
-        "former": move.former.project.name,
-        "former_folder": move.former.project.root,
-        "present": move.present.project.name,
-        "present_folder": move.present.project.root,
-        "certain": move.is_certain,
-    }
 
 
 def _shown(value: object) -> object:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from engram.cli.options import json_option, project_option
-from engram.cli.output import iso, one_line, print_json, print_table
+from engram.cli.output import one_line, print_json, print_table
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.memories.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge
+from engram.memories.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge, purge_to_json
 from engram.memories.purge import purge as run_purge
 from engram.models.store import Store
 
@@ -66,7 +66,7 @@ def purge(
     if report is not None and report.episode_ids:
         workspace.wake_worker()
     if as_json:
-        print_json(_facts(plan, report))
+        print_json(purge_to_json(plan, report))
     else:
         _print(plan, report)
 
@@ -90,29 +90,6 @@ def _plan(
         superseded_days=superseded,
         project_id=None if place is None else place.id,
     )
-
-
-def _facts(plan: PurgePlan, report: PurgeReport | None) -> dict[str, object]:
-    return {
-        "purged": report is not None,
-        "run": report.run_id or None if report is not None else None,
-        "count": len(plan.memories) if report is None else len(report.episode_ids),
-        "bytes": plan.size_bytes,
-        "spared": plan.spared,
-        "kept": 0 if report is None else report.kept,
-        "memories": [
-            {
-                "id": memory.episode_id,
-                "status": memory.status,
-                "kind": memory.kind,
-                "importance": memory.importance,
-                "project": memory.project,
-                "summary": memory.summary,
-                "created_at": iso(memory.created_at_ms),
-            }
-            for memory in plan.memories
-        ],
-    }
 
 
 def _print(plan: PurgePlan, report: PurgeReport | None) -> None:

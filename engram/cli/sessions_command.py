@@ -7,10 +7,7 @@ import click
 from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
-from engram.errors import NotFound
-from engram.models.sessions import SessionRow, find_session, list_sessions
-from engram.models.store import Store
-from engram.reports.sessions import SessionReport, report_session, summarize_sessions
+from engram.reports.sessions import SessionReport, find_session_row, report_session, summarize_sessions
 from engram.transcripts.registry import title_of
 
 
@@ -63,19 +60,6 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
         ],
         empty="No session was read yet. `engram ingest` reads them now.",
     )
-
-
-def find_session_row(store: Store, text: str) -> SessionRow:
-    """The session of an id, or of the beginning of one. Raises NotFound."""
-    session = find_session(store, text)
-    if session is not None:
-        return session
-    matches = [row for row in list_sessions(store) if row.session_id.startswith(text)]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise NotFound(f"{len(matches)} sessions begin with {text!r}; give more of the id")
-    raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
 
 
 def _print_report(report: SessionReport) -> None:

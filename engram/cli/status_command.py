@@ -14,6 +14,7 @@ from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.hub import report_hubs
 from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
+from engram.reports.status import status_to_json
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.transcripts.registry import title_of
 from engram.worker.client import ask_status
@@ -37,7 +38,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
         hubs = report_hubs(store)
     worker = ask_status(workspace.places) if health.worker.is_alive else None
     if as_json:
-        facts = status_json(health, projects, agents, paused, workspace.settings)
+        facts = status_to_json(health, projects, agents, paused, workspace.settings)
         facts["hubs"] = [report.to_json() for report in hubs]
         facts["second_chance"] = None if chances is None else _chances_json(chances, health)
         print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
@@ -80,44 +81,6 @@ def status(workspace: Workspace, as_json: bool) -> None:
     )
     if offer:
         click.echo(f"\n{offer}")
-
-
-def status_json(
-    health: Health,
-    projects: list[counts.ProjectTotals],
-    agents: dict[str, int],
-    paused: list[str],
-    settings: Settings,
-) -> dict[str, object]:
-    """The JSON of ``engram status``."""
-    totals = health.totals
-    return {
-        "worker": health.worker.as_json(),
-        "watcher": health.watcher.as_json(),
-        "turns": totals.turns,
-        "episodes": totals.episodes,
-        "stages": {name: stage.as_json() for name, stage in health.stages.items()},
-        "sessions": totals.sessions,
-        "agents": agents,
-        "transcripts": totals.transcripts,
-        "archived": totals.archived,
-        "suspects": totals.suspects,
-        "injections": totals.injections,
-        "bad_lines": totals.bad_lines,
-        "unreadable_files": totals.unreadable,
-        "unread": {"files": health.unread.files, "bytes": health.unread.bytes},
-        "missing_vectors": health.missing_vectors,
-        "lag_seconds": round(health.lag_seconds, 1),
-        "work": {work.kind: {"waiting": work.waiting, "due": work.due, "dead": work.dead} for work in health.work},
-        "projects": {
-            project.name: {"sessions": project.sessions, "turns": project.turns, "episodes": project.episodes}
-            for project in projects
-        },
-        "paused": paused,
-        "home": str(settings.home),
-        "home_bytes": home_bytes(settings.home),
-        "claude_folder": str(settings.claude_folder),
-    }
 
 
 def _extractor(settings: Settings) -> str:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from engram.cli.options import json_option, limit_option
-from engram.cli.output import iso, print_facts, print_json, say
-from engram.cli.task_rows import find_piece, print_runs, print_work, queue_rows, rows_of_work, run_row, work_row
+from engram.cli.output import print_facts, print_json, say
+from engram.cli.task_rows import print_runs, print_work, queue_rows
 from engram.cli.tasks_steering import cancel, pause, resume, retry
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.errors import NotFound
 from engram.models import work
-from engram.models.store import Store
-from engram.models.task_runs import RunState, TaskRun, latest_failure, list_task_runs
-from engram.models.work import Work, WorkState
-
-#: Runs that ``show`` prints.
-SHOWN_RUNS = 10
+from engram.models.task_runs import RunState, list_task_runs
+from engram.models.work import WorkState
+from engram.reports.tasks import failure_of_tasks, find_tasks, rows_of_work, run_row, work_row
 
 
 @click.group("tasks", invoke_without_command=True)
@@ -108,10 +102,10 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
     Example: engram tasks show 12
     """
     with workspace.store() as store:
-        pieces, latest = _find(store, name)
+        pieces, latest = find_tasks(store, name)
         facts = [work_row(piece, store.now_ms()) for piece in pieces]
         rows = [run_row(run, store.now_ms()) for run in latest]
-        failure = _failure(store, pieces, latest)
+        failure = failure_of_tasks(store, pieces, latest)
     if as_json:
         print_json({"tasks": facts, "runs": rows, "failure": failure})
         return
@@ -121,36 +115,6 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
     print_runs(rows, "No run is recorded.")
     if failure is not None:
         say(f"\nLatest failure, {failure['started_at']}: {failure['outcome']}\n{failure['traceback']}")
-
-
-def _find(store: Store, name: str) -> tuple[list[Work], list[TaskRun]]:
-    """Return the work and the latest runs of an id, a kind or a key. Raises NotFound."""
-    if name.isdigit():
-        piece = find_piece(store, name)
-        latest = list_task_runs(store, name=piece.key or piece.kind, limit=1_000)
-        return [piece], [run for run in latest if run.kind == piece.kind][:SHOWN_RUNS]
-    pieces = [piece for piece in work.list_work(store, tuple(WorkState)) if name in (piece.kind, piece.key)]
-    latest = list_task_runs(store, name=name, limit=SHOWN_RUNS)
-    if not pieces and not latest:
-        raise NotFound(f"there is no task {name!r}. `engram tasks list --all` and `engram tasks runs` list them")
-    return pieces, latest
-
-
-def _failure(store: Store, pieces: list[Work], latest: list[TaskRun]) -> dict[str, Any] | None:
-    """Return the latest failure that is kept of some tasks."""
-    names = {(piece.kind, piece.key) for piece in pieces} | {(run.kind, run.key) for run in latest}
-    failures = [run for kind, key in names if (run := latest_failure(store, kind, key)) is not None]
-    if not failures:
-        return None
-    run = max(failures, key=lambda failure: failure.id)
-    return {
-        "name": run.kind,
-        "args": [run.key] if run.key else [],
-        "state": run.state.value,
-        "started_at": iso(run.started_at_ms),
-        "outcome": run.outcome,
-        "traceback": run.error,
-    }
 
 
 for command in (retry, cancel, pause, resume):

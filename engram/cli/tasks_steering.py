@@ -6,12 +6,12 @@ import click
 
 from engram.cli.options import FOREVER_MS, TimeSpan, json_option
 from engram.cli.output import iso, print_json, when
-from engram.cli.task_rows import find_piece
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import work
 from engram.models.pauses import pause as pause_scope
 from engram.models.pauses import resume as resume_scope
 from engram.models.work import TASKS_SCOPE, Work, WorkState
+from engram.reports.tasks import find_piece
 
 
 @click.command("retry")

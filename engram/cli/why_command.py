@@ -8,7 +8,6 @@ import click
 
 from engram.cli.options import json_option, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
-from engram.cli.sessions_command import find_session_row
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Channel, Verdict
 from engram.errors import BadRequest, NotFound
@@ -19,6 +18,7 @@ from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.recollection.explain import Explanation
 from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
+from engram.reports.sessions import find_session_row
 from engram.reports.verdicts import REASONS, candidate_to_json
 from engram.worker.explain_client import explain_prompt
 

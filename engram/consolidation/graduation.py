@@ -14,9 +14,10 @@ from engram.models.episode_history import history_of
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness, used_ids, usefulness_of
-from engram.notes.day_files import notes_lock
+from engram.notes.day_files import notes_lock, read_text, write_text
 from engram.notes.memory_note import add_lines, within_limits
 from engram.redaction.display import fence_safe, one_line
+from engram.settings import Settings
 
 #: Name of the note.
 NOTE = "MEMORY.md"
@@ -136,6 +137,23 @@ def _retire(context: Context) -> None:
             kept.append(line)
     if "".join(kept) != text and not context.is_dry:
         _write(context, text, "".join(kept), "".join(["## No longer holds\n", *moved]) if moved else "")
+
+
+def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[str]) -> None:
+    """Let MEMORY.md follow memories that were changed back: a line of each that is graduated, and of no other."""
+    path = settings.places.notes / NOTE
+    with notes_lock(settings.places):
+        text = read_text(path)
+        if not text or len(text.encode()) > _MAX_NOTE_BYTES:
+            return
+        memories = [episodes.find_episode(store, episode_id) for episode_id in episode_ids]
+        lined = [one for one in memories if one is not None and one.graduated_at_ms is not None and one.is_current]
+        missing = [one for one in lined if f"<!-- {one.episode_id} -->" not in text]
+        changed = without_lines(text, list(set(episode_ids) - {one.episode_id for one in lined}))
+        for one in missing:
+            changed = add_lines(changed, _heading(one, one.graduated_at_ms or 0), [note_line(one)])
+        if changed != text:
+            write_text(path, changed)
 
 
 def without_lines(text: str, ids: Sequence[str]) -> str:

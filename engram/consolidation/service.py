@@ -16,6 +16,7 @@ from engram.consolidation.graduation import NOTE, graduate, not_graduating, reti
 from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated
+from engram.consolidation.undo import NOT_AGAIN, standing_changes
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.memories.purge import check_unpurged
@@ -29,8 +30,6 @@ from engram.settings import Settings
 
 #: Name of the lease that keeps two workers from consolidating at once.
 LEASE = "consolidate"
-#: Actions that are not repeated once they were undone.
-_NOT_AGAIN = ("archive", "supersede", "graduate")
 #: Maximum number of stored lines of a report.
 _MAX_REPORT_LINES = 500
 
@@ -182,7 +181,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
     if run.state == "undone":
         raise BadRequest(f"run {run_id} is undone already")
     check_unpurged(store, run_id)
-    changes = episode_history.changes_of_run(store, run_id)
+    changes = standing_changes(store, run_id)
     _check_untouched(store, changes)
     told = []
     with store.transaction() as tx:
@@ -191,7 +190,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
             told.append(f"undo {change.action} of {change.episode_id}")
         episode_history.drop_history_of_run(tx, run_id)
         contradictions.reopen_contradictions(tx, run_id)
-        watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in _NOT_AGAIN])
+        watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in NOT_AGAIN])
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
             begin_ageing_anew(tx, episode_id)
         runs.update_run(tx, run, position="", report=run.report, state="undone")
@@ -222,7 +221,7 @@ def _restore_note(settings: Settings, name: str, text: str, written: str | None,
 
 def _check_untouched(store: Store, changes: list[Change]) -> None:
     for change in changes:
-        history = episode_history.history_of(store, change.episode_id)
+        history = episode_history.standing_steps(episode_history.history_of(store, change.episode_id))
         later = [step for step in history if is_in_the_way(change, step)]
         if later:
             raise BadRequest(

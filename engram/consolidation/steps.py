@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from engram.consolidation.ageing import aged
 from engram.consolidation.context import Context
 from engram.consolidation.supersede import says_otherwise
@@ -130,9 +132,9 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
     return True
 
 
-def _merged_fields(older: Episode, newer: Episode) -> dict[str, object]:
+def _merged_fields(older: Episode, newer: Episode) -> dict[str, Any]:
     """Return the changes of the older memory: both texts, the higher importance, confirmed by another session."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "summary": merged_summary(older.summary, newer.summary),
         "content": merged_content(older.content, newer.content),
         "importance": Importance.HIGH if Importance.HIGH in (older.importance, newer.importance) else Importance.NORMAL,

@@ -36,7 +36,7 @@ from engram.settings import Settings
 from engram.transcripts.record import Opening
 
 #: Actions in a memory's history after which an extraction no longer changes it.
-_SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "undo")
+_SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "undo", "redo")
 _HOUR_MS = 3_600_000
 
 

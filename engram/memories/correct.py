@@ -16,15 +16,13 @@ from engram.memories.save import (
     voice_of,
 )
 from engram.models import episode_changes, episodes
-from engram.models.contradictions import Contradiction, note_decision, open_contradictions
+from engram.models.contradictions import BOTH, Contradiction, note_decision, open_contradictions
 from engram.models.episodes import Episode
 from engram.models.runs import add_run, close_run
 from engram.models.store import Store
 
 #: Maximum length of the reason of a correction, in characters.
 MAX_WHY_CHARACTERS = 500
-#: Decision of a contradiction by which both memories stay.
-BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +149,9 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
                     episode_changes.change_episode(
                         tx, episode, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
                     )
+                else:
+                    reason = f"both hold: {contradiction.older_id} and {contradiction.newer_id}"
+                    episode_changes.note_kept(tx, episode, reason, actor=actor, run_id=run_id)
             note_decision(tx, contradiction.id, BOTH, run_id)
             lines.append(f"both {contradiction.older_id} and {contradiction.newer_id} stay")
         close_run(tx, run_id, lines)

@@ -107,7 +107,8 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
         judgement = judgement_of(step)
         fields = fields_of_snapshot(step.before)
         reason = f"judged {judgement}: {step.reason}"
-        return note_judgement(tx, episode, TAKE_BACK, reason, actor=actor, **fields), f"the judgement as {judgement}"
+        changed_back = note_judgement(tx, episode, TAKE_BACK, reason, actor=actor, undoes=step.id, **fields)
+        return changed_back, f"the judgement as {judgement}"
 
 
 def _take_back_unwritten(tx: Tx, episode: Episode, actor: Actor) -> tuple[Episode, str]:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from engram.atomic import drop_leftovers
 from engram.enums import Actor
-from engram.memories.forget_files import (
-    clean_copies,
-    clean_exports,
-    clean_lines,
-    clean_recollections,
-    cut_daily_log,
-    plain_line,
-    told_lines,
-)
-from engram.memories.forget_plan import ForgetPlan, NeededEntry, forgotten_texts, plan_forget
+from engram.memories.forget_files import clean_copies
+from engram.memories.forget_plan import NeededEntry, plan_forget
+from engram.memories.forget_preview import ForgottenFiles
 from engram.models import forgetting
 from engram.models.backup import holding_backups
 from engram.models.episodes import Episode
-from engram.models.erasing import turn_of_source
 from engram.models.standing_files import forget_standing_lines
 from engram.models.store import Store
 from engram.notes.daily import log_session, move_saved_notes
@@ -101,29 +93,25 @@ def forget_episode(
         StoreError: the database cannot be written; try again.
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
-    forgotten = plan.forgotten(store)
-    sessions = sessions_of_plan(store, plan)
-    told = told_lines(forgotten_texts(store, plan))
-    is_kept = line_filter(forgotten.episode_ids, told)
+    files = ForgottenFiles.of(store, plan)
     with holding_backups(places.backups):
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
         backups, dropped = clean_copies(
-            places, store.driver, lambda tx: forgetting.forget_in_copy(tx, forgotten, is_kept, actor=actor)
+            places,
+            store.driver,
+            lambda tx: forgetting.forget_in_copy(tx, files.forgotten, files.is_kept, actor=actor),
         )
-        changed = [forgotten.cut.episode_id] if forgotten.cut else []
-        cleaned = clean_recollections(places, line_filter([*forgotten.episode_ids, *changed], told))
-        cleaned += clean_exports(places, forgotten.episode_ids, forgotten)
-        notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
+        cleaned, notes = files.clean(places)
         with store.transaction() as tx:
             plan = plan_forget(store, episode_id, also_source=also_source)
             forgetting.delete_forgotten(tx, plan.forgotten(store), actor=actor)
-            forgetting.clean_runs(tx, is_kept)
-            forgetting.clean_reasons(tx, is_kept)
-            forget_standing_lines(tx, is_kept)
+            forgetting.clean_runs(tx, files.is_kept)
+            forgetting.clean_reasons(tx, files.is_kept)
+            forget_standing_lines(tx, files.is_kept)
             forgetting.drop_notes(tx, [str(path) for path in notes])
-    for session_id in sessions:
+    for session_id in files.sessions:
         log_session(store, places, session_id)
     forgetting.wipe_free_space(store)
     logger.info(
@@ -144,22 +132,6 @@ def forget_episode(
         backups=backups,
         dropped_backups=dropped,
     )
-
-
-def sessions_of_plan(store: Store, plan: ForgetPlan) -> list[str]:
-    """Return the sessions whose sections of the daily log are rewritten."""
-    of_entries = [turn_id for source in plan.erased if (turn_id := turn_of_source(store, source)) is not None]
-    of_memories = [episode.session_id for episode in plan.memories if episode.session_id]
-    of_turns = forgetting.sessions_of_turns(store, [*plan.turn_ids, *of_entries])
-    return list(dict.fromkeys([*of_turns, *of_memories]))
-
-
-def line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
-    def is_kept(line: str) -> bool:
-        words = plain_line(line)
-        return not any(episode_id in line for episode_id in episode_ids) and not any(text in words for text in told)
-
-    return is_kept
 
 
 def _plural(number: int, singular: str, plural: str = "") -> str:

@@ -46,10 +46,12 @@ def plain_line(text: str) -> str:
     return " ".join(fence_safe(text).split())
 
 
-def clean_recollections(places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = ()) -> list[str]:
+def clean_recollections(
+    places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = (), *, is_dry: bool = False
+) -> list[str]:
     """Remove the recollection files of some sessions, those whose text is not kept, and every list of failed programs.
 
-    The worker makes new ones.
+    The worker makes new ones. With ``is_dry``, here and below, nothing is changed, and what would be is returned.
     """
     removed = []
     for path in _files(places.recollections, ("*",)):
@@ -60,29 +62,36 @@ def clean_recollections(places: Home, is_kept: Callable[[str], bool], sessions: 
             or not all(map(is_kept, [data, *forgetting.texts_in_json(data)]))
         ):
             with contextlib.suppress(OSError):
-                path.unlink()
+                if not is_dry:
+                    path.unlink()
                 removed.append(path.name)
     return removed
 
 
-def cut_daily_log(places: Home, sessions: Sequence[str]) -> list[Path]:
+def cut_daily_log(places: Home, sessions: Sequence[str], *, is_dry: bool = False) -> list[Path]:
     """Remove the sections of sessions from the daily log; they are rewritten from the remaining turns."""
     marks = [f"<!-- session {session} -->" for session in sessions]
     return rewrite_notes(
         places,
         _files(places.daily_notes, ("*.md",)),
         lambda _, text: "".join(part for part in cut_sections(text) if not any(mark in part for mark in marks)),
+        is_dry=is_dry,
     )
 
 
-def clean_lines(places: Home, is_kept: Callable[[str], bool]) -> list[Path]:
+def clean_lines(places: Home, is_kept: Callable[[str], bool], *, is_dry: bool = False) -> list[Path]:
     """Remove the lines of notes that are not kept, since they name a forgotten memory or say the same."""
     return rewrite_notes(
-        places, all_notes(places), lambda _, text: "".join(filter(is_kept, text.splitlines(keepends=True)))
+        places,
+        all_notes(places),
+        lambda _, text: "".join(filter(is_kept, text.splitlines(keepends=True))),
+        is_dry=is_dry,
     )
 
 
-def rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[Path, str], str]) -> list[Path]:
+def rewrite_notes(
+    places: Home, paths: Iterable[Path], change: Callable[[Path, str], str], *, is_dry: bool = False
+) -> list[Path]:
     """Rewrite notes under the lock of their folder, and keep bytes that are not UTF-8; returns the changed files."""
     changed = []
     with notes_lock(places):
@@ -90,12 +99,15 @@ def rewrite_notes(places: Home, paths: Iterable[Path], change: Callable[[Path, s
             text = (read_whole(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "surrogateescape")
             after = change(path, text)
             if after != text:
-                write_text(path, after)
+                if not is_dry:
+                    write_text(path, after)
                 changed.append(path)
     return changed
 
 
-def clean_exports(places: Home, ids: Collection[str], forgotten: Forgotten | None = None) -> list[str]:
+def clean_exports(
+    places: Home, ids: Collection[str], forgotten: Forgotten | None = None, *, is_dry: bool = False
+) -> list[str]:
     """Remove memories from the exports (JSON lines) in the memory folder, and their words from a merged memory."""
     changed = []
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
@@ -103,9 +115,15 @@ def clean_exports(places: Home, ids: Collection[str], forgotten: Forgotten | Non
         lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
         kept = [_cut_line(line, forgotten) for line in lines if not _is_about(line, ids)]
         if kept != lines:
-            write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
+            if not is_dry:
+                write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
             changed.append(path.name)
     return changed
+
+
+def copies_of_memory(places: Home, driver: str) -> list[Path]:
+    """Return every backup and every database that was set aside."""
+    return [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]
 
 
 def _is_about(line: str, ids: Collection[str]) -> bool:
@@ -145,7 +163,7 @@ def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple
         clean: deletes rows of an open copy, in a transaction; returns their number.
     """
     cleaned = dropped = 0
-    for path in [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]:
+    for path in copies_of_memory(places, driver):
         try:
             cleaned += bool(clean_copy(path, driver, clean))
         except EngramError as error:

@@ -8,16 +8,9 @@ from collections.abc import Callable, Sequence
 from engram.atomic import drop_leftovers
 from engram.enums import Actor
 from engram.errors import NotFound
-from engram.memories.forget import line_filter, sessions_of_plan
-from engram.memories.forget_files import (
-    clean_copies,
-    clean_exports,
-    clean_lines,
-    clean_recollections,
-    cut_daily_log,
-    told_lines,
-)
-from engram.memories.forget_plan import ForgetPlan, forgotten_texts, plan_forget
+from engram.memories.forget_files import clean_copies
+from engram.memories.forget_plan import ForgetPlan, plan_forget
+from engram.memories.forget_preview import ForgottenFiles
 from engram.models import forgetting
 from engram.models.backup import holding_backups
 from engram.models.standing_files import forget_standing_lines
@@ -50,25 +43,20 @@ def forget_together(
         with store.transaction() as tx:
             change_too(tx)
         return 0
-    every = [plan.forgotten(store) for plan in plans]
-    sessions = list(dict.fromkeys(session for plan in plans for session in sessions_of_plan(store, plan)))
-    told = told_lines([text for plan in plans for text in forgotten_texts(store, plan)])
-    ids = list(dict.fromkeys(episode_id for forgotten in every for episode_id in forgotten.episode_ids))
-    is_kept = line_filter(ids, told)
+    every = [ForgottenFiles.of(store, plan) for plan in plans]
+
+    def is_kept(line: str) -> bool:
+        return all(files.is_kept(line) for files in every)
 
     def forget_in_copy(tx: Tx) -> int:
-        return sum(forgetting.forget_in_copy(tx, forgotten, is_kept, actor=actor) for forgotten in every)
+        return sum(forgetting.forget_in_copy(tx, files.forgotten, is_kept, actor=actor) for files in every)
 
     with holding_backups(places.backups):
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
         clean_copies(places, store.driver, forget_in_copy)
-        changed = [forgotten.cut.episode_id for forgotten in every if forgotten.cut]
-        clean_recollections(places, line_filter([*ids, *changed], told))
-        for forgotten in every:
-            clean_exports(places, forgotten.episode_ids, forgotten)
-        notes = list(dict.fromkeys([*cut_daily_log(places, sessions), *clean_lines(places, is_kept)]))
+        notes = list(dict.fromkeys(path for files in every for path in files.clean(places)[1]))
         with store.transaction() as tx:
             for episode_id in episode_ids:
                 for plan in _plans(store, [episode_id]):
@@ -78,11 +66,12 @@ def forget_together(
             forget_standing_lines(tx, is_kept)
             forgetting.drop_notes(tx, [str(path) for path in notes])
             change_too(tx)
-    for session_id in sessions:
+    for session_id in dict.fromkeys(session for files in every for session in files.sessions):
         log_session(store, places, session_id)
     forgetting.wipe_free_space(store)
-    logger.info("action=forget_together episodes=%d files=%d", len(ids), len(notes))
-    return len(ids)
+    gone = {episode_id for files in every for episode_id in files.forgotten.episode_ids}
+    logger.info("action=forget_together episodes=%d notes=%d", len(gone), len(notes))
+    return len(gone)
 
 
 def _plans(store: Store, episode_ids: Sequence[str]) -> list[ForgetPlan]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from engram.clock import day_of
+from engram.clock import day_of, iso_time
 from engram.enums import Actor, Importance, Status
 from engram.errors import BadRequest, NotFound
 from engram.models import episodes, purging
@@ -44,6 +45,30 @@ class PurgeReport:
     episode_ids: tuple[str, ...]
     #: Number of memories that were changed or used since the plan was made, and stay.
     kept: int = 0
+
+
+def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]:
+    """Return a plan to purge, with its report if it was carried out."""
+    return {
+        "purged": report is not None,
+        "run": report.run_id or None if report is not None else None,
+        "count": len(plan.memories) if report is None else len(report.episode_ids),
+        "bytes": plan.size_bytes,
+        "spared": plan.spared,
+        "kept": 0 if report is None else report.kept,
+        "memories": [
+            {
+                "id": memory.episode_id,
+                "status": memory.status,
+                "kind": memory.kind,
+                "importance": memory.importance,
+                "project": memory.project,
+                "summary": memory.summary,
+                "created_at": iso_time(memory.created_at_ms) if memory.created_at_ms else None,
+            }
+            for memory in plan.memories
+        ],
+    }
 
 
 def plan_purge(

@@ -14,7 +14,7 @@ from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import find_session
 from engram.models.store import Store
-from engram.models.transaction import Tx
+from engram.models.transaction import Reader, Tx
 
 #: Maximum length of a saved content, in characters.
 MAX_SAVED_CHARACTERS = 20_000
@@ -186,7 +186,7 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
         )
 
 
-def require_episode(store: Store, episode_id: str) -> Episode:
+def require_episode(store: Reader, episode_id: str) -> Episode:
     """Return the memory of an id.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from peewee import ColumnBase, fn
@@ -12,6 +13,8 @@ from engram.models.episodes import IS_CURRENT, Episode
 from engram.models.records import RecordReader
 from engram.models.transaction import Reader, Tx
 
+#: Decision by which both memories stay.
+BOTH = "both"
 #: Why the older of two memories no longer holds, by what is said of the newer one.
 ENDING_REASONS = {
     "supersedes": "says how it is now",
@@ -85,4 +88,19 @@ def note_decision(tx: Tx, number: int, decision: str, run_id: int) -> None:
 def reopen_contradictions(tx: Tx, run_id: int) -> None:
     """Ask again what was decided in a run that is undone."""
     table = tables.Contradiction
-    tx.run(table.update(decision="", decided_at_ms=None, run_id=None).where(table.run_id == run_id))
+    tx.run(table.update(decision="", decided_at_ms=None).where(table.run_id == run_id))
+
+
+def decide_again(tx: Tx, run_id: int, replaced: Mapping[str, str]) -> None:
+    """Decide what was opened again as it was decided in a run, whose undo was taken back.
+
+    Args:
+        tx: the transaction.
+        run_id: the run.
+        replaced: the memories that the run replaced, each with the one in its place.
+    """
+    table = tables.Contradiction
+    opened = _CONTRADICTIONS.select().where((table.run_id == run_id) & (table.decision == ""))
+    for one in tx.fetch_records(_CONTRADICTIONS, opened):
+        decision = replaced.get(one.older_id) or replaced.get(one.newer_id) or BOTH
+        note_decision(tx, one.id, decision, run_id)

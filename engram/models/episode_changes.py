@@ -28,6 +28,8 @@ from engram.models.usefulness import mark_used
 RESTORE, RELEASE = "restore", "release"
 #: Action of a memory that moved to another project with everything else of its session or project.
 MOVE = "move"
+#: Action of a memory that somebody decided to keep beside one that contradicts it.
+DECIDE = "decide"
 #: Fields that history keeps of a new memory. The rest stands in the memory, or in what a later change replaced.
 _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
 
@@ -68,30 +70,38 @@ def change_episode(
     *,
     actor: Actor,
     run_id: int | None = None,
+    undoes: int | None = None,
     **changes: Any,
 ) -> Episode:
-    """Change fields of a memory.
+    """Change fields of a memory. ``undoes`` names the step of its history that this one takes back.
 
     Another text or visibility drops the vector; it is made anew. What a memory had replaced becomes current again
     when the memory stops being current without a successor.
     """
     if not changes:
         return episode
-    after = _change_fields(tx, episode, action, reason, changes, actor=actor, run_id=run_id)
+    after = _change_fields(tx, episode, action, reason, changes, actor=actor, run_id=run_id, undoes=undoes)
     if episode.is_current and not after.is_current and not after.superseded_by:
         restore_predecessors(tx, after, "what had replaced it is no longer current", actor=actor, run_id=run_id)
     return after
 
 
-def note_judgement(tx: Tx, episode: Episode, action: str, reason: str, *, actor: Actor, **changes: Any) -> Episode:
+def note_judgement(
+    tx: Tx, episode: Episode, action: str, reason: str, *, actor: Actor, undoes: int | None = None, **changes: Any
+) -> Episode:
     """Record a verdict on a memory, or that one was taken back, with the fields that it changes; there may be none.
 
     What the memory had replaced stays replaced: where a memory is outdated, that is even older.
     """
     if changes:
-        return _change_fields(tx, episode, action, reason, changes, actor=actor)
-    add_history(tx, episode.episode_id, action, reason, {}, {}, actor=actor)
+        return _change_fields(tx, episode, action, reason, changes, actor=actor, undoes=undoes)
+    add_history(tx, episode.episode_id, action, reason, {}, {}, actor=actor, undoes=undoes)
     return episode
+
+
+def note_kept(tx: Tx, episode: Episode, reason: str, *, actor: Actor, run_id: int) -> None:
+    """Record that somebody decided to keep a memory as it is."""
+    add_history(tx, episode.episode_id, DECIDE, reason, {}, {}, actor=actor, run_id=run_id)
 
 
 def carry_judgement(tx: Tx, episode: Episode, step: Change) -> None:
@@ -108,11 +118,12 @@ def _change_fields(
     *,
     actor: Actor,
     run_id: int | None = None,
+    undoes: int | None = None,
 ) -> Episode:
     """Store changed fields with their step of the history."""
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
     episode_rows.update_episode(tx, after, changes)
-    _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id)
+    _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
     hub_said.note_changed(tx, episode, after, action, actor)
     return after
 
@@ -281,7 +292,15 @@ def _status_before(store: Reader, episode: Episode) -> Status:
 
 
 def _record_change(
-    tx: Tx, episode: Episode, after: Episode, action: str, reason: str, *, actor: Actor, run_id: int | None = None
+    tx: Tx,
+    episode: Episode,
+    after: Episode,
+    action: str,
+    reason: str,
+    *,
+    actor: Actor,
+    run_id: int | None = None,
+    undoes: int | None = None,
 ) -> None:
     before, now = snapshot(episode), snapshot(after)
     changed = [name for name in now if now[name] != before[name]]
@@ -294,4 +313,5 @@ def _record_change(
         {name: now[name] for name in changed},
         actor=actor,
         run_id=run_id,
+        undoes=undoes,
     )

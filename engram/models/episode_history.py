@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,8 @@ class Change:
     after: Mapping[str, Any]
     episode_id: str = ""
     id: int = 0
+    #: The step that this one took back; None for every other step.
+    undoes: int | None = None
 
     @property
     def is_by_hand(self) -> bool:
@@ -63,6 +65,7 @@ def add_history(
     *,
     actor: Actor,
     run_id: int | None = None,
+    undoes: int | None = None,
 ) -> None:
     """Add a step to an episode's history. Only ``episode_changes`` and its companions call this."""
     tx.insert_many(
@@ -77,6 +80,7 @@ def add_history(
                 "run_id": run_id,
                 "before": json.dumps(before, ensure_ascii=False),
                 "after": json.dumps(after, ensure_ascii=False),
+                "undoes": undoes,
             }
         ],
     )
@@ -91,6 +95,19 @@ def changes_of_run(store: Reader, run_id: int) -> list[Change]:
     """Return what a run changed, in order."""
     history = tables.History
     return store.fetch_records(_CHANGES, _CHANGES.select().where(history.run_id == run_id).order_by(history.id))
+
+
+def standing_steps(history: Sequence[Change]) -> list[Change]:
+    """Return the steps of a history, the oldest first, that no later step took back."""
+    taken_back: set[int] = set()
+    standing = []
+    for step in reversed(history):
+        if step.id in taken_back:
+            continue
+        standing.append(step)
+        if step.undoes is not None:
+            taken_back.add(step.undoes)
+    return standing[::-1]
 
 
 def drop_history(tx: Tx, episode_id: str) -> None:

@@ -128,11 +128,12 @@ def delete_evidence_of_project(tx: Tx, row_id: int, project_id: int) -> int:
     )
 
 
-def delete_evidence_beyond(tx: Tx, row_id: int, count: int) -> None:
-    """Keep only the first ``count`` entries that an episode rests on."""
+def delete_evidence_between(tx: Tx, row_id: int, start: int, stop: int) -> None:
+    """Delete the entries that an episode rests on from place ``start`` to before ``stop``, counted from 0."""
     evidence = tables.Evidence
-    kept = evidence.select(evidence.seq).where(evidence.episode == row_id).order_by(evidence.seq).limit(count)
-    tx.run(evidence.delete().where((evidence.episode == row_id) & evidence.seq.not_in(kept)))
+    places = evidence.select(evidence.seq).where(evidence.episode == row_id).order_by(evidence.seq)
+    chosen = places.limit(max(0, stop - start)).offset(start)
+    tx.run(evidence.delete().where((evidence.episode == row_id) & evidence.seq.in_(chosen)))
 
 
 def set_packed_content(tx: Tx, row_id: int, content: Value, packed_content: bytes | None) -> None:

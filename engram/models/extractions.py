@@ -105,7 +105,7 @@ _EXTRACTED = RecordReader(
         "summary": fn.COALESCE(
             _step_of(
                 _SUMMARY_BEFORE,
-                tables.History.action.not_in(("extract", "undo")),
+                tables.History.action.not_in(("extract", "undo", "redo")),
                 ~_SUMMARY_BEFORE.is_null(),
                 is_latest=False,
             ),

@@ -102,8 +102,14 @@ def add_model_readings(database: Any) -> None:
     )
 
 
+def add_undone_steps(database: Any) -> None:
+    """From 12 to 13: which step of a history took back which, and the latest memories without a sort."""
+    database.execute_sql('ALTER TABLE "history" ADD COLUMN "undoes" INTEGER')
+    database.execute_sql('CREATE INDEX "episode_created_at_ms_id" ON "episode" ("created_at_ms", "id")')
+
+
 def add_hub(database: Any) -> None:
-    """From 12 to 13: the hubs that were joined, their spaces, and what was said of memories in them."""
+    """From 13 to 14: the hubs that were joined, their spaces, and what was said of memories in them."""
     for statement in (
         'CREATE TABLE "hub_server" ("id" INTEGER NOT NULL PRIMARY KEY, "url" TEXT NOT NULL, '
         '"member_id" INTEGER NOT NULL, "member_name" TEXT NOT NULL, "device_id" INTEGER NOT NULL, '
@@ -172,5 +178,6 @@ STEPS = (
     add_pull_requests,
     add_standing_files,
     add_model_readings,
+    add_undone_steps,
     add_hub,
 )

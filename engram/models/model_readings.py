@@ -18,7 +18,7 @@ from engram.models.turns import StoredTurn
 #: Beginning of the names of local extractors.
 LOCAL_PREFIX = "local"
 #: Actions after which a memory of the local extractor stays as it is: a person decided, or it stands for several.
-KEPT_ACTIONS = (*BY_HAND_ACTIONS, "merge", "graduate", "undo")
+KEPT_ACTIONS = (*BY_HAND_ACTIONS, "merge", "graduate", "undo", "redo")
 #: How far back turns count as use of a project, in milliseconds (30 days).
 USE_WINDOW_MS = 30 * 86_400_000
 

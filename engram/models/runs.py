@@ -89,6 +89,17 @@ def find_run(store: Reader, run_id: int) -> Run | None:
     return store.fetch_record(_RUNS, _undoable_runs().where(tables.Run.id == run_id))
 
 
+def kind_of_run(store: Reader, run_id: int) -> str:
+    """Return the kind of any run, also of one that is not listed; "" where there is none."""
+    table = tables.Run
+    return store.fetch_value(table.select(table.kind).where(table.id == run_id)) or ""
+
+
+def set_state(tx: Tx, run_id: int, state: str) -> None:
+    """Note whether what a run changed stands ("done") or was taken back ("undone")."""
+    tx.run(tables.Run.update(state=state).where(tables.Run.id == run_id))
+
+
 def list_runs(store: Reader, limit: int = 20) -> list[Run]:
     """Return runs, the latest first."""
     return store.fetch_records(_RUNS, _undoable_runs().order_by(tables.Run.id.desc()).limit(limit))

@@ -29,6 +29,10 @@ LOG_LIMIT_BYTES = 8_000_000
 #: How long that waits for readers, in milliseconds, and when it is tried again where one stays, in seconds.
 LOG_WAIT_MS = 400
 LOG_AGAIN_SECONDS = 1.0
+#: What another program's database is called that was found as memory.db, and what Engram's own is called after an
+#: uninstallation that gave the name back.
+ASIDE_NAME = "memory.v2.db"
+UNINSTALLED_NAME = "memory.uninstalled.db"
 
 
 class Store(Reader):
@@ -257,6 +261,9 @@ def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK)
         with contextlib.suppress(ForeignDatabase):
             return store.open()
         store.close()
-        move_aside(path, free_name(path, "memory.v2.db"))
+        move_aside(path, free_name(path, ASIDE_NAME))
+        own = path.with_name(UNINSTALLED_NAME)
+        if own.is_file():
+            move_aside(own, path)
         store._make_private()
     return Store(path, driver=driver, clock=clock).open()

@@ -45,7 +45,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
         previous = text
         text = _LINE_BREAKS.sub("\n" if keep_lines else " ", _ANSI.sub("", text))
         if not (text.isascii() and text.isprintable()):
-            text = "".join(c for c in text if c in "\n\t" or not _is_hidden(c)).replace("\t", " ")
+            text = "".join(c for c in text if c in "\n\t" or not is_hidden(c)).replace("\t", " ")
     return text
 
 
@@ -55,7 +55,7 @@ def escape_hidden(json_text: str) -> str:
     """
     if json_text.isascii() and "\x7f" not in json_text:
         return json_text
-    return "".join(json.dumps(c)[1:-1] if c != "\n" and _is_hidden(c) else c for c in json_text)
+    return "".join(json.dumps(c)[1:-1] if c != "\n" and is_hidden(c) else c for c in json_text)
 
 
 def fence_safe(text: str, *, keep_lines: bool = False) -> str:
@@ -104,10 +104,11 @@ def hidden_characters(text: str) -> int:
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return 0
-    return sum(1 for c in text if c not in "\n\t\r" and _is_hidden(c))
+    return sum(1 for c in text if c not in "\n\t\r" and is_hidden(c))
 
 
-def _is_hidden(char: str) -> bool:
+def is_hidden(char: str) -> bool:
+    """Return True for an invisible, bidirectional or control character, or a lone surrogate; also for line breaks."""
     code = ord(char)
     if code < 0x20 or 0x7F <= code <= 0x9F or code == 0x34F:
         return True

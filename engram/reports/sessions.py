@@ -9,6 +9,7 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.enums import Channel, Scope, Verdict
+from engram.errors import NotFound
 from engram.models import counts, episodes, injections, reading_progress
 from engram.models.counts import SessionTotals
 from engram.models.episodes import Episode
@@ -16,7 +17,7 @@ from engram.models.injections import Injection
 from engram.models.outcomes import count_verdicts
 from engram.models.projects import list_projects
 from engram.models.reading_progress import FileTotals
-from engram.models.sessions import SessionRow, list_sessions
+from engram.models.sessions import SessionRow, find_session, list_sessions
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, turns_of_session
 from engram.reports.memory import injection_to_json
@@ -122,6 +123,19 @@ def summarize_sessions(
     """The latest sessions, newest first; of one project, or of all where ``project_id`` is None."""
     sessions = [row for row in list_sessions(store) if project_id is None or row.project_id == project_id]
     return _summarize(store, settings, sessions[:limit])
+
+
+def find_session_row(store: Store, text: str) -> SessionRow:
+    """Return the session of an id, or of the beginning of one. Raises NotFound."""
+    session = find_session(store, text)
+    if session is not None:
+        return session
+    matches = [row for row in list_sessions(store) if row.session_id.startswith(text)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise NotFound(f"{len(matches)} sessions begin with {text!r}; give more of the id")
+    raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
 
 
 def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:

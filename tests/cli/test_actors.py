@@ -32,6 +32,7 @@ CHANGING = {
     "pin",
     "bad",
     "feedback",
+    "undo",
     "forget",
     "contradictions",
     "consolidate",
@@ -41,8 +42,10 @@ CHANGING = {
     "projects",
     "ingest",
 }
-#: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs.
+#: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
+#: ``ui`` opens are tested with the page.
 READING = {
+    "ui",
     "propose",
     "why",
     "fix",
@@ -117,6 +120,8 @@ def test_what_a_person_does_to_one_memory_is_the_users(filled: Store, run: Run, 
     run("feedback", made, "helpful")
     corrected = run_json("correct", made, "Use tabs of four.", "--why", "more precise")["id"]
     newer = run_json("save", "--global", "--supersedes", corrected, "Use tabs of two.")["id"]
+    for _ in range(2):
+        run("undo", newer)
 
     user = str(Actor.USER)
     assert steps_of(filled, made) == [
@@ -129,8 +134,9 @@ def test_what_a_person_does_to_one_memory_is_the_users(filled: Store, run: Run, 
         ("helpful", user),
         ("supersede", user),
     ]
-    assert steps_of(filled, corrected) == [("correct", user), ("supersede", user)]
-    assert steps_of(filled, newer) == [("save", user)]
+    undone = [("undo", user), ("redo", user)]
+    assert steps_of(filled, corrected) == [("correct", user), ("supersede", user), *undone]
+    assert steps_of(filled, newer) == [("save", user), *undone]
 
 
 @pytest.mark.parametrize("decision", ["keep", "both"])
@@ -141,7 +147,7 @@ def test_a_decision_is_the_users(filled: Store, run: Run, run_json: RunJson, dec
 
     run("contradictions", decision, new.episode_id)
 
-    expected = {("confirm", str(Actor.USER))} | ({("supersede", str(Actor.USER))} if decision == "keep" else set())
+    expected = {("confirm", str(Actor.USER)), ("supersede" if decision == "keep" else "decide", str(Actor.USER))}
     assert steps_since(filled, before) == expected
 
 

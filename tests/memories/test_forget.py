@@ -16,6 +16,7 @@ from engram.errors import NotFound
 from engram.ingest.service import ingest_path
 from engram.memories.forget import forget_episode
 from engram.memories.forget_plan import plan_forget
+from engram.memories.forget_preview import preview_forget
 from engram.models import episode_changes, episode_history, episodes, injections, runs, tombstones, vectors
 from engram.models.episodes import Episode, Evidence
 from engram.models.injections import Injection
@@ -157,6 +158,30 @@ def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, t
     assert report.backups == 1
     assert set(report.files) >= {"MEMORY.md", "export.jsonl", f"{SESSION}.pending"}
     assert store.find_damage() == ""
+
+
+@pytest.mark.parametrize("also_source", [False, True])
+def test_the_preview_names_what_goes_and_changes_nothing(
+    store: Store, home: Home, target: Episode, also_source: bool
+) -> None:
+    other = remember(store, "The mast stays brown", 2)
+    spread(store, home, target)
+    before = everything(home)
+
+    preview = preview_forget(store, home, target.episode_id, also_source=also_source)
+    assert everything(home) == before
+    report = forget_episode(store, home, target.episode_id, also_source=also_source, actor=Actor.USER)
+
+    told = preview.to_json()
+    assert [one["id"] for one in told["memories"]] == list(report.episode_ids)
+    assert (len(told["turns"]), len(told["entries"])) == (report.turns, report.entries)
+    assert sorted(told["files"]) == sorted(report.files)
+    assert (told["backups"], report.backups) == (1, 1)
+    words = [*(turn["prompt"] for turn in told["turns"]), *(text for one in told["entries"] for text in one["texts"])]
+    assert any("zanzibarian" in text for text in words)
+    assert other.episode_id not in repr(told)
+    if not also_source:
+        assert {(one["session"], one["line"]) for one in told["entries"]} == {(SESSION, 3), (SESSION, 4)}
 
 
 def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) -> None:

@@ -100,15 +100,15 @@ def test_an_entry_supports_a_memory_once_and_in_the_order_given(store: Store, ke
     assert evidence_of(store, memory.id) == [ENTRIES[0], ENTRIES[2], ENTRIES[1]]
 
 
-def test_only_named_entries_or_those_beyond_a_number_go(store: Store, keep: Keep) -> None:
-    named, beyond, every = (keep(name, evidence=ENTRIES) for name in ("named", "beyond", "every"))
+def test_only_named_entries_or_those_between_two_places_go(store: Store, keep: Keep) -> None:
+    named, between, every = (keep(name, evidence=ENTRIES) for name in ("named", "between", "every"))
 
     with store.transaction() as tx:
         assert episode_rows.delete_evidence(tx, named.id, [ENTRIES[1].uuid]) == 1
         assert episode_rows.delete_evidence(tx, every.id) == 3
-        episode_rows.delete_evidence_beyond(tx, beyond.id, 2)
+        episode_rows.delete_evidence_between(tx, between.id, 2, 3)
 
-    assert [evidence_of(store, memory.id) for memory in (named, beyond, every)] == [
+    assert [evidence_of(store, memory.id) for memory in (named, between, every)] == [
         [ENTRIES[0], ENTRIES[2]],
         ENTRIES[:2],
         [],

@@ -30,6 +30,7 @@ DIGESTS = {
     10: "31697f0cd26cea32",
     11: "c354ee1400ca9e04",
     12: "e419842b651c4a05",
+    13: "d81dcab22b0f8f77",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -73,6 +74,8 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "ALTER TABLE history DROP COLUMN undoes",
+        "DROP INDEX episode_created_at_ms_id",
         "DROP TABLE model_reading",
         "DROP TABLE standing_file",
         "DROP TABLE pull_request",

@@ -63,7 +63,12 @@ class Episode(Table):
     is_unjoined = BooleanField(default=False)
 
     class Meta:
-        indexes = ((("project", "status", "created_at_ms"), False), (("session",), False), (("updated_at_ms",), False))
+        indexes = (
+            (("project", "status", "created_at_ms"), False),
+            (("session",), False),
+            (("updated_at_ms",), False),
+            (("created_at_ms", "id"), False),
+        )
         constraints = (
             one_of("kind", Kind.values()),
             one_of("scope", Scope.values()),
@@ -145,6 +150,8 @@ class History(Table):
     before = TextField()
     after = TextField()
     actor = TextField(default=Actor.TIDYING.value)
+    #: The step that this one took back, or that a redo took back the undo of.
+    undoes = IntegerField(null=True)
 
     class Meta:
         indexes = ((("episode_id",), False), (("run_id",), False))

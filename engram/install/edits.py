@@ -1,0 +1,89 @@
+"""Computes what a changed file will contain, and what it contains without Engram's part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engram.errors import BadRequest, InstallError
+from engram.install.block_edit import apply_block, revert_block
+from engram.install.changes import BlockEdit, FileChange, JsonEdit
+from engram.install.json_edit import AppliedJson, apply_json, drop_json, revert_json
+
+
+def decode(path: Path, data: bytes) -> str:
+    """The text of a file. Raises InstallError if it is not UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InstallError(f"{path} is not UTF-8 text (byte {error.start}). Nothing was changed") from error
+
+
+def drop_stale(path: Path, data: bytes, change: FileChange) -> bytes:
+    """The file without entries of an earlier Engram, which nobody puts back."""
+    if not isinstance(change.edit, JsonEdit) or not change.edit.drop:
+        return data
+    try:
+        return drop_json(decode(path, data), change.edit.drop).encode()
+    except BadRequest as error:
+        raise _unreadable(path, error) from error
+
+
+def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any] | None]:
+    """The new content of a file that is written, and the record of an edit.
+
+    Raises:
+        InstallError: the file can't be edited; the message names the place.
+    """
+    path = change.path
+    if isinstance(change.edit, JsonEdit):
+        try:
+            text, applied = apply_json(decode(path, base), change.edit)
+        except BadRequest as error:
+            raise _unreadable(path, error) from error
+        return text.encode(), {"json": applied.to_json()}
+    if isinstance(change.edit, BlockEdit):
+        return apply_block(decode(path, base), change.edit).encode(), {"block": asdict(change.edit)}
+    return change.content or b"", None
+
+
+def revert_change(path: Path, data: bytes, applied: dict[str, Any], original: bytes) -> bytes:
+    """A file that others changed meanwhile, without Engram's part.
+
+    Raises:
+        InstallError: it is no longer text of its format.
+    """
+    text = decode(path, data)
+    if "block" in applied:
+        return revert_block(text, BlockEdit(**applied["block"]), decode(path, original)).encode()
+    try:
+        return revert_json(text, AppliedJson.from_json(applied["json"])).encode()
+    except BadRequest as error:
+        raise _unreadable(path, error) from error
+
+
+def merge_changes(changes: Sequence[FileChange]) -> FileChange:
+    """One change for all changes of a path.
+
+    Raises:
+        InstallError: they contradict each other.
+    """
+    first = changes[0]
+    if len(changes) == 1 or all(change == first for change in changes):
+        return first
+    edits = [change.edit for change in changes if isinstance(change.edit, JsonEdit)]
+    if len(edits) != len(changes):
+        raise InstallError(f"two steps change {first.path} in ways that exclude each other")
+    merged = JsonEdit(
+        add=tuple(entry for edit in edits for entry in edit.add),
+        remove=tuple(entry for edit in edits for entry in edit.remove),
+        drop=tuple(entry for edit in edits for entry in edit.drop),
+    )
+    modes = [change.mode for change in changes if change.mode is not None]
+    return FileChange(first.path, edit=merged, mode=modes[0] if modes else None)
+
+
+def _unreadable(path: Path, error: BadRequest) -> InstallError:
+    return InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed")

@@ -1,0 +1,24 @@
+"""The local page (`engram ui`): a web server for one person, on this machine only.
+
+Adding a view takes a module, a template, and a line:
+
+1. ``engram/page/views/NAME.py`` defines ``VIEW = View(...)`` (``engram/page/view.py``): its name, title, key and
+   routes. A route is a path and a function that takes a ``PageRequest`` and returns an ``Answer`` (a template with its
+   values) or a ``Redirect``. The function reads through ``engram.models`` and ``engram.reports``, and writes through
+   ``engram.memories`` with ``Actor.USER``, as a command does. It never imports Starlette, numpy or ``engram.search``:
+   what needs the search or the model asks the worker (``engram.worker.client``), and says so if none answers.
+2. ``engram/page/templates/NAME.html`` extends ``base.html`` and fills the block ``main``. A part that htmx replaces is
+   a block of its own: the route answers ``Answer("NAME.html", values, block="rows")`` if ``request.is_fragment``.
+3. ``engram/page/views/__init__.py`` lists the view.
+
+In a template every value is escaped and its hidden characters are spelled out; there is no way around it, and a test
+looks for one. An element with an ``hx-`` attribute carries ``hx-nonce="{{ nonce }}"``, else htmx ignores it. Nothing is
+inline: no script, no ``style=``, no ``on…=``. Addresses come from ``link("m", id)``, which keeps the secret path and
+the chosen project.
+
+What changes something is a POST route whose button has ``hx-post``. It answers the part that changed with a ``Notice``
+that says what was done and how to undo it. Rows of a list carry ``data-row`` and begin with their link: j and k move
+among them. ``data-key="e"`` makes a letter press a button or follow a link.
+
+`docs/page.md` describes the guard, the keys and the figures.
+"""

@@ -1,0 +1,132 @@
+"""Who may see the page: its address, the secret path and cookie, and the checks that every request passes.
+
+Each check stands for one attack that a browser was seen to carry out (``docs/page.md``), and refuses by itself: the
+tests take one out and carry the attack out again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+
+#: The only address that the page listens on.
+ADDRESS = "127.0.0.1"
+#: Name of the cookie that opens the page.
+COOKIE = "engram_page"
+#: Path of the one-time entry, the only path outside the room.
+ENTRY_PATH = "/enter"
+#: Bytes of randomness in the room's path and in the cookie.
+SECRET_BYTES = 24
+#: Values of Sec-Fetch-Site of a page's own requests, and of an address that a person typed.
+OWN_SITES = ("same-origin", "none")
+#: Methods that change nothing.
+SAFE_METHODS = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The address of one running page and the secrets that open it. They end with the process."""
+
+    port: int
+    #: First part of every path; cookies ignore ports, so the path keeps ours from other servers on this machine.
+    room: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+    #: Value of the cookie.
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+
+    @property
+    def host(self) -> str:
+        """The only Host that is answered."""
+        return f"{ADDRESS}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """The only Origin that may write."""
+        return f"http://{self.host}"
+
+    @property
+    def root(self) -> str:
+        """Path under which every view lies, without a slash at its end."""
+        return f"/{self.room}"
+
+    @property
+    def cookie_header(self) -> str:
+        """The Set-Cookie that lets a browser in until it is closed."""
+        return f"{COOKIE}={self.secret}; Path={self.root}/; HttpOnly; SameSite=Strict"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What the checks look at: the request without its body. Header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+    @property
+    def is_entry(self) -> bool:
+        """True for the one-time entry, which comes from a file and has no cookie yet."""
+        return self.path == ENTRY_PATH
+
+    @property
+    def is_write(self) -> bool:
+        """True for a request that may change something."""
+        return self.method not in SAFE_METHODS
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not answered."""
+
+    status: int
+    reason: str
+
+
+Check = Callable[[Access, RequestHead], Refusal | None]
+
+
+def check_host(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a name that was made to point here (DNS rebinding)."""
+    return None if head.headers.get("host") == access.host else Refusal(421, "this address is not known here")
+
+
+def check_site(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse what another page asks for, also one on another port of this machine, which counts as the same site."""
+    if head.is_entry:
+        return None
+    allowed = OWN_SITES[:1] if head.is_write else OWN_SITES
+    if head.headers.get("sec-fetch-site") in allowed:
+        return None
+    return Refusal(403, "another page asked for this, or a browser that does not say who asks")
+
+
+def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse whoever did not come in by the one-time entry."""
+    if head.is_entry:
+        return None
+    try:
+        kept = SimpleCookie(head.headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        kept = None
+    if kept is not None and secrets.compare_digest(kept.value.encode(), access.secret.encode()):
+        return None
+    return Refusal(403, "this page is closed; open it again with: engram ui")
+
+
+def check_origin(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a change that does not come from this very page."""
+    if not head.is_write or head.headers.get("origin") == access.origin:
+        return None
+    return Refusal(403, "a change has to come from the page itself")
+
+
+def check_sender(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a change that a plain form sends: the page's own scripts add a header that no form can add."""
+    if not head.is_write or head.headers.get("hx-request") == "true":
+        return None
+    return Refusal(403, "a change has to come from the page's own buttons")
+
+
+#: Every check, in the order in which they are made.
+CHECKS: tuple[Check, ...] = (check_host, check_site, check_cookie, check_origin, check_sender)

@@ -1,0 +1,112 @@
+"""Find the running page or start one, let a browser in, and end it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+
+from engram.errors import EngramError
+from engram.page.state import FAILED, READY, RUNNING, PageState, own_version, read_state
+from engram.paths import Home
+from engram.reports.processes import is_held
+
+#: How long a new process may take until it listens, in seconds.
+MAX_START_SECONDS = 20.0
+#: How long a running one may take to end, in seconds.
+MAX_END_SECONDS = 10.0
+#: How often a file or a lock is looked at meanwhile, in seconds.
+LOOK_SECONDS = 0.02
+
+
+def find_page(places: Home) -> PageState | None:
+    """Return where a running page listens; None if none runs."""
+    return read_state(places.page_state) if is_held(places.page_lock) else None
+
+
+def ensure_page(places: Home, flags: Mapping[str, str]) -> PageState:
+    """Return where the page listens; starts one if none runs, or only one of another version of Engram.
+
+    Args:
+        places: the memory folder.
+        flags: settings given as flags, by name, for a new process.
+
+    Raises:
+        EngramError: it can't be started; the message says why.
+    """
+    page = find_page(places)
+    if page is not None and page.version == own_version():
+        return page
+    if page is not None:
+        stop_page(places)
+    _start(places, flags)
+    until = time.monotonic() + MAX_START_SECONDS
+    while (page := find_page(places)) is None:
+        if time.monotonic() > until:
+            raise EngramError(f"the page does not say where it listens; see {places.logs / 'page.log'}")
+        time.sleep(LOOK_SECONDS)
+    return page
+
+
+def stop_page(places: Home) -> bool:
+    """End the running page and wait for it; False if none runs."""
+    page = find_page(places)
+    if page is None:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(page.pid, signal.SIGTERM)
+    until = time.monotonic() + MAX_END_SECONDS
+    while is_held(places.page_lock):
+        if time.monotonic() > until:
+            raise EngramError(f"the page (process {page.pid}) does not end; end it with: kill -9 {page.pid}")
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def open_browser(entry: Path, url: str) -> bool:
+    """Open the page in the user's browser; False if there is none that could show it.
+
+    The browser is given the file: its address would stand in the list of processes, where others can read it.
+    """
+    if _is_windows_outside():
+        return webbrowser.open(url)
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    return webbrowser.open(entry.as_uri())
+
+
+def _is_windows_outside() -> bool:
+    """True in WSL, where the browser is a program of Windows that can't open this system's files."""
+    return bool(os.environ.get("WSL_DISTRO_NAME"))
+
+
+def _start(places: Home, flags: Mapping[str, str]) -> None:
+    """Start the process and wait until it listens. Raises EngramError."""
+    settings = [part for name, value in flags.items() for part in ("--set", f"{name}={value}")]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "engram.page.process", *settings],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    with process.stdout as output:
+        is_told = bool(select.select([output], [], [], MAX_START_SECONDS)[0])
+        word, _, rest = output.readline().decode("utf-8", "replace").strip().partition(" ") if is_told else ("", "", "")
+        if word in (READY, RUNNING):
+            # It goes on by itself: nobody waits for its end.
+            process.returncode = 0
+            return
+        if is_told and word != FAILED:
+            rest = (output.read().decode("utf-8", "replace").strip().splitlines() or [word])[-1]
+    process.kill()
+    process.wait()
+    raise EngramError(f"the page can't start: {rest or 'it does not answer'}")

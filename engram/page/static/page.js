@@ -1,0 +1,81 @@
+// The keys of the page, and the few things that HTML can't do by itself. Nothing here writes HTML.
+"use strict";
+(() => {
+  const NOTICE_MS = 8000;
+  const GO_MS = 1500;
+  const one = (selector, root = document) => root.querySelector(selector);
+  const isShown = (element) => element.getClientRects().length > 0;
+  const first = (selector) => [...document.querySelectorAll(selector)].find(isShown);
+  const hasLetters = () => document.documentElement.dataset.letters === "on";
+  const isTyping = (element) => element.matches("input:not([type=checkbox]):not([type=radio]), textarea, select");
+  let goUntil = 0;
+
+  // Rows: j and k move among the links of a list, and stay at its ends.
+  function step(by) {
+    const link = first(`[data-key="${by > 0 ? "j" : "k"}"]`);
+    if (link) return link.click();
+    const rows = [...document.querySelectorAll("[data-row]")].filter(isShown);
+    const at = rows.findIndex((row) => row.contains(document.activeElement));
+    const next = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(Math.max(at + by, 0), rows.length - 1)];
+    const target = next && (one("a, button", next) || next);
+    if (target) { target.focus(); target.scrollIntoView({ block: "nearest" }); }
+  }
+
+  function press(key) {
+    const target = (key === "u" && first(`#notice [data-key="u"]`)) || first(`[data-key="${key}"]`);
+    if (!target) return false;
+    if (isTyping(target)) target.focus(); else target.click();
+    return true;
+  }
+
+  function go(key) {
+    const link = document.querySelector(`[data-go="${CSS.escape(key)}"]`);
+    if (link) location.assign(link.href);
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    const target = event.target;
+    if (event.key === "Escape") {
+      if (isTyping(target)) target.blur();
+      else if (!one("dialog[open]")) press("Escape");
+      return;
+    }
+    if (isTyping(target) || !hasLetters() || one("dialog[open]")) return;
+    if (Date.now() < goUntil) { goUntil = 0; event.preventDefault(); return go(event.key); }
+    if (event.key === "g") goUntil = Date.now() + GO_MS;
+    else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+    else if (event.key === "/") { const box = first("#search"); if (box) { box.focus(); box.select(); } }
+    else if (event.key === "?") one("#keys").showModal();
+    else if (!/^[a-z]$/.test(event.key) || !press(event.key)) return;
+    event.preventDefault();
+  });
+
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-opens], [data-reload], [data-copies]");
+    if (!opener) return;
+    if (opener.dataset.opens) document.getElementById(opener.dataset.opens).showModal();
+    else if (opener.dataset.copies) navigator.clipboard.writeText(opener.dataset.copies).then(() => { opener.textContent = "Copied"; });
+    else location.reload();
+  });
+
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-submit]")) event.target.form.submit();
+  });
+
+  // A notice goes after a while, but not while somebody reads it with the pointer or the keyboard on it.
+  function fade(notice) {
+    setTimeout(() => {
+      if (notice.matches(":hover, :focus-within")) fade(notice); else notice.remove();
+    }, NOTICE_MS);
+  }
+
+  document.addEventListener("htmx:after:swap", () => {
+    for (const notice of document.querySelectorAll("[data-fades]")) {
+      delete notice.dataset.fades;
+      fade(notice);
+    }
+    const wanted = first("[data-focus]");
+    if (wanted) { delete wanted.dataset.focus; wanted.focus(); }
+  });
+})();

@@ -1,0 +1,12 @@
+"""The views of the page, in the order of the navigation."""
+
+from __future__ import annotations
+
+from engram.page.view import View
+from engram.page.views import around, today
+
+#: Every view. To add one, see the docstring of ``engram.page``.
+VIEWS: tuple[View, ...] = (
+    today.VIEW,
+    around.VIEW,
+)

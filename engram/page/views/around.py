@@ -1,0 +1,29 @@
+"""What belongs to every view: pausing what is new, and switching single-letter keys off."""
+
+from __future__ import annotations
+
+from engram.config_file import set_value
+from engram.errors import BadRequest
+from engram.page.view import Answer, PageRequest, Redirect, Route, View
+
+
+def switch_letters(request: PageRequest) -> Answer | Redirect:
+    """Switch single-letter keys on or off, for this and every later page."""
+    set_value(request.settings.home, "page_letters", "true" if request.form.get("letters") == "on" else "false")
+    return Redirect(("",))
+
+
+def pause_news(request: PageRequest) -> Answer:
+    """Stop or resume the stream of what is new; the time from which it counts stays."""
+    since = request.query.get("since", "")
+    if not since.isdecimal():
+        raise BadRequest("say since when")
+    is_paused = request.query.get("paused") == "yes"
+    return Answer("live.html", {"live_view": request.path["name"], "since_ms": int(since), "is_paused": is_paused})
+
+
+VIEW = View(
+    name="around",
+    title="",
+    routes=(Route("/letters", switch_letters, method="POST"), Route("/pause/{name}", pause_news)),
+)

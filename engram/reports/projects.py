@@ -1,0 +1,76 @@
+"""The projects with their folders, and those whose folder may have moved."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from engram.ingest.moves import Move, find_moves
+from engram.models.pauses import paused_scopes
+from engram.models.project_folders import ProjectCounts, ProjectHints, count_projects, list_hints
+from engram.models.projects import ProjectRow
+from engram.models.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectReport:
+    """One project with what belongs to it."""
+
+    hints: ProjectHints
+    counts: ProjectCounts
+    is_paused: bool
+
+    @property
+    def project(self) -> ProjectRow:
+        """The project itself."""
+        return self.hints.project
+
+    @property
+    def folder(self) -> str:
+        """Its folder; what identifies it where no folder is known."""
+        return self.project.root or self.project.identity
+
+    @property
+    def has_folder(self) -> bool:
+        """True while its folder is there."""
+        return os.path.isdir(self.project.root) if self.project.root else False
+
+    def to_json(self) -> dict[str, Any]:
+        """The project for scripts."""
+        return {
+            "name": self.project.name,
+            "folder": self.folder,
+            "folder_exists": self.has_folder,
+            "joined_folders": list(self.hints.folders),
+            "remote": self.hints.remote,
+            "first_commit": self.hints.first_commit,
+            "sessions": self.counts.sessions,
+            "memories": self.counts.memories,
+            "paused": self.is_paused,
+        }
+
+
+def list_project_reports(store: Store) -> list[ProjectReport]:
+    """Return every project, by name."""
+    counts, paused = count_projects(store), paused_scopes(store)
+    return [
+        ProjectReport(hints, counts.get(hints.project.id, ProjectCounts()), hints.project.identity in paused)
+        for hints in list_hints(store)
+    ]
+
+
+def list_moves(store: Store) -> list[Move]:
+    """Return the projects whose folder is gone and which may be another one now."""
+    return find_moves(store)
+
+
+def move_to_json(move: Move) -> dict[str, Any]:
+    """Return a project that may have moved, for scripts."""
+    return {
+        "former": move.former.project.name,
+        "former_folder": move.former.project.root,
+        "present": move.present.project.name,
+        "present_folder": move.present.project.root,
+        "certain": move.is_certain,
+    }

@@ -1,0 +1,277 @@
+"""An installation is one transaction, and its removal gives back every byte, mode and link."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram import failpoint
+from engram.errors import AlreadyRunning, InstallError
+from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
+from engram.install.journal import explain_half_done, folder_of, load_journal
+from engram.install.transaction import install_steps, uninstall
+from engram.process_lock import ProcessLock
+from tests.install.conftest import HOOK, SETTINGS, THEIRS, Machine
+
+OPTIONS: dict[str, Any] = {"service": True}
+
+
+def install(machine: Machine, **wish: Any) -> Any:
+    return install_steps(machine.home, machine.steps(**wish), options=OPTIONS, version="1")
+
+
+def settings_of(machine: Machine) -> Any:
+    from engram.install.json_document import parse
+
+    root = parse(machine.settings.read_text(encoding="utf-8"))
+    return root.value if root else {}
+
+
+@pytest.mark.parametrize("form", SETTINGS)
+def test_install_and_uninstall_leave_every_byte_mode_and_link(machine: Machine, form: str) -> None:
+    machine.settings.unlink()
+    SETTINGS[form](machine.settings)
+    before = machine.snapshot()
+
+    install(machine)
+    assert HOOK in settings_of(machine)["hooks"]["Stop"]
+    assert "mcp__engram" in settings_of(machine)["permissions"]["allow"]
+    assert not (machine.user / "Library" / "old.plist").exists()
+    assert machine.switch.read_text() == "on"
+    once = machine.snapshot()
+    install(machine)
+    assert machine.snapshot() == once
+    install(machine, word="two", with_plugin=False)
+    outcome = uninstall(machine.home)
+
+    assert machine.snapshot() == before
+    assert (outcome.notes, outcome.problems) == ([], [])
+    assert not folder_of(machine.home).exists()
+    assert uninstall(machine.home).changed == []
+
+
+@pytest.mark.parametrize("form", [form for form in SETTINGS if form not in ("absent", "dangling link")])
+def test_what_another_program_changed_meanwhile_stays(machine: Machine, form: str) -> None:
+    machine.settings.unlink()
+    SETTINGS[form](machine.settings)
+    expected = {**settings_of(machine), "model": "haiku"}
+    install(machine)
+    value = {**settings_of(machine), "model": "haiku"}
+    machine.settings.write_text(json.dumps(value, indent=2))
+    machine.settings.chmod(0o604)
+    (machine.user / "units" / "theirs").write_text("theirs")
+    install(machine, word="two")
+
+    outcome = uninstall(machine.home)
+
+    assert settings_of(machine) == expected
+    assert stat.S_IMODE(machine.settings.stat().st_mode) == 0o604
+    assert [path.name for path in (machine.user / "units").iterdir()] == ["theirs"]
+    assert outcome.problems == []
+
+
+def test_a_change_since_the_last_install_is_reported_and_our_entries_alone_go(machine: Machine) -> None:
+    install(machine)
+    value = settings_of(machine)
+    value["hooks"]["Stop"].append(1)
+    value["hooks"]["Stop"][1]["hooks"][0]["timeout"] = 60
+    machine.settings.write_text(json.dumps(value))
+    hooks = machine.claude / "skills" / "engram" / "hooks.json"
+    hooks.write_text("mine")
+
+    outcome = uninstall(machine.home)
+
+    assert settings_of(machine) == {"hooks": {"Stop": [THEIRS, 1]}}
+    assert not hooks.exists()
+    assert [kept.read_text() for kept in (folder_of(machine.home) / "kept").iterdir()] == ["mine"]
+    assert len(outcome.notes) == 2
+
+
+def test_a_file_that_the_user_deleted_stays_deleted(machine: Machine) -> None:
+    install(machine)
+    machine.settings.unlink()
+
+    uninstall(machine.home)
+
+    assert not machine.settings.exists()
+
+
+def test_what_somebody_put_in_the_place_of_a_removed_file_stays(machine: Machine) -> None:
+    install(machine)
+    agent = machine.user / "Library" / "old.plist"
+    agent.write_text("new")
+
+    outcome = uninstall(machine.home)
+
+    assert agent.read_text() == "new"
+    assert "stays" in outcome.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda settings: settings.write_text('{"hooks": {'), "settings.json can't be edited: line 1, column 12"),
+        (lambda settings: settings.write_bytes(b"\xff\xfe{}"), "is not UTF-8 text"),
+        (lambda settings: settings.write_text("[]"), "not an object"),
+        (lambda settings: settings.write_text('{"permissions": {"allow": "x"}}'), "'permissions.allow' is not a list"),
+        (lambda settings: settings.chmod(0o444), "is read-only. Make it writable"),
+        (lambda settings: (settings.unlink(), settings.mkdir()), "is not a file"),
+        (lambda settings: (settings.unlink(), settings.symlink_to("settings.json")), "can't"),
+    ],
+)
+@pytest.mark.parametrize("is_upgrade", [False, True])
+def test_settings_that_cannot_be_edited_are_named_and_nothing_changes(
+    machine: Machine, spoil: Callable[[Path], object], said: str, is_upgrade: bool
+) -> None:
+    if is_upgrade:
+        install(machine)
+    spoil(machine.settings)
+    before = machine.snapshot()
+
+    more = JsonEdit(add=(JsonEntry(("x",), 1),))
+    steps = [*machine.steps(word="two"), Step("more", "Add x", (FileChange(machine.settings, edit=more),))]
+
+    with pytest.raises(InstallError, match=r"Nothing was changed") as refused:
+        install_steps(machine.home, steps, options=OPTIONS, version="2")
+
+    assert said in str(refused.value)
+    assert machine.snapshot() == before
+    assert (load_journal(machine.home) is not None) == is_upgrade
+    assert explain_half_done(machine.home) is None
+
+
+@pytest.mark.parametrize("is_upgrade", [False, True])
+def test_a_failing_action_undoes_everything(machine: Machine, is_upgrade: bool) -> None:
+    if is_upgrade:
+        install(machine)
+    before = machine.snapshot()
+
+    with pytest.raises(InstallError, match=r"the switch is broken. Nothing was changed"):
+        install(machine, word="two", with_plugin=False, fails=True)
+
+    assert machine.snapshot() == before
+
+
+def test_two_installers_at_once_do_not_meet(machine: Machine) -> None:
+    machine.home.root.mkdir(parents=True)
+    lock = ProcessLock(machine.home.root / "install.lock")
+
+    with pytest.raises(AlreadyRunning, match=r"engram install"):
+        install(machine)
+
+    lock.release()
+
+
+def test_the_journal_is_private(machine: Machine) -> None:
+    install(machine)
+
+    for path in (folder_of(machine.home), *folder_of(machine.home).rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+
+
+def run_killed(work: Callable[[], object], point: str, count: int) -> bool:
+    """Run in a child that dies at the ``count``-th pass of a point. False if it came to its end."""
+    child = os.fork()
+    if child == 0:
+        failpoint._wanted, failpoint._left = point, count
+        try:
+            work()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def passes(prefix: str) -> list[str]:
+    return [name for name in failpoint.NAMES if name.startswith(prefix)]
+
+
+def kills(work: Callable[[], object], prefix: str, prepare: Callable[[], None]) -> Iterator[tuple[str, int]]:
+    """Kill the work at every pass of every point, each time on a prepared machine."""
+    for point in passes(prefix):
+        for count in range(1, 100):
+            prepare()
+            if not run_killed(work, point, count):
+                break
+            yield point, count
+
+
+@pytest.mark.parametrize("is_upgrade", [False, True])
+def test_an_installer_killed_anywhere_is_finished_or_taken_back(machine: Machine, is_upgrade: bool) -> None:
+    before = machine.snapshot()
+
+    def prepare() -> None:
+        assert uninstall(machine.home).problems == []
+        assert machine.snapshot() == before
+        if is_upgrade:
+            install(machine)
+
+    def change() -> None:
+        install(machine, word="two", with_plugin=not is_upgrade)
+
+    prepare()
+    change()
+    expected = machine.snapshot()
+    seen = set()
+    for point, count in kills(change, "install.", prepare):
+        seen.add(point)
+        if point != "install.finished":
+            what, advice = explain_half_done(machine.home) or ("", "")
+            assert "interrupted" in what
+            assert "engram install" in advice
+        if count % 2:
+            change()
+            assert machine.snapshot() == expected, point
+            assert explain_half_done(machine.home) is None
+        # The next preparation takes back what is half done, and compares.
+    prepare()
+
+    assert seen == set(passes("install.")) - {"install.undone", *(() if is_upgrade else ("install.retired",))}
+
+
+@pytest.mark.parametrize("is_upgrade", [False, True])
+def test_an_undo_killed_anywhere_is_finished(machine: Machine, is_upgrade: bool) -> None:
+    if is_upgrade:
+        install(machine)
+    before = machine.snapshot()
+
+    def fail() -> None:
+        install(machine, word="two", with_plugin=not is_upgrade, fails=True)
+
+    number = 0
+    for count in range(1, 100):
+        if not run_killed(fail, "install.undone", count):
+            break
+        number += 1
+        assert "not taken back" in (explain_half_done(machine.home) or ("", ""))[0]
+        with pytest.raises(InstallError, match=r"Nothing was changed"):
+            fail()
+        assert machine.snapshot() == before
+
+    assert number > 3
+
+
+def test_an_uninstallation_killed_anywhere_is_finished(machine: Machine) -> None:
+    before = machine.snapshot()
+    install(machine)
+    installed = machine.snapshot()
+
+    def prepare() -> None:
+        install(machine)
+        assert machine.snapshot() == installed
+
+    number = 0
+    for _ in kills(lambda: uninstall(machine.home), "uninstall.", prepare):
+        number += 1
+        if number % 2:
+            assert "uninstallation was interrupted" in (explain_half_done(machine.home) or ("", ""))[0]
+            uninstall(machine.home)
+            assert machine.snapshot() == before
+
+    assert number > 10

@@ -1,0 +1,56 @@
+"""A real browser: Debian's Chromium, or Chrome on macOS, driven by Playwright."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+#: Longest wait for anything in a page, in milliseconds.
+WAIT_MS = 15_000
+#: What Chromium is called.
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: Names that the browser believes to be this machine: other sites.
+EVIL = "evil.test"
+
+
+def _is_missing(what: str) -> None:
+    """Skip the test, or fail it in CI, where everything has to be there."""
+    sentence = f"{what}; `make browser-setup` installs it"
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+@contextlib.contextmanager
+def launch_browser() -> Iterator[Browser]:
+    """Start the browser; skips the test where it is missing. ``evil.test`` points to this machine."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _is_missing("playwright is not installed")
+    options: dict[str, Any] = {"channel": "chrome"}
+    if sys.platform != "darwin":
+        path = next((found for name in NAMES if (found := shutil.which(name))), None)
+        if path is None:
+            _is_missing("there is no Chromium")
+        options = {"executable_path": path}
+    elif not Path("/Applications/Google Chrome.app").exists():
+        _is_missing("there is no Chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            args=[f"--host-resolver-rules=MAP *.test 127.0.0.1, MAP {EVIL} 127.0.0.1"], **options
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
