@@ -169,7 +169,9 @@ def spaces(workspace: Workspace, as_json: bool) -> None:
 
 @hub.command("devices")
 @click.option("--add", is_flag=True, help="Print a one-time code for another machine of yours (default: list).")
-@click.option("--remove", metavar="ID", type=int, default=None, help="Shut a machine out, such as a lost laptop.")
+@click.option(
+    "--remove", metavar="ID", type=int, default=None, help="Shut a machine out, such as a lost laptop (default: none)."
+)
 @hub_option
 @json_option
 @pass_workspace
@@ -205,7 +207,7 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
 @hub.command("key")
 @click.argument("space", default="private")
 @click.option("--show", is_flag=True, help="Print the recovery phrase again (default: ask for one and keep it).")
-@click.option("--rotate", is_flag=True, help="Seal the space with a new key, and push everything again.")
+@click.option("--rotate", is_flag=True, help="Seal the space with a new key, and push everything again (default: no).")
 @yes_option
 @json_option
 @pass_workspace

@@ -72,7 +72,12 @@ def invite(name: str, database: str, as_json: bool) -> None:
 
 
 @click.command("members")
-@click.option("--remove", metavar="NAME", default=None, help="Let a member go: none of their machines gets in again.")
+@click.option(
+    "--remove",
+    metavar="NAME",
+    default=None,
+    help="Let a member go: none of their machines gets in again (default: list).",
+)
 @click.option("--erase", is_flag=True, help="With --remove, erase everything that they said (default: it stays).")
 @database_option
 @yes_option

@@ -31,6 +31,7 @@ DIGESTS = {
     11: "c354ee1400ca9e04",
     12: "e419842b651c4a05",
     13: "d81dcab22b0f8f77",
+    14: "0c2d15463a1866ad",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -74,6 +75,10 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP TABLE hub_set_aside",
+        "DROP TABLE hub_memory",
+        "DROP TABLE hub_space",
+        "DROP TABLE hub_server",
         "ALTER TABLE history DROP COLUMN undoes",
         "DROP INDEX episode_created_at_ms_id",
         "DROP TABLE model_reading",
