@@ -18,6 +18,7 @@
     ├── HubError                a hub can't be reached, or refuses
     │   ├── HubUnreachable      no answer: offline, or the hub is down; it is tried again
     │   └── HubRefused          the hub answered no; the message says why
+    ├── ServiceError            launchd, systemd or the supervisor could not start or stop the processes
     ├── InstallError            the installation was refused or undone; nothing outside the memory folder changed
     ├── NotFound                no memory, note, session or task has that name
     ├── BadRequest              an argument has an invalid value
@@ -107,6 +108,10 @@ class HubRefused(HubError):
         super().__init__(message)
         #: HTTP status of the answer.
         self.status = status
+
+
+class ServiceError(EngramError):
+    """The worker and the watcher could not be started or stopped."""
 
 
 class InstallError(EngramError):

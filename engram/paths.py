@@ -27,10 +27,21 @@ def default_home() -> Path:
     return Path(named).expanduser().absolute() if named else Path.home() / ".claude-memory"
 
 
+def is_default_home(home: Home) -> bool:
+    """Return True for ``~/.claude-memory``, which hooks and server find without being told."""
+    return home.root == Path.home() / ".claude-memory"
+
+
 def default_claude_folder() -> Path:
     """``CLAUDE_CONFIG_DIR``, or ``~/.claude``."""
     named = os.environ.get("CLAUDE_CONFIG_DIR", "")
     return Path(named).expanduser().absolute() if named else Path.home() / ".claude"
+
+
+def default_codex_folder() -> Path:
+    """``CODEX_HOME``, or ``~/.codex``."""
+    named = os.environ.get("CODEX_HOME", "")
+    return Path(named).expanduser().absolute() if named else Path.home() / ".codex"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,11 @@ class Home:
     def worker_lock(self) -> Path:
         """Held (flock) by the one worker."""
         return self.root / "worker.lock"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        """Held (flock) by the one supervisor, where neither launchd nor systemd starts watcher and worker."""
+        return self.root / "supervisor.lock"
 
     @property
     def page_lock(self) -> Path:

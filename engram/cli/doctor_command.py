@@ -12,10 +12,15 @@ from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import BrokenDatabase, HomeError, StoreError
+from engram.paths import is_default_home
+from engram.plugin.checks import check_registrations, has_plugin
+from engram.plugin.plan import permission_rule
+from engram.plugin.registered import find_registrations, read_documents
 from engram.reports.checks import Check, State, check_all
 from engram.reports.claude_checks import check_claude
 from engram.reports.health import take_health
 from engram.reports.model_checks import check_language_model
+from engram.transcripts.project import find_repository
 from engram_hooks.block import settings_block
 
 _COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
@@ -35,10 +40,16 @@ def doctor(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
     Example: engram doctor
     """
     settings = workspace.settings
+    folder = Path.cwd()
+    registrations = find_registrations(read_documents(settings.claude_folder, find_repository(folder) or folder))
+    home = None if is_default_home(settings.places) else settings.places
+    by_plugin = has_plugin(registrations)
+    rule = permission_rule(is_plugin=by_plugin)
     checks = [
         *_check_memory(workspace),
         *check_language_model(settings),
-        *check_claude(settings, settings_block(), Path.cwd()),
+        *check_registrations(registrations, home),
+        *check_claude(settings, settings_block(), folder, rule=rule, has_plugin=by_plugin),
     ]
     is_well = all(check.state is not State.BAD for check in checks)
     if as_json:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from engram.cli.options import json_option
 from engram.cli.output import print_json
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.paths import is_default_home
 from engram_hooks.block import link_interpreter, settings_block
 
 
@@ -25,9 +24,8 @@ def hooks(workspace: Workspace, as_json: bool) -> None:
     Example: engram hooks --json
     """
     places = workspace.places
-    is_default = places.root == Path.home() / ".claude-memory"
     link_interpreter(places)
-    block = settings_block(None if is_default else places)
+    block = settings_block(None if is_default_home(places) else places)
     if not as_json:
         click.echo("Merge this into Claude Code's settings (hooks: settings.json; mcpServers: .claude.json):", err=True)
     print_json(block)

@@ -58,7 +58,7 @@ COMMANDS = {
     "consolidate": "engram.cli.consolidate_command",
     "purge": "engram.cli.purge_command",
     "export": "engram.cli.export_command",
-    "import": "engram.cli.export_command",
+    "import": "engram.cli.import_command",
     "restore": "engram.cli.restore_command",
     "hub": "engram.cli.hub_commands",
     "hooks": "engram.cli.hooks_command",

@@ -131,8 +131,12 @@ def note_made(tx: Tx, episode: Episode, action: str) -> None:
     if action == SYNC or (space := private_space(tx)) is None:
         return
     clock = Clock(tx, space)
-    said = first_said(episode, clock.stamp, is_extracted=action == EXTRACT)
-    tx.insert_many(tables.HubMemory, [said_row(clock, episode, said)], or_ignore=True)
+    row = said_row(clock, episode, first_said(episode, clock.stamp, is_extracted=action == EXTRACT))
+    known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
+    if known is not None and known.is_forgotten:
+        # It was taken away, and imported again: to other machines it is another memory.
+        row["memory_id"] = memory_id_of(f"{episode.stable_id} {tx.now_ms()} {episode.id}")
+    tx.insert_many(tables.HubMemory, [row], or_ignore=True)
     clock.store()
 
 
@@ -263,7 +267,8 @@ def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
     space = private_space(tx)
     if space is None:
         return None
-    return next(((memory, space) for memory in said_of_episode(tx, episode_id) if memory.space_id == space.id), None)
+    known = [memory for memory in said_of_episode(tx, episode_id) if memory.space_id == space.id]
+    return next(((memory, space) for memory in known if not memory.is_forgotten), None)
 
 
 def _store(

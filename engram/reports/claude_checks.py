@@ -17,18 +17,31 @@ from engram.transcripts.project import find_repository
 _LIMIT_BYTES = 4_000_000
 #: What the command of every hook of Engram contains.
 _MARK = "engram_hooks"
-#: The permission rule that lets Claude use every tool of the MCP server.
-PERMISSION_RULE = "mcp__engram"
 _ADVICE = "run `engram hooks` and merge what it prints into Claude Code's settings"
 
 
-def check_claude(settings: Settings, block: Mapping[str, Any], folder: Path) -> Iterator[Check]:
+def check_claude(
+    settings: Settings, block: Mapping[str, Any], folder: Path, *, rule: str, has_plugin: bool
+) -> Iterator[Check]:
     """Check the hooks, their interpreter, the MCP server, and the permission to use it.
 
     Args:
+        settings: names Claude Code's configuration folder and the memory folder.
         block: the hooks and the server as ``engram hooks`` prints them.
         folder: the working folder, whose project may have settings of its own.
+        rule: the permission rule that lets Claude use every tool of the server.
+        has_plugin: a plugin brings hooks and server, so that they are not looked for in the settings.
     """
+    if has_plugin:
+        yield from _check_interpreter(settings)
+    else:
+        yield from _check_hooks(settings, block)
+        yield from _check_interpreter(settings)
+        yield from _check_server(settings)
+    yield _check_permission(settings, folder, rule)
+
+
+def _check_hooks(settings: Settings, block: Mapping[str, Any]) -> Iterator[Check]:
     path = settings.claude_folder / "settings.json"
     settings_file = _read(path)
     ours = _our_commands(settings_file)
@@ -45,16 +58,17 @@ def check_claude(settings: Settings, block: Mapping[str, Any], folder: Path) -> 
         detail = f"hooks of an earlier version in {path}: {', '.join(obsolete)}"
         advice = "remove Engram's PreCompact hook, and replace its Stop hook by the one that `engram hooks` prints"
         yield Check("obsolete hooks", State.WARN, detail, advice)
+
+
+def _check_interpreter(settings: Settings) -> Iterator[Check]:
     link = settings.places.python_link
     if not link.exists():
         yield Check(
             "hooks' interpreter", State.BAD, f"{link} is a broken link, so hooks stay silent", "run: engram hooks"
         )
-    yield from _check_server(settings)
-    yield _check_permission(settings, folder)
 
 
-def _check_permission(settings: Settings, folder: Path) -> Check:
+def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
     """Check that the user's or the project's settings let Claude use the tools without asking."""
     project = find_repository(folder) or folder
     files = [
@@ -64,16 +78,14 @@ def _check_permission(settings: Settings, folder: Path) -> Check:
     ]
     rules = {path: _rules(_read(path)) for path in files}
     for path, (_, denied) in rules.items():
-        if any(rule.startswith(PERMISSION_RULE) for rule in denied):
+        if any(entry.startswith(rule) for entry in denied):
             return Check(
                 "permission", State.WARN, f"{path} denies memory tools", "remove that rule from permissions.deny"
             )
     for path, (allowed, _) in rules.items():
-        if allowed & {PERMISSION_RULE, f"{PERMISSION_RULE}__*"}:
-            return Check("permission", State.OK, f"{PERMISSION_RULE} in {path}")
-    allowed_tools = sorted(
-        rule for allowed, _ in rules.values() for rule in allowed if rule.startswith(f"{PERMISSION_RULE}__")
-    )
+        if allowed & {rule, f"{rule}__*"}:
+            return Check("permission", State.OK, f"{rule} in {path}")
+    allowed_tools = sorted(entry for allowed, _ in rules.values() for entry in allowed if entry.startswith(f"{rule}__"))
     detail = (
         f"only {', '.join(allowed_tools)} may be used without asking"
         if allowed_tools
@@ -83,7 +95,7 @@ def _check_permission(settings: Settings, folder: Path) -> Check:
         "permission",
         State.WARN,
         f"{detail}: print mode (claude -p) refuses them",
-        f'add "{PERMISSION_RULE}" to permissions.allow in {files[0]}',
+        f'add "{rule}" to permissions.allow in {files[0]}',
     )
 
 

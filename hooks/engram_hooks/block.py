@@ -12,11 +12,16 @@ from typing import Any
 from engram.atomic import make_private_folder
 from engram.errors import HomeError
 from engram.paths import Home
+from engram.version import engram_version
 
 #: The folder of the hooks.
 FOLDER = Path(__file__).resolve().parent
 #: Seconds after which Claude Code ends a hook that it waits for; the hooks end long before.
 TIMEOUT_SECONDS = 2
+#: The comment that ends every command, and says which version of Engram wrote it.
+STAMP = "# Engram "
+#: The tool whose failing calls may have been put right before.
+_FAILING_TOOL = "Bash"
 _HOME = "${ENGRAM_HOME:-$HOME/.claude-memory}"
 
 
@@ -36,12 +41,15 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
             "SessionStart": [
                 _entry(relays["SessionStart"]),
                 _entry(place + detached_command(flush, interpreter), matcher="compact"),
+                _entry(place + start_command(FOLDER / "start.py", interpreter), matcher="startup|resume"),
             ],
             "PreToolUse": [
-                _entry(place + pending_command(FOLDER / "pretooluse.sh")),
+                _entry(place + tool_command(FOLDER / "pretooluse.sh", waits_for="pending")),
                 _entry(place + detached_relay_command(FOLDER / "prompt.py"), matcher=AGENT_TOOLS),
             ],
-            "PostToolUseFailure": [_entry(place + failure_command(FOLDER / "failure.sh", FOLDER / "prompt.py"))],
+            "PostToolUseFailure": [
+                _entry(place + tool_command(FOLDER / "failure.sh", waits_for="failures"), matcher=_FAILING_TOOL)
+            ],
             "SubagentStart": [_entry(relays["SubagentStart"])],
             "Stop": [_entry(place + detached_command(FOLDER / "stop.py", interpreter))],
             "SessionEnd": [_entry(place + detached_command(flush, interpreter))],
@@ -75,24 +83,31 @@ def detached_command(script: Path, interpreter: str) -> str:
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
-def pending_command(script: Path) -> str:
-    """The command of PreToolUse: one file test, and the script only if something is pending."""
-    pending = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.pending"'
-    return f"[ -e {pending} ] && sh {shlex.quote(str(script))} 2>/dev/null; exit 0"
+def start_command(script: Path, interpreter: str) -> str:
+    """The command that starts watcher and worker, detached, if the user chose that sessions start them.
+
+    Most users did not: they pay for one look at config.toml.
+    """
+    chosen = f"grep -qsE '^ *start_with_session *= *true' \"{_HOME}/config.toml\""
+    return f"{chosen} || exit 0; {detached_command(script, interpreter)}"
+
+
+def tool_command(script: Path, *, waits_for: str) -> str:
+    """The command of a hook of a tool call: one file test, and the script only if the session has such a file.
+
+    Args:
+        script: the shell script that is sourced, which saves a process. Its own path is in ``$S``.
+        waits_for: the ending of the file in ``recollections`` without which there is nothing to do.
+    """
+    waiting = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.{waits_for}"'
+    # Without ``command``, a shell that sources half a file ends with status 2, and that status blocks the call.
+    return f'[ -e {waiting} ] && S={shlex.quote(str(script))} && command . "$S" 2>/dev/null; exit 0'
 
 
 def detached_relay_command(script: Path) -> str:
     """The command that hands a payload to the worker and prints nothing; nobody waits for it."""
     run = f'"$P" -I -S {shlex.quote(str(script))} <&3 3<&-'
     return f'P="{_HOME}/python"; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
-
-
-def failure_command(script: Path, relay: Path) -> str:
-    """The command of PostToolUseFailure: one file test, and the script only if failures of this project are known."""
-    known = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.failures"'
-    names = f"S={shlex.quote(str(script))} RELAY={shlex.quote(str(relay))}"
-    # A shell ends with an error if what it sources is missing.
-    return f'[ -e {known} ] && {names} && [ -r "$S" ] && . "$S"; exit 0'
 
 
 def link_interpreter(home: Home) -> None:
@@ -115,7 +130,8 @@ def link_interpreter(home: Home) -> None:
 
 
 def _entry(command: str, *, matcher: str = "") -> dict[str, Any]:
-    return {"matcher": matcher, "hooks": [{"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}]}
+    stamped = f"{command} {STAMP}{engram_version()}"
+    return {"matcher": matcher, "hooks": [{"type": "command", "command": stamped, "timeout": TIMEOUT_SECONDS}]}
 
 
 def _mcp_servers(home: Home | None, interpreter: str) -> dict[str, Any]:

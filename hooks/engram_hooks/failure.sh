@@ -1,26 +1,20 @@
 # PostToolUseFailure: ask the worker whether history knows the failure, if the call names a program that failed before.
-# Sourced, which saves a process, and only where the list of those programs is there (see block.py). POSIX sh; silent and
-# status 0 whatever is broken. $RELAY: the script that asks the worker.
-exec 2>/dev/null
-LC_ALL=C
-case ${ENGRAM_DISABLE:-0} in 0) ;; *) exit 0 ;; esac
-id=${CLAUDE_CODE_SESSION_ID:-}
-case $id in '' | *[!0-9A-Za-z_-]*) exit 0 ;; esac
-[ ${#id} -le 128 ] || exit 0
-CDPATH='' cd -- "${ENGRAM_HOME:-${HOME:-}/.claude-memory}" >/dev/null || exit 0
+# Sourced, and only where the list of those programs is there (see block.py). $S: this file.
+[ -r "${S%/*}/payload.sh" ] || exit 0
+. "${S%/*}/payload.sh"
 programs=./recollections/$id.failures
 [ -f "$programs" ] && [ -S ./engram.sock ] && [ -x ./python ] || exit 0
+read_payload
 
-# The payload, which is one line, if it names one of the programs. A stdin that stays open is given up after a moment.
-exec 3<&0
-payload=$(
-    grep -a -m 1 -Ff "$programs" <&3 &
-    reader=$!
-    { sleep 0.2; kill $reader; } >/dev/null 3<&- &
-    clock=$!
-    wait $reader
-    kill $clock
-)
-exec 3<&-
-case $payload in '{'*'}') printf '%s' "$payload" | ./python -I -S "$RELAY" ;; esac
+# The input of the call; all of the payload if its fields come in another order.
+call=${payload#*'"tool_input":'}
+call=${call%%'"tool_use_id":'*}
+while IFS= read -r program; do
+    case $call in
+        *"$program"*)
+            printf '%s' "$payload" | ./python -I -S "${S%/*}/prompt.py"
+            break
+            ;;
+    esac
+done <"$programs"
 exit 0

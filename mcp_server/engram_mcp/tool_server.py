@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mcp import types
@@ -18,6 +17,7 @@ from mcp.server.stdio import stdio_server
 
 from engram.errors import BadRequest, EngramError
 from engram.redaction.display import visible
+from engram.version import engram_version
 from engram_mcp.signature import check_arguments, schema_of
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class ToolServer:
     async def _serve(self) -> None:
         server: Server[Any] = Server(
             self._name,
-            version=_version(),
+            version=engram_version(),
             instructions=self._instructions,
             on_list_tools=self._list,
             on_call_tool=self._call,
@@ -121,10 +121,3 @@ def _shown(text: str) -> str:
     from engram.redaction import redact
 
     return visible(redact(text), keep_lines=True)
-
-
-def _version() -> str:
-    try:
-        return version("engram-recall")
-    except PackageNotFoundError:
-        return "0"

@@ -14,7 +14,9 @@ from planting import plant
 from engram.models import stages, transcripts, work
 from engram.models.store import Store
 from engram.paths import Home
+from engram.plugin.files import plugin_files
 from engram.transcripts.source import Unreadable
+from engram.version import engram_version
 
 Run = Callable[..., Result]
 
@@ -88,6 +90,42 @@ def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
     settings = {"hooks": block["hooks"] | {"SessionStart": block["hooks"]["SessionStart"][:1]}}
     (claude / "settings.json").write_text(json.dumps(settings))
     assert "SessionStart" in checks(run)["hooks"]["detail"]
+
+
+def test_a_plugin_is_checked_instead_of_the_settings(run: Run, claude: Path, tmp_path: Path) -> None:
+    run("hooks")
+    folder = claude / "skills" / "engram"
+    for name, content in plugin_files(Home(tmp_path / "home")).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    (claude / "settings.json").write_text(json.dumps({"permissions": {"allow": ["mcp__plugin_engram_engram"]}}))
+
+    findings = checks(run)
+    assert (findings["plugin"]["state"], findings["permission"]["state"]) == ("ok", "ok")
+    assert not {"hooks", "MCP server", "hooks' interpreter"} & set(findings)
+
+    install(run, claude)
+    assert "registered twice" in checks(run)["hooks"]["detail"]
+
+    (folder / "hooks" / "hooks.json").write_text("{}")
+    assert "hooks/hooks.json" in checks(run)["plugin"]["detail"]
+
+    manifest = folder / ".claude-plugin" / "plugin.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"version": "0.0.3"}))
+    assert "0.0.3" in checks(run)["plugin"]["detail"]
+
+    (claude / "settings.json").write_text(json.dumps({"enabledPlugins": {"engram@skills-dir": False}}))
+    disabled = checks(run)
+    assert "claude plugin enable engram@skills-dir" in disabled["plugin"]["advice"]
+    assert "missing" in disabled["hooks"]["detail"]
+
+
+def test_settings_of_another_version_are_named(run: Run, claude: Path) -> None:
+    install(run, claude)
+    settings = (claude / "settings.json").read_text()
+    (claude / "settings.json").write_text(settings.replace(f"# Engram {engram_version()}", "# Engram 0.0.3"))
+
+    assert "of version 0.0.3" in checks(run)["hooks' version"]["detail"]
 
 
 def test_the_permission_for_the_tools_is_looked_for_in_user_and_project_settings(

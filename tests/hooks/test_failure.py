@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hook_runs import Hooks, Serve
 
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import hook_output
-from engram_hooks.block import failure_command
+from engram_hooks.block import FOLDER, tool_command
 
 SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"
 LINE = hook_output("PostToolUseFailure", "`git push` failed like this and passed as `git push -u origin x`.")
@@ -115,9 +116,27 @@ def test_whatever_is_broken_is_silence(hooks: Hooks, serve: Serve, known: Path, 
 
 
 def test_a_missing_script_is_silence(hooks: Hooks, known: Path, tmp_path: Path) -> None:
-    hooks.commands["PostToolUseFailure"] = failure_command(tmp_path / "gone.sh", tmp_path / "gone.py")
+    hooks.commands["PostToolUseFailure"] = tool_command(tmp_path / "gone.sh", waits_for="failures")
 
     assert hooks.run("PostToolUseFailure", failed(), session=SESSION).is_silent
+
+
+@pytest.mark.parametrize("script", ["failure.sh", "pretooluse.sh", "payload.sh"])
+@pytest.mark.parametrize("kept", [0, 0.5, 0.9])
+def test_half_a_script_never_blocks_a_call(hooks: Hooks, known: Path, tmp_path: Path, script: str, kept: float) -> None:
+    """Status 2 of PreToolUse blocks the tool call, and a shell ends with it when it sources half a file."""
+    folder = tmp_path / "scripts"
+    shutil.copytree(FOLDER, folder)
+    text = (folder / script).read_text(encoding="utf-8")
+    (folder / script).write_text(text[: int(len(text) * kept)] + "case ", encoding="utf-8")
+    RecollectionFiles(hooks.home.recollections).put(SESSION, LINE)
+    for event, name, waits_for in (
+        ("PostToolUseFailure", "failure.sh", "failures"),
+        ("PreToolUse", "pretooluse.sh", "pending"),
+    ):
+        hooks.commands[event] = tool_command(folder / name, waits_for=waits_for)
+
+        assert hooks.run(event, failed(), session=SESSION).status == 0
 
 
 def test_any_error_comes_through_as_it_is(hooks: Hooks, serve: Serve, known: Path) -> None:

@@ -9,7 +9,7 @@ from engram.enums import Actor, Importance, Judgement, Status
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory, pin_memory, supersede
 from engram.models import tables
-from engram.models.episode_changes import change_episode, delete_episode, erase_fields
+from engram.models.episode_changes import change_episode, delete_episode, erase_fields, remove_episode
 from engram.models.episodes import Episode
 from engram.models.hub_said import SaidMemory, memory_id_of, said_of_episode
 from engram.models.store import Store
@@ -126,3 +126,15 @@ def test_a_change_that_was_taken_back_is_vetoed(store: Store, keep: Keep) -> Non
         note_undone(tx, [("archive", episode.episode_id), ("merge", episode.episode_id)])
 
     assert said(store, episode).said["vetoes"][2] == ["archive", "merge"]
+
+
+def test_an_import_that_was_undone_is_taken_away_elsewhere_and_may_come_again(store: Store, keep: Keep) -> None:
+    join_made_up(store)
+    episode = keep("imported")
+    with store.transaction() as tx:
+        remove_episode(tx, episode, actor=Actor.USER)
+    again = keep("imported", episode_id=episode.episode_id, stable_id=episode.stable_id)
+
+    first, second = sorted(said_of_episode(store, again.episode_id), key=lambda memory: not memory.is_forgotten)
+    assert (first.is_forgotten, second.is_forgotten) == (True, False)
+    assert first.memory_id != second.memory_id

@@ -1,0 +1,65 @@
+"""The checks of ``engram doctor`` on the plugin: disabled, of another version, or registered beside settings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.atomic import read_regular
+from engram.paths import Home
+from engram.plugin.files import plugin_files
+from engram.plugin.registered import Registration, Way, find_double
+from engram.reports.checks import Check, State
+from engram.version import engram_version
+
+#: Files of the plugin larger than this are not read, in bytes.
+_MAX_FILE_BYTES = 1_000_000
+_RENEW = "run: engram install"
+
+
+def check_registrations(
+    registrations: list[Registration], home: Home | None = None, interpreter: str = sys.executable
+) -> Iterator[Check]:
+    """Check the plugin, and that no hook is registered twice. Yields nothing if there is neither.
+
+    Args:
+        registrations: what Claude Code has, from ``find_registrations``.
+        home: a memory folder other than the default, as the plugin was made for.
+        interpreter: absolute path of the interpreter that Engram is installed in.
+    """
+    for found in registrations:
+        if found.way is not Way.SETTINGS:
+            yield _check_plugin(found, home, interpreter)
+        elif found.version and found.version != engram_version():
+            detail = f"those in {found.path} are of version {found.version}, this is {engram_version()}"
+            yield Check("hooks' version", State.WARN, detail, _RENEW)
+    if double := find_double(registrations):
+        places = " and ".join(f"by the {found.way} {found.path}" for found in double)
+        detail = f"registered twice, {places}: memories are shown once, but every hook runs twice"
+        yield Check("hooks", State.WARN, detail, "run: engram install, which keeps the plugin alone")
+
+
+def has_plugin(registrations: list[Registration]) -> bool:
+    """Return True if an enabled plugin brings the hooks and the MCP server."""
+    return any(found.is_enabled and found.way is not Way.SETTINGS for found in registrations)
+
+
+def _check_plugin(found: Registration, home: Home | None, interpreter: str) -> Check:
+    if not found.is_enabled:
+        advice = f"run: claude plugin enable {found.plugin_id}, unless you disabled it on purpose"
+        return Check("plugin", State.WARN, f"{found.plugin_id} is disabled, or all hooks are", advice)
+    if found.version != engram_version():
+        detail = f"{found.path} is of version {found.version or 'unknown'}, this is {engram_version()}"
+        return Check("plugin", State.WARN, detail, _RENEW)
+    if found.way is Way.SKILLS_FOLDER:
+        differing = _differing(found.path, plugin_files(home, interpreter))
+        if differing:
+            detail = f"{found.path} was changed, or made for another installation: {', '.join(differing[:3])}"
+            return Check("plugin", State.WARN, detail, _RENEW)
+    return Check("plugin", State.OK, f"{found.plugin_id}, version {found.version}")
+
+
+def _differing(folder: Path, files: dict[str, bytes]) -> list[str]:
+    """Return the paths of files that are missing or hold something else."""
+    return [path for path, content in files.items() if read_regular(folder / path, _MAX_FILE_BYTES) != content]

@@ -1,0 +1,149 @@
+"""Plans what connects Claude Code: the plugin in its folder, or hooks and MCP server in its settings; never both.
+
+Nothing here writes. The installer applies the steps, and takes them back at uninstall:
+
+- ``plan_plugin`` for Claude Code ``MIN_PLUGIN_VERSION`` or later (``supports_plugin``), together with
+  ``without_our_hooks`` for settings that hold hooks of Engram;
+- ``plan_settings`` for an older one, or where the user wants no plugin;
+- ``permission_rule`` is the entry of ``permissions.allow`` that goes with each.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from engram.errors import InstallError
+from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
+from engram.paths import Home
+from engram.plugin.files import NAME, plugin_files
+from engram.plugin.registered import hook_groups, is_our_handler, is_ours, read_documents, skills_folder
+from engram_hooks.block import settings_block
+
+#: The first version of Claude Code that loads a plugin from the folder ``skills``.
+MIN_PLUGIN_VERSION = (2, 1, 157)
+#: Mode of the plugin's files.
+FILE_MODE = 0o644
+
+
+def supports_plugin(version: str) -> bool:
+    """Return True if this Claude Code loads a plugin from the folder ``skills``.
+
+    Args:
+        version: what ``claude --version`` prints, such as ``2.1.330 (Claude Code)``; "" if it is not installed yet,
+            which counts as the newest.
+    """
+    if not version.strip():
+        return True
+    numbers = version.split()[0].split(".")
+    if not all(number.isdecimal() for number in numbers):
+        return False
+    return tuple(map(int, numbers)) >= MIN_PLUGIN_VERSION
+
+
+def permission_rule(*, is_plugin: bool) -> str:
+    """Return the rule for ``permissions.allow`` that lets Claude use the memory tools without asking."""
+    return f"mcp__plugin_{NAME}_{NAME}" if is_plugin else f"mcp__{NAME}"
+
+
+def plan_plugin(claude_folder: Path, home: Home | None = None, interpreter: str = sys.executable) -> Step:
+    """Plan the plugin in ``skills/engram`` of Claude Code's configuration folder. It edits no settings.
+
+    Files that an earlier version of the plugin left in the folder are removed.
+
+    Args:
+        claude_folder: Claude Code's configuration folder (``CLAUDE_CONFIG_DIR``, or ``~/.claude``).
+        home: a memory folder other than the default; None leaves it to the environment.
+        interpreter: absolute path of the interpreter that Engram is installed in.
+
+    Raises:
+        InstallError: the folder holds a skill or plugin that is not Engram's.
+    """
+    folder = skills_folder(claude_folder)
+    files = plugin_files(home, interpreter)
+    obsolete = sorted(_paths_in(folder, files) - set(files))
+    # Without a manifest, files that the plugin has are the rest of an interrupted installation.
+    if obsolete and not is_ours(read_documents(claude_folder).skills_manifest):
+        raise InstallError(
+            f"{folder} holds a skill or plugin that is not Engram's. Move it away, or connect Claude Code by its "
+            "settings: engram install --no-plugin"
+        )
+    return Step(
+        name="plugin",
+        summary=f"connect Claude Code by the plugin {folder}",
+        changes=(
+            *[FileChange(folder / path) for path in obsolete],
+            *[FileChange(folder / path, content=content, mode=FILE_MODE) for path, content in files.items()],
+        ),
+        notes=("Sessions that run already load it after /reload-plugins, or when they start again.",),
+    )
+
+
+def plan_settings(
+    claude_folder: Path,
+    claude_json: Path,
+    settings: Mapping[str, Any],
+    home: Home | None = None,
+    interpreter: str = sys.executable,
+) -> Step:
+    """Plan hooks and MCP server in Claude Code's own files. Hooks of another version are replaced.
+
+    Args:
+        claude_folder: Claude Code's configuration folder.
+        claude_json: the user file that lists MCP servers (``~/.claude.json``).
+        settings: what ``settings.json`` in ``claude_folder`` holds; {} if it does not exist.
+        home: a memory folder other than the default; None leaves it to the environment.
+        interpreter: absolute path of the interpreter that Engram is installed in.
+    """
+    block = settings_block(home, interpreter)
+    wanted = [(event, group) for event, groups in block["hooks"].items() for group in groups]
+    edit = without_our_hooks(settings, keep=wanted)
+    present = list(hook_groups(settings))
+    added = [
+        JsonEntry(("hooks", event), group, is_item=True) for event, group in wanted if (event, group) not in present
+    ]
+    servers = tuple(JsonEntry(("mcpServers", name), server) for name, server in block["mcpServers"].items())
+    hooks = JsonEdit(add=(*edit.add, *added), remove=edit.remove)
+    return Step(
+        name="settings",
+        summary=f"connect Claude Code by hooks in {claude_folder / 'settings.json'} and a server in {claude_json}",
+        changes=(
+            *([FileChange(claude_folder / "settings.json", edit=hooks)] if hooks != JsonEdit() else []),
+            *([FileChange(claude_json, edit=JsonEdit(add=servers))] if servers else []),
+        ),
+        notes=("Sessions that run already need a restart.",),
+    )
+
+
+def without_our_hooks(settings: Mapping[str, Any], keep: list[tuple[str, Any]] | None = None) -> JsonEdit:
+    """Return the edit that takes Engram's hooks out of settings; an empty one if there are none.
+
+    Hooks of other tools stay, also those that share a group with one of Engram's.
+
+    Args:
+        settings: what the settings file holds.
+        keep: (event, group) of groups that stay.
+    """
+    add, remove = [], []
+    for event, group in hook_groups(settings):
+        if keep and (event, group) in keep:
+            continue
+        remove.append(JsonEntry(("hooks", event), group, is_item=True))
+        others = [handler for handler in group["hooks"] if not is_our_handler(handler)]
+        if others:
+            add.append(JsonEntry(("hooks", event), {**group, "hooks": others}, is_item=True))
+    return JsonEdit(add=tuple(add), remove=tuple(remove))
+
+
+def _paths_in(folder: Path, files: Collection[str]) -> set[str]:
+    """Return the relative paths of all files in a folder; empty if there is none."""
+    return {
+        str((Path(root) / name).relative_to(folder))
+        for root, _, names in os.walk(folder)
+        for name in names
+        # Hidden files are the system's own, such as .DS_Store.
+        if not name.startswith(".") or name in files
+    }

@@ -1,0 +1,208 @@
+"""What of Engram is registered in Claude Code: by a plugin, by settings, or by both. Only ``read_documents`` reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from engram.atomic import read_regular
+from engram.plugin.files import AUTHOR, MANIFEST, NAME
+from engram_hooks.block import STAMP
+
+#: Files of Claude Code larger than this are not read, in bytes.
+MAX_FILE_BYTES = 4_000_000
+#: How Claude Code names the place of a plugin in the folder ``skills``.
+SKILLS_PLACE = "skills-dir"
+#: What the command of every hook of Engram contains.
+HOOK_MARK = "engram_hooks"
+_VERSION = re.compile(re.escape(STAMP) + r"(\S+)\s*$")
+
+Document = Mapping[str, Any]
+
+
+class Way(StrEnum):
+    """How the hooks come into Claude Code."""
+
+    #: The folder ``skills/engram`` in Claude Code's configuration folder.
+    SKILLS_FOLDER = "plugin folder"
+    #: A plugin that was installed from a marketplace.
+    MARKETPLACE = "plugin from a marketplace"
+    #: A settings file.
+    SETTINGS = "settings"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeDocuments:
+    """What of Claude Code's files says which hooks and plugins it loads."""
+
+    #: Claude Code's configuration folder.
+    folder: Path
+    #: Settings file → its object, in the order in which they count: user, project, local. {} for a missing one.
+    settings: Mapping[Path, Document] = field(default_factory=dict)
+    #: ``skills/engram/.claude-plugin/plugin.json``; None if it does not exist or is no object.
+    skills_manifest: Document | None = None
+    #: ``plugins/installed_plugins.json``.
+    installed: Document = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One place that makes Claude Code run Engram's hooks."""
+
+    way: Way
+    #: The plugin's folder, or the settings file.
+    path: Path
+    #: The version that wrote it; "" if it does not say.
+    version: str
+    #: Name by which ``claude plugin`` knows it; "" for settings.
+    plugin_id: str = ""
+    #: False for a plugin that was disabled, and where settings disable all hooks.
+    is_enabled: bool = True
+    #: The commands in a settings file. Claude Code runs equal ones of several files once.
+    commands: frozenset[str] = frozenset()
+
+
+def skills_folder(claude_folder: Path) -> Path:
+    """Return the folder of the plugin in Claude Code's configuration folder."""
+    return claude_folder / "skills" / NAME
+
+
+def find_registrations(documents: ClaudeDocuments) -> list[Registration]:
+    """Return every place that registers Engram's hooks, disabled plugins included."""
+    found = [*_plugins(documents), *_settings(documents)]
+    if _merged(documents, "disableAllHooks") is True:
+        return [replace(registration, is_enabled=False) for registration in found]
+    return found
+
+
+def find_double(registrations: Sequence[Registration]) -> list[Registration]:
+    """Return the places that run the hooks at the same time; [] if there are fewer than two.
+
+    Claude Code does not load a plugin of the skills folder beside an installed plugin of the same name. Hooks of
+    settings run beside those of a plugin; equal hooks of several settings files run once.
+    """
+    running: list[Registration] = []
+    for found in registrations:
+        if found.is_enabled and not any(found.commands and found.commands <= other.commands for other in running):
+            running.append(found)
+    if any(found.way is Way.MARKETPLACE for found in running):
+        running = [found for found in running if found.way is not Way.SKILLS_FOLDER]
+    return running if len(running) > 1 else []
+
+
+def is_ours(manifest: Document | None) -> bool:
+    """Return True for the manifest of Engram's plugin, and False for another plugin of the same name."""
+    if manifest is None:
+        return False
+    author = manifest.get("author")
+    return manifest.get("name") == NAME and isinstance(author, dict) and author.get("name") == AUTHOR
+
+
+def version_of_command(command: str) -> str:
+    """Return the version that wrote a hook's command; "" if it does not say."""
+    match = _VERSION.search(command)
+    return match[1] if match else ""
+
+
+def hook_groups(settings: Document) -> Iterator[tuple[str, Document]]:
+    """Yield the event and the group (``{"matcher", "hooks"}``) of every group with a hook of Engram."""
+    hooks = settings.get("hooks")
+    for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
+        for group in groups if isinstance(groups, list) else []:
+            if isinstance(group, dict) and any(is_our_handler(handler) for handler in _handlers(group)):
+                yield str(event), group
+
+
+def is_our_handler(handler: object) -> bool:
+    """Return True for a hook (``{"type", "command"}``) of Engram of any version."""
+    return isinstance(handler, dict) and HOOK_MARK in str(handler.get("command", ""))
+
+
+def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDocuments:
+    """Read what Claude Code would read. What is missing, too large or no JSON counts as absent.
+
+    Args:
+        claude_folder: Claude Code's configuration folder.
+        project: the folder of a project whose own settings count too.
+    """
+    paths = [claude_folder / "settings.json"]
+    if project is not None:
+        paths += [project / ".claude" / "settings.json", project / ".claude" / "settings.local.json"]
+    return ClaudeDocuments(
+        folder=claude_folder,
+        settings={path: _read(path) or {} for path in dict.fromkeys(paths)},
+        skills_manifest=_read(skills_folder(claude_folder) / MANIFEST),
+        installed=_read(claude_folder / "plugins" / "installed_plugins.json") or {},
+    )
+
+
+def _plugins(documents: ClaudeDocuments) -> Iterator[Registration]:
+    if is_ours(documents.skills_manifest) and documents.skills_manifest is not None:
+        plugin_id = f"{NAME}@{SKILLS_PLACE}"
+        yield Registration(
+            way=Way.SKILLS_FOLDER,
+            path=skills_folder(documents.folder),
+            version=str(documents.skills_manifest.get("version", "")),
+            plugin_id=plugin_id,
+            # A plugin of this folder needs no entry: only an explicit "false" keeps it from loading.
+            is_enabled=_enabled(documents).get(plugin_id) is not False,
+        )
+    plugins = documents.installed.get("plugins")
+    for plugin_id, places in (plugins if isinstance(plugins, dict) else {}).items():
+        if str(plugin_id).partition("@")[0] != NAME or not isinstance(places, list) or not places:
+            continue
+        place = places[-1] if isinstance(places[-1], dict) else {}
+        yield Registration(
+            way=Way.MARKETPLACE,
+            path=Path(str(place.get("installPath", ""))),
+            version=str(place.get("version", "")),
+            plugin_id=str(plugin_id),
+            is_enabled=_enabled(documents).get(plugin_id) is True,
+        )
+
+
+def _settings(documents: ClaudeDocuments) -> Iterator[Registration]:
+    for path, settings in documents.settings.items():
+        commands = frozenset(
+            str(handler["command"])
+            for _, group in hook_groups(settings)
+            for handler in _handlers(group)
+            if is_our_handler(handler)
+        )
+        if commands:
+            versions = {version_of_command(command) for command in commands}
+            version = versions.pop() if len(versions) == 1 else ""
+            yield Registration(way=Way.SETTINGS, path=path, version=version, commands=commands)
+
+
+def _enabled(documents: ClaudeDocuments) -> dict[str, object]:
+    """Return plugin → whether it is enabled; a later settings file counts more."""
+    merged: dict[str, object] = {}
+    for settings in documents.settings.values():
+        plugins = settings.get("enabledPlugins")
+        merged.update(plugins if isinstance(plugins, dict) else {})
+    return merged
+
+
+def _merged(documents: ClaudeDocuments, name: str) -> object:
+    """Return a value of the settings; that of a later file counts."""
+    values = [settings[name] for settings in documents.settings.values() if name in settings]
+    return values[-1] if values else None
+
+
+def _handlers(group: Document) -> list[Any]:
+    handlers = group.get("hooks")
+    return handlers if isinstance(handlers, list) else []
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(read_regular(path, MAX_FILE_BYTES) or b"")
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
