@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from engram.models.packed import unpack_text
+
 
 def add_outcomes(database: Any) -> None:
     """From 5 to 6: what became of each prompt, and two more channels of what was shown."""
@@ -108,8 +110,28 @@ def add_undone_steps(database: Any) -> None:
     database.execute_sql('CREATE INDEX "episode_created_at_ms_id" ON "episode" ("created_at_ms", "id")')
 
 
+def add_browsing(database: Any) -> None:
+    """From 13 to 14: lists of memories narrowed and counted by an index, and found by the beginnings of words."""
+    for statement in (
+        'CREATE INDEX "episode_sorts" ON "episode" ("project_id", "kind", "status", "is_pinned", "is_lowered", '
+        '"suspect", "created_at_ms")',
+        'CREATE INDEX "episode_suspect" ON "episode" ("created_at_ms") WHERE ("suspect" != \'\')',
+        'CREATE INDEX "vector_further" ON "vector" ("piece") WHERE ("piece" > 0)',
+        'DROP TABLE "episode_fts"',
+        'CREATE VIRTUAL TABLE "episode_fts" USING fts5 ("summary", "content", "entities", content=\'\', prefix=\'2\', '
+        "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")",
+    ):
+        database.execute_sql(statement)
+    memories = database.execute_sql("SELECT id, summary, content, entities FROM episode ORDER BY id").fetchall()
+    for row_id, summary, content, entities in memories:
+        database.execute_sql(
+            "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
+            (row_id, summary, unpack_text(content), entities),
+        )
+
+
 def add_hub(database: Any) -> None:
-    """From 13 to 14: the hubs that were joined, their spaces, and what was said of memories in them."""
+    """From 14 to 15: the hubs that were joined, their spaces, and what was said of memories in them."""
     for statement in (
         'CREATE TABLE "hub_server" ("id" INTEGER NOT NULL PRIMARY KEY, "url" TEXT NOT NULL, '
         '"member_id" INTEGER NOT NULL, "member_name" TEXT NOT NULL, "device_id" INTEGER NOT NULL, '
@@ -179,5 +201,6 @@ STEPS = (
     add_standing_files,
     add_model_readings,
     add_undone_steps,
+    add_browsing,
     add_hub,
 )
