@@ -20,7 +20,7 @@ NEW_ENOUGH := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 SAMPLES := .engram-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser browser-setup test-models lint soak bench docs clean
+.PHONY: help run test browser browser-setup test-models lint soak bench docs demo clean
 
 help:
 	@echo "make run                  read your Claude Code sessions and keep reading (Ctrl-C stops)"
@@ -33,6 +33,7 @@ help:
 	@echo "make soak                 the long fault tests"
 	@echo "make bench ARGS=…         the benchmarks"
 	@echo "make docs                 the reference pages and service files, from the program"
+	@echo "make demo                 the picture in the README, from a run of the program"
 	@echo "make clean                remove .venv and everything built; your memory folder stays"
 	@echo "PYTHON=… names the interpreter; TORCH_INDEX=… an index with CPU builds of torch (test-models)"
 
@@ -76,6 +77,9 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m engram.cli.reference docs/reference .
+
+demo: $(VENV)/.installed
+	$(BIN)/python docs/demo/make_demo.py docs/demo/demo.svg
 
 clean:
 	rm -rf $(VENV) $(SAMPLES) .engram-bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

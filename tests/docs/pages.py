@@ -36,6 +36,8 @@ class Block:
     body: str
     #: The test that runs its commands; "" if they are run as the page stands.
     elsewhere: str = ""
+    #: Nothing stands between it and the block before: it is what that prints.
+    is_output: bool = False
 
     @property
     def commands(self) -> list[str]:
@@ -47,7 +49,12 @@ class Block:
 def blocks_of(page: Path) -> list[Block]:
     """The blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
-    return [Block(match["kind"], match["body"], match["where"] or "") for match in _BLOCK.finditer(text)]
+    blocks, end = [], 0
+    for match in _BLOCK.finditer(text):
+        is_output = bool(blocks) and not match["kind"] and not text[end : match.start()].strip()
+        blocks.append(Block(match["kind"], match["body"], match["where"] or "", is_output))
+        end = match.end()
+    return blocks
 
 
 @dataclass

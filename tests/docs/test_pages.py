@@ -45,7 +45,7 @@ def test_a_page_works_as_it_is_written(name: str, reader: Reader) -> None:
         if block.kind == "sh" and not block.elsewhere:
             printed = "".join(reader.type(command) for command in block.commands)
             runs += len(block.commands)
-        elif block.kind == "" and printed:
+        elif block.is_output:
             assert printed_as_shown(block.body, printed), f"{name} shows\n{block.body}\nbut it prints\n{printed}"
 
     assert runs > 0
