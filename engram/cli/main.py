@@ -61,6 +61,7 @@ COMMANDS = {
     "import": "engram.cli.export_command",
     "restore": "engram.cli.restore_command",
     "hooks": "engram.cli.hooks_command",
+    "plugin": "engram.cli.plugin_command",
     "service": "engram.cli.service_command",
     "config": "engram.cli.config_command",
     "model": "engram.cli.model_command",
