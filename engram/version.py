@@ -1,18 +1,8 @@
-"""The version of this installation."""
+"""The version of Engram. The build reads it here."""
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from typing import Final
 
-#: Name of the distribution.
-DISTRIBUTION = "engram-recall"
-#: What is reported where Engram runs without being installed.
-UNKNOWN = "0"
-
-
-def engram_version() -> str:
-    """Return the version of the installed distribution; "0" if it is not installed."""
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return UNKNOWN
+#: Semantic version, as in CHANGELOG.md.
+VERSION: Final = "0.1.0"
