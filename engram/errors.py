@@ -15,6 +15,7 @@
     │   ├── RetryLater          a temporary failure: try again later
     │   ├── ModelUnavailable    the language model needs the user's action; the local extractor is used meanwhile
     │   └── BudgetReached       a spending cap is reached; nothing was sent
+    ├── ServiceError            launchd, systemd or the supervisor could not start or stop the processes
     ├── InstallError            the installation was refused or undone; nothing outside the memory folder changed
     ├── NotFound                no memory, note, session or task has that name
     ├── BadRequest              an argument has an invalid value
@@ -87,6 +88,10 @@ class ModelUnavailable(ExtractionError):
 
 class BudgetReached(ExtractionError):
     """A spending cap is reached; nothing was sent."""
+
+
+class ServiceError(EngramError):
+    """The worker and the watcher could not be started or stopped."""
 
 
 class InstallError(EngramError):

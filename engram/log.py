@@ -66,7 +66,7 @@ def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], s
 
     Args:
         folder: ENGRAM_HOME/logs.
-        kind: watcher, worker, page, cli or mcp. Hooks use ``append_warning`` instead.
+        kind: watcher, worker, supervisor, page, cli or mcp. Hooks use ``append_warning`` instead.
         level: debug, info, warning or error.
         redact: masks secrets in every record.
     """

@@ -38,6 +38,12 @@ def default_claude_folder() -> Path:
     return Path(named).expanduser().absolute() if named else Path.home() / ".claude"
 
 
+def default_codex_folder() -> Path:
+    """``CODEX_HOME``, or ``~/.codex``."""
+    named = os.environ.get("CODEX_HOME", "")
+    return Path(named).expanduser().absolute() if named else Path.home() / ".codex"
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """The memory folder: every file and folder in it by name."""
@@ -73,6 +79,11 @@ class Home:
     def worker_lock(self) -> Path:
         """Held (flock) by the one worker."""
         return self.root / "worker.lock"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        """Held (flock) by the one supervisor, where neither launchd nor systemd starts watcher and worker."""
+        return self.root / "supervisor.lock"
 
     @property
     def page_lock(self) -> Path:

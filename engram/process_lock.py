@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import time
@@ -19,8 +20,12 @@ PATIENCE_SECONDS = 0.3
 class ProcessLock:
     """A held lock; its file names the process. Keep the object as long as the lock must be held."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, note: str = "") -> None:
         """Take the lock.
+
+        Args:
+            path: the lock file; it is created if it is missing.
+            note: the second line of the file, after the process id: the version of the code.
 
         Raises:
             AlreadyRunning: another process holds it.
@@ -34,7 +39,7 @@ class ProcessLock:
                 raise AlreadyRunning(f"another process holds {path}. Nothing to do")
             time.sleep(0.02)
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n{note}\n".encode(), 0)
 
     def _try(self) -> bool:
         try:
@@ -42,6 +47,18 @@ class ProcessLock:
         except BlockingIOError:
             return False
         return True
+
+    def touch(self) -> None:
+        """Set the time of the lock file to now: the heartbeat of its holder."""
+        with contextlib.suppress(OSError):
+            os.utime(self._descriptor)
+
+    def is_in_place(self) -> bool:
+        """True while ``path`` is the file that this object holds: nobody removed or replaced it."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Release the lock; the file stays."""

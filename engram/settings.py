@@ -14,7 +14,7 @@ from typing import Any
 
 from engram.atomic import read_regular
 from engram.errors import SettingsError
-from engram.paths import Home, default_claude_folder, default_home
+from engram.paths import Home, default_claude_folder, default_codex_folder, default_home
 
 #: Largest config.toml that is read, in bytes.
 _CONFIG_LIMIT_BYTES = 1_000_000
@@ -37,6 +37,8 @@ class Settings:
     home: Path = field(default_factory=default_home)
     #: Claude Code's configuration folder; its ``projects`` folder contains the transcripts.
     claude_folder: Path = field(default_factory=default_claude_folder)
+    #: Codex's folder; its ``sessions`` folder contains the rollouts.
+    codex_folder: Path = field(default_factory=default_codex_folder)
 
     # What is read
     #: Read transcripts.
@@ -157,6 +159,8 @@ class Settings:
     llm_timeout_seconds: float = 30.0
 
     # The processes
+    #: Start watcher and worker with a Claude Code session if they do not run. For machines without launchd and systemd.
+    start_with_session: bool = False
     #: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
     sqlite_driver: str = "auto"
     #: Warn when the worker uses more memory than this, in MB.

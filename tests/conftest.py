@@ -45,7 +45,7 @@ def corpus(shared: Path) -> Path:
 @pytest.fixture(autouse=True)
 def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the user's own home, settings or transcripts."""
-    for name in [n for n in os.environ if n.startswith(("ENGRAM_", "CLAUDE_")) and n != "ENGRAM_SHARED"]:
+    for name in [n for n in os.environ if n.startswith(("ENGRAM_", "CLAUDE_", "CODEX_")) and n != "ENGRAM_SHARED"]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "home"))

@@ -76,3 +76,21 @@ def wait_until_group_gone(group: int) -> None:
     while members := members_of_group(group):
         assert time.monotonic() < deadline, members
         time.sleep(0.02)
+
+
+def processes_of_home(home: Path) -> dict[int, list[str]]:
+    """Return the processes of a memory folder that are no zombies: process id → its command line.
+
+    Read from /proc; on a system without it, nothing is found.
+    """
+    found = {}
+    wanted = f"ENGRAM_HOME={home}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+            words = (folder / "cmdline").read_bytes().decode().split("\0")[:-1]
+        except OSError:
+            continue
+        if wanted in variables and int(folder.name) != os.getpid() and is_running(int(folder.name)):
+            found[int(folder.name)] = words
+    return found

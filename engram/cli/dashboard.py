@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from engram.cli.output import one_line, span
-from engram.cli.supervisor import Child
 from engram.reports.health import Health
+from engram.services.supervisor import Child
 
 
 def draw(health: Health, children: list[Child], home: str) -> RenderableType:

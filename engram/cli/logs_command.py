@@ -12,7 +12,7 @@ from engram.cli.output import print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.log import read_records
 
-_KINDS = ("worker", "watcher", "hook", "cli", "mcp")
+_KINDS = ("worker", "watcher", "supervisor", "hook", "cli", "mcp")
 
 
 @click.command("logs")

@@ -59,7 +59,7 @@ COMMANDS = {
     "consolidate": "engram.cli.consolidate_command",
     "purge": "engram.cli.purge_command",
     "export": "engram.cli.export_command",
-    "import": "engram.cli.export_command",
+    "import": "engram.cli.import_command",
     "restore": "engram.cli.restore_command",
     "hooks": "engram.cli.hooks_command",
     "plugin": "engram.cli.plugin_command",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import os
 import signal
+import stat
 import threading
 from collections.abc import Callable
 
@@ -13,6 +16,9 @@ from engram.cli import exits
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import AlreadyRunning
 from engram.settings import Settings
+
+#: Size above which the file of a service's errors is emptied at the next start, in bytes.
+MAX_OUTPUT_BYTES = 1_000_000
 
 _lifeline = click.option(
     "--lifeline",
@@ -58,6 +64,7 @@ def work(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> None
 
 
 def _run(service: Callable[[Settings], int], workspace: Workspace, lifeline: int | None) -> int:
+    _prepare_errors()
     if lifeline is not None:
         threading.Thread(target=_end_with_parent, args=(lifeline,), name="lifeline", daemon=True).start()
     try:
@@ -65,6 +72,18 @@ def _run(service: Callable[[Settings], int], workspace: Workspace, lifeline: int
     except AlreadyRunning as error:
         click.echo(str(error), err=True)
         return exits.OK
+
+
+def _prepare_errors() -> None:
+    """Keep the file bounded that a service manager appends errors to, and show there where a hung process was.
+
+    A service manager ends a process that hangs by SIGABRT; its threads are printed then.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        facts = os.fstat(2)
+        if stat.S_ISREG(facts.st_mode) and facts.st_size > MAX_OUTPUT_BYTES:
+            os.ftruncate(2, 0)
+        faulthandler.enable(2)
 
 
 def _end_with_parent(lifeline: int) -> None:

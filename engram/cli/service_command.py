@@ -1,49 +1,249 @@
-"""``engram service``: print the service files for launchd or systemd."""
+"""``engram service``: start, stop and inspect the worker and the watcher as a service."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 
+from engram.cli import exits
 from engram.cli.options import json_option
-from engram.cli.output import print_json
-from engram.cli.service_files import launchd_files, systemd_files
+from engram.cli.output import print_facts, print_json, safe, say
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.errors import AlreadyRunning
+from engram.install.changes import FileChange
+from engram.reports.processes import ProcessState, process_state
+from engram.services.choose import best_system, installed_system, system_by_name
+from engram.services.protocol import ServiceStatus, ServiceSystem, SystemName
+
+#: What the systems are called in messages.
+_TITLES = {
+    SystemName.LAUNCHD: "launchd",
+    SystemName.SYSTEMD: "systemd",
+    SystemName.BACKGROUND: "a supervisor in the background",
+}
 
 
-@click.command("service")
+@click.group("service")
+def service() -> None:
+    """Start, stop and inspect the worker and the watcher, which run without a terminal.
+
+    launchd (macOS) or systemd (Linux) runs them if `engram install` registered them there; otherwise a supervisor in
+    the background does, until the next restart of the machine.
+
+    Example: engram service status
+    """
+
+
+@service.command("start")
+@json_option
+@pass_workspace
+def start(workspace: Workspace, as_json: bool) -> None:
+    """Start the worker and the watcher, and wait until they run.
+
+    Example: engram service start
+    """
+    system = _system(workspace)
+    system.start()
+    _tell(workspace, system, "Running", as_json)
+
+
+@service.command("stop")
+@json_option
+@pass_workspace
+def stop(workspace: Workspace, as_json: bool) -> None:
+    """Stop the worker and the watcher, and wait until they have ended. What they were doing is done later.
+
+    Processes of an `engram up` in a terminal are left alone.
+
+    Example: engram service stop
+    """
+    system = _system(workspace)
+    system.stop()
+    _tell(workspace, system, "Stopped", as_json)
+
+
+@service.command("restart")
+@json_option
+@pass_workspace
+def restart(workspace: Workspace, as_json: bool) -> None:
+    """Stop the worker and the watcher and start them again, such as after an update or a changed setting.
+
+    Example: engram service restart
+    """
+    system = _system(workspace)
+    system.restart()
+    _tell(workspace, system, "Running", as_json)
+
+
+@service.command("status")
+@json_option
+@pass_workspace
+@click.pass_context
+def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
+    """Show what runs the worker and the watcher, and whether it does. The exit code is 1 if one does not run.
+
+    Example: engram service status --json
+    """
+    system = _system(workspace)
+    said, states = system.status(), _states(workspace)
+    if as_json:
+        print_json(_status_json(said, states))
+    else:
+        print_facts(
+            [
+                ("run by", _TITLES[said.system]),
+                ("starts by itself", _describe_start(said)),
+                *((name, _describe(state)) for name, state in states.items()),
+                *((f"{said.system} says of {name}", text) for name, text in said.details.items()),
+            ]
+        )
+    ctx.exit(exits.OK if all(state.is_alive for state in states.values()) else exits.FAILED)
+
+
+@service.command("logs")
 @click.option(
-    "--print", "is_printed", is_flag=True, required=True, help="Print the files. Nothing is written or registered."
+    "--lines",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of lines of each source.",
 )
+@json_option
+@pass_workspace
+def logs(workspace: Workspace, lines: int, as_json: bool) -> None:
+    """Show why the worker or the watcher did not start: what the system recorded, and their latest log records.
+
+    `engram logs` shows the log records alone.
+
+    Example: engram service logs --lines 50
+    """
+    from engram.log import read_records
+
+    folder = workspace.places.logs
+    sources = {"system": _system(workspace).output(lines).splitlines()[-lines:]}
+    for kind in ("supervisor", "worker", "watcher"):
+        sources[kind] = [record.text for record in read_records(folder, kind)][-lines:]
+    if as_json:
+        print_json(sources)
+        return
+    for kind, texts in sources.items():
+        for text in texts:
+            click.echo(f"{kind}: {safe(text)}")
+    if not any(sources.values()):
+        click.echo(f"No records in {folder}.")
+
+
+@service.command("run")
+@pass_workspace
+@click.pass_context
+def run(ctx: click.Context, workspace: Workspace) -> None:
+    """Run the supervisor in the foreground until SIGTERM or Ctrl-C: the command of a container.
+
+    It restarts a worker or a watcher that ended or hangs. If a supervisor is already running, this one ends at once.
+
+    Example: engram service run
+    """
+    from engram.services.supervise import run_supervisor
+
+    try:
+        ctx.exit(run_supervisor(workspace.settings, workspace.arguments()))
+    except AlreadyRunning as error:
+        click.echo(str(error), err=True)
+
+
+@service.command("print")
 @click.option(
     "--system",
-    type=click.Choice(["launchd", "systemd"]),
+    type=click.Choice([SystemName.LAUNCHD.value, SystemName.SYSTEMD.value]),
     default=None,
     help="The target system (default: launchd on macOS, else systemd).",
 )
 @json_option
 @pass_workspace
-def service(workspace: Workspace, is_printed: bool, system: str | None, as_json: bool) -> None:
-    """Print the service files that start watcher and worker at login, with absolute paths and without secrets.
+def print_files(workspace: Workspace, system: str | None, as_json: bool) -> None:
+    """Print the files that start both processes at login, with absolute paths and without secrets. Writes nothing.
 
-    launchd: write them to ~/Library/LaunchAgents, then run `launchctl bootstrap gui/$UID FILE`.
-    systemd: write them to ~/.config/systemd/user, then run `systemctl --user enable --now engram-work engram-watch`.
+    `engram install` writes and registers them.
 
-    Example: engram service --print --system systemd
+    Example: engram service print --system systemd
     """
-    del is_printed
-    system = system or ("launchd" if sys.platform == "darwin" else "systemd")
-    render = launchd_files if system == "launchd" else systemd_files
-    files = render(workspace.settings)
+    name = SystemName(system or (SystemName.LAUNCHD if sys.platform == "darwin" else SystemName.SYSTEMD))
+    changes = system_by_name(name, workspace.settings).files()
     if as_json:
-        print_json(
-            {
-                "system": system,
-                "files": [{"path": str(file.folder / file.name), "text": file.data.decode()} for file in files],
-            }
-        )
+        print_json({"system": name.value, "files": [_file_json(change) for change in changes]})
         return
-    for file in files:
-        click.echo(f"# {file.folder / file.name}")
-        click.echo(file.data.decode())
+    for change in changes:
+        if change.content is not None:
+            say(f"# {change.path}")
+            click.echo(change.content.decode())
+        else:
+            say(f"# {change.path} → {change.link_target}")
+
+
+def _file_json(change: FileChange) -> dict[str, str]:
+    if change.content is not None:
+        return {"path": str(change.path), "text": change.content.decode()}
+    return {"path": str(change.path), "link_to": str(change.link_target)}
+
+
+def _system(workspace: Workspace) -> ServiceSystem:
+    return installed_system(workspace.settings, workspace.arguments())
+
+
+def _states(workspace: Workspace) -> dict[str, ProcessState]:
+    places = workspace.places
+    return {"worker": process_state(places.worker_lock), "watcher": process_state(places.watcher_lock)}
+
+
+def _tell(workspace: Workspace, system: ServiceSystem, verb: str, as_json: bool) -> None:
+    """Say what was done, and what the user may want to know next."""
+    states = _states(workspace)
+    if as_json:
+        print_json(_status_json(system.status(), states))
+        return
+    pids = ", ".join(f"{name} {state.pid}" for name, state in states.items() if state.is_alive)
+    if verb == "Stopped" and pids:
+        say(f"Stopped what {_TITLES[system.name]} ran. Still running: {pids} (`engram up` in a terminal?).")
+        return
+    say(f"{verb}, by {_TITLES[system.name]}{': ' + pids if pids else ''}.")
+    for hint in _hints(workspace, system) if verb == "Running" else ():
+        say(hint)
+
+
+def _hints(workspace: Workspace, system: ServiceSystem) -> Iterator[str]:
+    if system.name is not SystemName.BACKGROUND or workspace.settings.start_with_session:
+        return
+    if best_system(workspace.settings).name is not SystemName.BACKGROUND:
+        yield "To start them at login, run: engram install"
+    else:
+        yield (
+            "They run until this machine restarts. To let Claude Code's sessions start them, run: "
+            "engram config set start_with_session true"
+        )
+
+
+def _status_json(said: ServiceStatus, states: Mapping[str, ProcessState]) -> dict[str, Any]:
+    return {
+        "system": said.system.value,
+        "starts_by_itself": said.is_installed,
+        "running": said.is_running,
+        "details": dict(said.details),
+        **{name: state.as_json() for name, state in states.items()},
+    }
+
+
+def _describe_start(said: ServiceStatus) -> str:
+    if not said.is_installed:
+        return "no"
+    return "with a Claude Code session" if said.system is SystemName.BACKGROUND else "at login"
+
+
+def _describe(state: ProcessState) -> str:
+    if not state.is_alive:
+        return "not running"
+    silent = "" if state.silent_seconds is None else f", last heartbeat {state.silent_seconds:.0f} s ago"
+    return f"running, pid {state.pid}{silent}"

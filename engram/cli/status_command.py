@@ -15,7 +15,7 @@ from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
 from engram.reports.status import status_to_json
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.transcripts.registry import title_of
+from engram.transcripts.registry import present_folders, title_of
 from engram.worker.client import ask_status
 
 
@@ -49,7 +49,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("extractor", _extractor(workspace.settings)),
             ("distilled again", _second_chances(chances, health)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
-            ("transcripts", f"{workspace.settings.projects_folder} ({health.unread.found} files)"),
+            ("transcripts", _transcripts(workspace.settings, health)),
             ("agents", ", ".join(f"{title_of(name)} ({number} sessions)" for name, number in agents.items())),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
             ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
@@ -77,6 +77,11 @@ def status(workspace: Workspace, as_json: bool) -> None:
     )
     if offer:
         click.echo(f"\n{offer}")
+
+
+def _transcripts(settings: Settings, health: Health) -> str:
+    folders = [str(folder) for _, folder in present_folders(settings)] or [str(settings.projects_folder)]
+    return f"{', '.join(folders)} ({health.unread.found} files)"
 
 
 def _extractor(settings: Settings) -> str:

@@ -18,10 +18,11 @@ from rich.text import Text
 from engram.cli.dashboard import draw, line
 from engram.cli.options import json_option
 from engram.cli.output import console, print_json, say
-from engram.cli.supervisor import Child, Supervisor, engram_command
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import EngramError, StoreError
 from engram.reports.health import Health, take_health
+from engram.services.definition import engram_command
+from engram.services.supervisor import Child, Supervisor
 from engram.transcripts import registry
 
 #: How often the children are checked, in seconds.
@@ -60,7 +61,9 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
         if samples_in is None:
             click.echo(f"There are no transcripts in {where} yet.", err=True)
         else:
-            workspace = workspace.with_flags(home=str(samples_in.absolute()), claude_folder=str(SAMPLES))
+            workspace = workspace.with_flags(
+                home=str(samples_in.absolute()), claude_folder=str(SAMPLES), codex_folder=str(SAMPLES)
+            )
             click.echo(
                 f"There are no transcripts in {where}: reading the sample sessions that ship with Engram. Their memory "
                 f"is in {workspace.settings.home}. To search it, run: engram --home {workspace.settings.home} recall …",

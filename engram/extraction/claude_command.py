@@ -37,15 +37,20 @@ def call_environment(command: str, environ: Mapping[str, str] | None = None) -> 
     process.
     """
     environ = os.environ if environ is None else environ
-    kept = {
-        name: value
-        for name, value in environ.items()
-        if name.startswith(_KEPT_PREFIXES) or not name.startswith(("CLAUDE", "ENGRAM_"))
-    }
+    kept = {name: value for name, value in drop_session(environ).items() if not name.startswith("ENGRAM_")}
     kept["ENGRAM_DISABLE"] = "1"
     # A service has a short PATH. If npm installed the command, its interpreter is in the same folder.
     kept["PATH"] = os.pathsep.join([*_absolute_folders(environ), str(Path(command).parent)])
     return kept
+
+
+def drop_session(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the variables of the Claude Code session that may have started this process."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.startswith(_KEPT_PREFIXES) or not name.startswith("CLAUDE")
+    }
 
 
 def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from engram.enums import Actor
 from engram.errors import BadRequest
@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 #: Hints younger than this are not read again, in milliseconds.
 FRESH_MS = 86_400_000
+#: What the identity of a project begins with of which only the name is known.
+NAME_ONLY = "name:"
 #: Most repositories that are read in one call, so that it stays short.
 MAX_READ = 3
 
@@ -55,7 +57,8 @@ def find_moves(store: Store) -> list[Move]:
         moves += [Move(former, hints, is_certain) for hints in same]
         if not same:
             moves += [Move(former, hints, False) for hints in present if _share_a_hint(former, hints)]
-    return moves
+    named = [hints for hints in known if hints.project.identity.startswith(NAME_ONLY) and not hints.folders]
+    return moves + [Move(former, hints, False) for former in named for hints in present if _has_name_of(hints, former)]
 
 
 def join_moved(store: Store) -> list[str]:
@@ -85,6 +88,12 @@ def _share_a_hint(hints: ProjectHints, other: ProjectHints) -> bool:
     return bool(hints.remote and hints.remote == other.remote) or bool(
         hints.first_commit and hints.first_commit == other.first_commit
     )
+
+
+def _has_name_of(hints: ProjectHints, former: ProjectHints) -> bool:
+    """True if a folder is named like a project of which only the name is known, such as an imported one."""
+    name = PurePath(former.project.identity.removeprefix(NAME_ONLY)).name
+    return PurePath(_present_folder(hints)).name.casefold() == name.casefold()
 
 
 def _present_folder(hints: ProjectHints) -> str:

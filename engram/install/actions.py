@@ -9,9 +9,10 @@ from typing import Any
 from engram.earlier.actions import BootOut, EndProcess, SetDatabaseAside
 from engram.errors import InstallError
 from engram.install.changes import Action
+from engram.services.plan import StartServices, StopServices
 
 #: Every class of an action; its ``kind`` stands in the journal.
-ACTIONS: tuple[type[Any], ...] = (BootOut, EndProcess, SetDatabaseAside)
+ACTIONS: tuple[type[Any], ...] = (BootOut, EndProcess, SetDatabaseAside, StartServices, StopServices)
 
 
 def action_to_json(action: Action) -> dict[str, Any]:

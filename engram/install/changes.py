@@ -67,6 +67,20 @@ class BlockEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class TomlEdit:
+    """A table to add at the end of a TOML file that others write too; everything else keeps its bytes.
+
+    A table of this name is replaced, and uninstall puts it back; one with these values stays as it is. Unlike a block
+    between markers it stays apart from what another program adds behind it. Uninstall also removes the tables below
+    it: they are settings of what is gone.
+    """
+
+    #: Keys from the top of the document: ``("mcp_servers", "engram")``.
+    table: tuple[str, ...]
+    values: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
 class FileChange:
     """The wanted state of one file: new content, a link, an edit of a shared file, or (with none of them) no file.
 
@@ -79,7 +93,7 @@ class FileChange:
     #: The whole content.
     content: bytes | None = None
     #: What to change in a file that others write too.
-    edit: JsonEdit | BlockEdit | None = None
+    edit: JsonEdit | BlockEdit | TomlEdit | None = None
     #: Target of a symbolic link to create.
     link_target: str | None = None
     #: Permission bits; None keeps those of the file, and gives a new one ``NEW_FILE_MODE``.

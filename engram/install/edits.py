@@ -9,8 +9,9 @@ from typing import Any
 
 from engram.errors import BadRequest, InstallError
 from engram.install.block_edit import apply_block, revert_block
-from engram.install.changes import BlockEdit, FileChange, JsonEdit
+from engram.install.changes import BlockEdit, FileChange, JsonEdit, TomlEdit
 from engram.install.json_edit import AppliedJson, apply_json, drop_json, revert_json
+from engram.install.toml_edit import AppliedToml, apply_toml, revert_toml
 
 
 def decode(path: Path, data: bytes) -> str:
@@ -44,6 +45,12 @@ def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any]
         except BadRequest as error:
             raise _unreadable(path, error) from error
         return text.encode(), {"json": applied.to_json()}
+    if isinstance(change.edit, TomlEdit):
+        try:
+            text, applied_toml = apply_toml(decode(path, base), change.edit)
+        except BadRequest as error:
+            raise _unreadable(path, error) from error
+        return text.encode(), {"toml": applied_toml.to_json()}
     if isinstance(change.edit, BlockEdit):
         return apply_block(decode(path, base), change.edit).encode(), {"block": asdict(change.edit)}
     return change.content or b"", None
@@ -59,6 +66,8 @@ def revert_change(path: Path, data: bytes, applied: dict[str, Any], original: by
     if "block" in applied:
         return revert_block(text, BlockEdit(**applied["block"]), decode(path, original)).encode()
     try:
+        if "toml" in applied:
+            return revert_toml(text, AppliedToml.from_json(applied["toml"])).encode()
         return revert_json(text, AppliedJson.from_json(applied["json"])).encode()
     except BadRequest as error:
         raise _unreadable(path, error) from error

@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 #: Suffix of the lists of failed programs among the recollection files.
 FAILURES_SUFFIX = ".failures"
+#: How every file of a Markdown export begins.
+MARKDOWN_EXPORT = b"---\nengram: 1\n"
 #: Maximum size of a note or export that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
 #: Minimum length of a text that is searched for in notes, in characters; shorter ones occur by chance.
@@ -106,19 +108,65 @@ def rewrite_notes(
 
 
 def clean_exports(
-    places: Home, ids: Collection[str], forgotten: Forgotten | None = None, *, is_dry: bool = False
+    places: Home,
+    ids: Collection[str],
+    forgotten: Forgotten | None = None,
+    is_kept: Callable[[str], bool] = lambda text: True,
+    *,
+    is_dry: bool = False,
 ) -> list[str]:
-    """Remove memories from the exports (JSON lines) in the memory folder, and their words from a merged memory."""
-    changed = []
+    """Remove memories from the exports in the memory folder, and their words from what other memories say there.
+
+    In JSON lines the line of a memory goes, in a Markdown export its file, with the files that quote its words.
+
+    Args:
+        places: the memory folder.
+        ids: the forgotten memories.
+        forgotten: what else is forgotten with them.
+        is_kept: False for a text that quotes them.
+        is_dry: change nothing, and return what would be changed.
+    """
+    changed = _clean_markdown_exports(places, ids, is_kept, is_dry=is_dry)
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
         data = read_whole(path, _MAX_FILE_BYTES) or b""
         lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
-        kept = [_cut_line(line, forgotten) for line in lines if not _is_about(line, ids)]
+        kept = [_cut_line(_cut_history(line, is_kept), forgotten) for line in lines if not _is_about(line, ids)]
         if kept != lines:
             if not is_dry:
                 write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
             changed.append(path.name)
     return changed
+
+
+def _clean_markdown_exports(
+    places: Home, ids: Collection[str], is_kept: Callable[[str], bool], *, is_dry: bool
+) -> list[str]:
+    changed = []
+    notes = places.notes
+    for path in _files(places.root, ("*/**/*.md", "*.md")):
+        if notes in path.parents or (read_regular(path, len(MARKDOWN_EXPORT)) or b"") != MARKDOWN_EXPORT:
+            continue
+        text = (read_whole(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "surrogateescape")
+        if any(episode_id in path.name for episode_id in ids) or not is_kept(text):
+            if not is_dry:
+                path.unlink()
+            changed.append(path.name)
+    return changed
+
+
+def _cut_history(line: str, is_kept: Callable[[str], bool]) -> str:
+    """Return the line of a memory without the steps of its history that quote forgotten words."""
+    if '"history"' not in line or is_kept(line):
+        return line
+    with contextlib.suppress(ValueError, RecursionError):
+        memory = json.loads(line)
+        steps = memory.get("history") if isinstance(memory, dict) else None
+        if isinstance(steps, list):
+            memory["history"] = [
+                step for step in steps if all(map(is_kept, forgetting.texts_in_json(json.dumps(step))))
+            ]
+            return json.dumps(memory, ensure_ascii=False) + "\n"
+    return line
 
 
 def copies_of_memory(places: Home, driver: str) -> list[Path]:
@@ -145,6 +193,11 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
         if isinstance(memory, dict) and memory.get("id") == cut.episode_id:
             memory |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
             memory["evidence"] = [uuid for uuid in memory.get("evidence") or [] if uuid not in forgotten.erased]
+            if "rests_on" in memory:
+                memory["rests_on"] = [one for one in memory["rests_on"] if one.get("uuid") not in forgotten.erased]
+            if "history" in memory:
+                # It quotes what the memory said before; it begins anew, as in the database.
+                memory["history"] = []
             return json.dumps(memory, ensure_ascii=False) + "\n"
     return line
 

@@ -55,7 +55,7 @@ class ForgottenFiles:
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids
         cleaned = clean_recollections(places, _line_filter([*ids, *changed], self.told), is_dry=is_dry)
-        cleaned += clean_exports(places, ids, self.forgotten, is_dry=is_dry)
+        cleaned += clean_exports(places, ids, self.forgotten, self.is_kept, is_dry=is_dry)
         notes = [
             *cut_daily_log(places, self.sessions, is_dry=is_dry),
             *clean_lines(places, self.is_kept, is_dry=is_dry),

@@ -197,12 +197,17 @@ def delete_episode(tx: Tx, episode: Episode, *, actor: Actor, is_purge: bool = F
     those of a forget also keep an import and a restore from bringing it back. What it had replaced gets its successor
     as its own; without one, it is current again.
     """
-    _release_predecessors(tx, episode, actor)
-    episode_rows.delete_episode_rows(tx, episode)
+    remove_episode(tx, episode, actor=actor)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.EPISODE, [episode.episode_id.encode()])
     if episode.slot:
         slot_kind = TombstoneKind.PURGED_SLOT if is_purge else TombstoneKind.SLOT
         add_tombstones(tx, slot_kind, [episode.slot.encode()])
+
+
+def remove_episode(tx: Tx, episode: Episode, *, actor: Actor) -> None:
+    """Delete a memory as if it had never been there: nothing keeps it from being imported again."""
+    _release_predecessors(tx, episode, actor)
+    episode_rows.delete_episode_rows(tx, episode)
 
 
 def restore_predecessors(

@@ -15,7 +15,7 @@ from engram.models import tables
 from engram.models.episodes import ENUM_FIELDS, Episode
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
-from engram.models.transaction import Reader, Tx
+from engram.models.transaction import Reader, Tx, Value
 
 #: Action of each judgement on a memory, and of a judgement that was taken back.
 JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
@@ -23,6 +23,8 @@ TAKE_BACK = "take back"
 #: Actions by which somebody decided what a memory says or whether it is used.
 BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
 
+#: Action of a memory that came from a file. It belongs to this database alone: no export has it.
+IMPORT = "import"
 #: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
 ERASE = "erase"
 
@@ -65,25 +67,24 @@ def add_history(
     *,
     actor: Actor,
     run_id: int | None = None,
+    at_ms: int | None = None,
     undoes: int | None = None,
-) -> None:
-    """Add a step to an episode's history. Only ``episode_changes`` and its companions call this."""
-    tx.insert_many(
-        tables.History,
-        [
-            {
-                "episode_id": episode_id,
-                "at_ms": tx.now_ms(),
-                "action": action,
-                "reason": reason,
-                "actor": actor.value,
-                "run_id": run_id,
-                "before": json.dumps(before, ensure_ascii=False),
-                "after": json.dumps(after, ensure_ascii=False),
-                "undoes": undoes,
-            }
-        ],
-    )
+) -> int:
+    """Add a step to an episode's history, of now or of another time, and return its number. Only ``episode_changes``
+    and its companions call this.
+    """
+    row: dict[str, Value] = {
+        "episode_id": episode_id,
+        "at_ms": tx.now_ms() if at_ms is None else at_ms,
+        "action": action,
+        "reason": reason,
+        "actor": actor.value,
+        "run_id": run_id,
+        "before": json.dumps(before, ensure_ascii=False),
+        "after": json.dumps(after, ensure_ascii=False),
+        "undoes": undoes,
+    }
+    return tx.insert_row(tables.History, row)
 
 
 def history_of(store: Reader, episode_id: str) -> list[Change]:
@@ -126,11 +127,18 @@ def _history_of_episode(episode_id: str) -> Query:
     return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
 
 
+#: The fields of an episode that history records, in their order.
+_RECORDED_FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(Episode)
+    if field.name not in {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
+)
+
+
 def snapshot(episode: Episode) -> dict[str, Any]:
     """Return the fields of an episode that history records."""
-    left_out = {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
-    facts = {k: v for k, v in dataclasses.asdict(episode).items() if k not in left_out}
-    return facts | {"facts": list(episode.facts), "entities": list(episode.entities)}
+    fields = {name: getattr(episode, name) for name in _RECORDED_FIELDS}
+    return fields | {"facts": list(episode.facts), "entities": list(episode.entities)}
 
 
 def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:

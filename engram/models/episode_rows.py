@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 
 from peewee import Query, fn
-from peewee import Value as Plain
 
 from engram.models import tables
 from engram.models.episode_index import index_episode, unindex_episode
@@ -30,7 +29,7 @@ def insert_episode(tx: Tx, episode: Episode) -> int:
     """Store a new episode with its text index and entities; returns its row id."""
     columns = {name: _stored_value(episode, name) for name in _COLUMNS}
     columns["session_ref"] = _session_ref(tx, episode.session_id)
-    row_id = tx.insert(tables.Episode.insert(_plain_values(columns)))
+    row_id = tx.insert_row(tables.Episode, columns)
     index_episode(tx, row_id)
     _link_entities(tx, row_id, episode.entities)
     return row_id
@@ -51,7 +50,7 @@ def update_episode(tx: Tx, episode: Episode, changed: Collection[str]) -> None:
         columns["session_ref"] = _session_ref(tx, episode.session_id)
     if is_text:
         unindex_episode(tx, episode.id)
-    tx.run(tables.Episode.update(_plain_values(columns)).where(tables.Episode.id == episode.id))
+    tx.update_row(tables.Episode, episode.id, columns)
     if is_text or _VISIBILITY_FIELDS & set(changed):
         tx.run(_delete_vectors(episode.id))
     if is_text:
@@ -139,8 +138,7 @@ def delete_evidence_between(tx: Tx, row_id: int, start: int, stop: int) -> None:
 def set_packed_content(tx: Tx, row_id: int, content: Value, packed_content: bytes | None) -> None:
     """Store the content of an episode in one of its two columns, and let the text index follow."""
     unindex_episode(tx, row_id)
-    columns = _plain_values({"content": content, "packed_content": packed_content})
-    tx.run(tables.Episode.update(columns).where(tables.Episode.id == row_id))
+    tx.update_row(tables.Episode, row_id, {"content": content, "packed_content": packed_content})
     index_episode(tx, row_id)
 
 
@@ -163,15 +161,13 @@ def _stored_value(episode: Episode, name: str) -> Value:
     return str(value) if isinstance(value, str) else value
 
 
-def _plain_values(columns: dict[str, Value]) -> dict[object, object]:
-    """Values by column, as they are: peewee would make text of packed content."""
-    fields = tables.Episode._meta.columns
-    return {fields[name]: Plain(value, converter=False) for name, value in columns.items()}
-
-
 def _session_ref(store: Reader, session_id: str) -> int | None:
-    session = tables.Session
-    return store.fetch_value(session.select(session.id).where(session.session_id == session_id)) if session_id else None
+    return store.fetch_value(_row_of_session(session_id)) if session_id else None
+
+
+@prepared
+def _row_of_session(session_id: str) -> Query:
+    return tables.Session.select(tables.Session.id).where(tables.Session.session_id == session_id)
 
 
 @prepared
@@ -194,8 +190,12 @@ def _delete_entity_links(row_id: int) -> Query:
 def _link_entities(tx: Tx, row_id: int, names: Sequence[str]) -> None:
     unique = list(dict.fromkeys(names))
     tx.insert_many(tables.Entity, [{"kind": "", "name": name} for name in unique], or_ignore=True)
-    entity = tables.Entity
     for name in unique:
-        chosen = entity.select(entity.id, Plain(row_id)).where((entity.kind == "") & (entity.name == name))
-        link = tables.EpisodeEntity
-        tx.run(link.insert_from(chosen, [link.entity, link.episode]).on_conflict_ignore())
+        tx.run(_insert_entity_link(row_id, name))
+
+
+@prepared
+def _insert_entity_link(row_id: int, name: str) -> Query:
+    entity, link = tables.Entity, tables.EpisodeEntity
+    chosen = entity.select(entity.id, row_id).where((entity.kind == "") & (entity.name == name))
+    return link.insert_from(chosen, [link.entity, link.episode]).on_conflict_ignore()

@@ -11,6 +11,7 @@ from engram.models.episode_changes import MOVE, RELEASE, RESTORE, change_episode
 from engram.models.episode_evidence import ADDED, REPLACED, put_back_evidence, take_out_evidence
 from engram.models.episode_history import (
     ERASE,
+    IMPORT,
     JUDGEMENT_ACTIONS,
     TAKE_BACK,
     Change,
@@ -32,6 +33,7 @@ FINAL_ACTIONS: Mapping[str, str] = {
     ERASE: "its words, or what it rested on, were forgotten, and that is final",
     MOVE: "it moved with its session or project",
     RELEASE: "what had replaced it was forgotten, and that is final",
+    IMPORT: "it came with an import; `engram import --undo RUN` takes that back, and `engram import --list` shows it",
 }
 #: Steps that belong to no run and leave what a run changed as it is, or as an undo would leave it.
 _INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO, REDO)

@@ -254,6 +254,22 @@ def evidence_of(store: Reader, row_id: int) -> list[Evidence]:
     return store.fetch_records(_EVIDENCE, _evidence_of(row_id))
 
 
+def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evidence]]:
+    """Return row id → what the episode rests on, in order; for those that rest on anything."""
+    evidence: dict[int, list[Evidence]] = {}
+    for row in store.fetch(_evidence_by_rows(json.dumps(list(row_ids)))):
+        entry = Evidence(uuid=unpack_uuid(row.uuid), session_id=row.session_id, turn_id=row.turn_id)
+        evidence.setdefault(row.episode_ref, []).append(entry)
+    return evidence
+
+
 @prepared
 def _evidence_of(row_id: int) -> Query:
     return _EVIDENCE.select().where(tables.Evidence.episode == row_id).order_by(tables.Evidence.seq)
+
+
+@prepared
+def _evidence_by_rows(row_ids: str) -> Query:
+    evidence = tables.Evidence
+    query = evidence.select(evidence.episode, evidence.uuid, evidence.session_id, evidence.turn_id)
+    return query.where(in_json_list(evidence.episode, row_ids)).order_by(evidence.episode, evidence.seq)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from typing import Any
 
 from peewee import Query
 
 from engram.models import tables
-from engram.models.entries import turn_of_entry
-from engram.models.packed_entries import unpack_entries
-from engram.models.statement import prepared
+from engram.models.packed_entries import entry_key, unpack_entries
+from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader
 
 
@@ -39,27 +40,30 @@ class EvidencePlace:
 
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
     """Session, file and position of entries, in the order asked; unknown ones have no file."""
-    return [_place_of(store, uuid) for uuid in uuids]
+    asked = list(uuids)
+    rows = store.fetch(_turns_of_keys(json.dumps([entry_key(uuid) for uuid in asked]))) if asked else []
+    turns = {row.id: row for row in rows}
+    places = {place.uuid: place for row in turns.values() for place in _places_in(row, frozenset(asked))}
+    return [places.get(uuid, EvidencePlace(session_id="", uuid=uuid, path="", line=0)) for uuid in asked]
 
 
-def _place_of(store: Reader, uuid: str) -> EvidencePlace:
-    turn_id = turn_of_entry(store, uuid)
-    row = None if turn_id is None else store.fetch_first(_place_of_turn(turn_id))
-    entries = {} if row is None else {entry.uuid: entry for entry in unpack_entries(bytes(row.entries))}
-    if row is None or uuid not in entries:
-        return EvidencePlace(session_id="", uuid=uuid, path="", line=0)
-    return EvidencePlace(
-        session_id=row.session_id,
-        uuid=uuid,
-        path=os.fsdecode(bytes(row.path)),
-        line=entries[uuid].line,
-        part=row.part,
-        position=entries[uuid].offset,
-    )
+def _places_in(turn: Any, uuids: Set[str]) -> Iterator[EvidencePlace]:
+    """The places of those entries that lie in a turn."""
+    for entry in unpack_entries(bytes(turn.entries)):
+        if entry.uuid in uuids:
+            yield EvidencePlace(
+                session_id=turn.session_id,
+                uuid=entry.uuid,
+                path=os.fsdecode(bytes(turn.path)),
+                line=entry.line,
+                part=turn.part,
+                position=entry.offset,
+            )
 
 
 @prepared
-def _place_of_turn(turn_id: int) -> Query:
-    turn = tables.Turn
-    columns = (tables.Session.session_id, tables.Transcript.path, tables.Transcript.part, turn.entries)
-    return turn.select(*columns).join(tables.Session).join_from(turn, tables.Transcript).where(turn.id == turn_id)
+def _turns_of_keys(keys: str) -> Query:
+    entry, turn = tables.Entry, tables.Turn
+    columns = (turn.id, tables.Session.session_id, tables.Transcript.path, tables.Transcript.part, turn.entries)
+    query = entry.select(*columns).join(turn, on=turn.id == entry.turn_id).join(tables.Session)
+    return query.join_from(turn, tables.Transcript).where(in_json_list(entry.key, keys))

@@ -242,7 +242,7 @@ def _with_candidates(store: Reader, rows: Sequence[Any], episode_id: str | None 
         query = query.where(table.episode_id == episode_id)
     considered: dict[int, list[Candidate]] = {}
     for outcome_id, *values in store.fetch(query):
-        considered.setdefault(outcome_id, []).append(_CANDIDATES.read(tuple(values)))
+        considered.setdefault(outcome_id, []).extend(_CANDIDATES.read([tuple(values)]))
     return [_outcome(row, considered.get(row.id, [])) for row in rows]
 
 

@@ -81,8 +81,13 @@ def count_projects(store: Reader) -> dict[int, ProjectCounts]:
 def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:
     """Keep what was just read of a project's repository."""
     with store.transaction() as tx:
-        query = tables.Project.update(remote=remote, first_commit=first_commit, hints_at_ms=tx.now_ms())
-        tx.run(query.where(tables.Project.id == project_id))
+        note_hints_in(tx, project_id, remote, first_commit)
+
+
+def note_hints_in(tx: Tx, project_id: int, remote: str, first_commit: str) -> None:
+    """Keep in a transaction what is known of a project's repository."""
+    query = tables.Project.update(remote=remote, first_commit=first_commit, hints_at_ms=tx.now_ms())
+    tx.run(query.where(tables.Project.id == project_id))
 
 
 def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: str) -> None:

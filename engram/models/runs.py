@@ -36,6 +36,8 @@ class Run:
 
 #: Runs that are listed and can be undone. A purge is logged beside them, and is final.
 UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide")
+#: Runs that added memories from a file. They are undone in their own way: what they added goes.
+IMPORT_KIND = "import"
 _RUNS = RecordReader(Run, tables.Run, readers={"report": json.loads})
 
 
@@ -103,6 +105,20 @@ def set_state(tx: Tx, run_id: int, state: str) -> None:
 def list_runs(store: Reader, limit: int = 20) -> list[Run]:
     """Return runs, the latest first."""
     return store.fetch_records(_RUNS, _undoable_runs().order_by(tables.Run.id.desc()).limit(limit))
+
+
+def find_import(store: Reader, run_id: int) -> Run | None:
+    """Return an import by its number."""
+    return store.fetch_record(_RUNS, _imports().where(tables.Run.id == run_id))
+
+
+def list_imports(store: Reader, limit: int = 20) -> list[Run]:
+    """Return imports, the latest first."""
+    return store.fetch_records(_RUNS, _imports().order_by(tables.Run.id.desc()).limit(limit))
+
+
+def _imports() -> ModelSelect[Any]:
+    return _RUNS.select().where(tables.Run.kind == IMPORT_KIND)
 
 
 def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], state: str = "running") -> Run:

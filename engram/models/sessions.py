@@ -74,17 +74,16 @@ def ensure_session(
     """The session of an id, made where it is new; its project never changes once it has one."""
     known = find_session(tx, session_id)
     if known is None:
-        tx.insert(
-            tables.Session.insert(
-                session_id=session_id,
-                agent=agent,
-                project=project_id,
-                is_global=is_global,
-                cwd=cwd,
-                first_at_ms=at_ms,
-                last_at_ms=at_ms,
-            )
-        )
+        columns: dict[str, Value] = {
+            "session_id": session_id,
+            "agent": agent,
+            "project_id": project_id,
+            "is_global": is_global,
+            "cwd": cwd,
+            "first_at_ms": at_ms,
+            "last_at_ms": at_ms,
+        }
+        tx.insert_row(tables.Session, columns)
     elif not known.is_settled and (project_id is not None or is_global):
         of_session = tables.Session.id == known.id
         tx.run(tables.Session.update(project=project_id, is_global=is_global, cwd=cwd).where(of_session))

@@ -12,9 +12,13 @@ from peewee import SQL, fn
 from engram.enums import Actor, Source
 from engram.models import tables
 from engram.models.copies import clean_copy
+from engram.models.entries import turn_of_entry
+from engram.models.episodes import episode_by_slot, find_episode
 from engram.models.forgetting import apply_tombstones
 from engram.models.project_erasing import carry_forgotten_projects
+from engram.models.projects import find_project_of_identity
 from engram.models.tombstones import (
+    TombstoneKind,
     barred_entries,
     is_episode_forgotten,
     is_episode_gone,
@@ -22,6 +26,7 @@ from engram.models.tombstones import (
     is_slot_gone,
 )
 from engram.models.transaction import Reader, Tx, Value
+from engram.models.uuids import unpack_uuid
 
 #: ``(kind, key, when it was forgotten)``.
 Tombstone = tuple[str, bytes, int]
@@ -44,6 +49,35 @@ def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
     rows: list[dict[str, Value]] = [{"kind": kind, "key": key, "at_ms": at_ms} for kind, key, at_ms in tombstones]
     tx.insert_many(tables.Tombstone, rows, or_ignore=True)
     return _count_tombstones(tx) - before
+
+
+def carry_harmless_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
+    """Take over tombstones from a file that name nothing here; returns how many are new. Nothing is deleted.
+
+    None of them is of the future: a file must not bar what will be said in a project.
+    """
+    before, now_ms = _count_tombstones(tx), tx.now_ms()
+    rows: list[dict[str, Value]] = [
+        {"kind": kind, "key": key, "at_ms": min(at_ms, now_ms)}
+        for kind, key, at_ms in tombstones
+        if not _names_something(tx, TombstoneKind(kind), key)
+    ]
+    tx.insert_many(tables.Tombstone, rows, or_ignore=True)
+    return _count_tombstones(tx) - before
+
+
+def _names_something(store: Reader, kind: TombstoneKind, key: bytes) -> bool:
+    text = key.decode("utf-8", "replace")
+    if kind in (TombstoneKind.EPISODE, TombstoneKind.PURGED):
+        return find_episode(store, text) is not None
+    if kind in (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT):
+        return episode_by_slot(store, text) is not None
+    if kind is TombstoneKind.TURN:
+        turn = tables.Turn
+        return store.has_any(turn.select(turn.id).where(turn.key == text).limit(1))
+    if kind is TombstoneKind.PROJECT:
+        return find_project_of_identity(store, text) is not None
+    return turn_of_entry(store, unpack_uuid(key)) is not None
 
 
 def _count_tombstones(store: Reader) -> int:

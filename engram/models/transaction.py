@@ -68,7 +68,7 @@ class Reader:
     def fetch_records(self, records: RecordReader[R], query: Query) -> list[R]:
         """The records of a query that selects the columns of ``records``."""
         rows, _ = self._fetch_all(query)
-        return list(map(records.read, rows))
+        return records.read(rows)
 
     def fetch_record(self, records: RecordReader[R], query: Query) -> R | None:
         """The first record of a query that selects the columns of ``records``; None where there is none."""

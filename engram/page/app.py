@@ -89,9 +89,8 @@ class Page:
         asset = ASSETS.get(request.path_params["name"])
         if asset is None:
             return Response(status_code=404)
-        return Response(
-            asset.read(), media_type=asset.media_type, headers={"Cache-Control": "private, max-age=86400, immutable"}
-        )
+        # Not kept by the browser: its cache is shared with the other ports of this machine.
+        return Response(asset.read(), media_type=asset.media_type)
 
     def _endpoint(self, view: View, route: Route) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:

@@ -50,9 +50,7 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = MutableHeaders(scope=message)
-                for name, value in headers.items():
-                    # An asset says by itself how long it may be kept.
-                    own.setdefault(name, value)
+                own.update(headers)
             await send(message)
 
         refusal = self._refusal(scope)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from engram.enums import Verdict
 from engram.search.question.query import MAX_QUERY_CHARS
 from engram.text.topic_words import topic_words
-from engram.transcripts.claude_code.prompt import PICTURE, is_interruption, typed_text
+from engram.transcripts.claude_code.prompt import is_interruption, typed_text
+from engram.transcripts.text import PICTURE
 
 #: Minimum number of topic words of a prompt that is searched for.
 MIN_WORDS = 2

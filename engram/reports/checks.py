@@ -26,6 +26,7 @@ from engram.models.store import Store
 from engram.models.work import WorkState, list_work
 from engram.reports.health import Health
 from engram.settings import Settings
+from engram.transcripts.registry import present_folders
 
 #: Warn below this much free disk space, in bytes.
 MIN_FREE_BYTES = 500_000_000
@@ -151,18 +152,21 @@ def _memory(store: Store) -> Iterator[Check]:
 
 
 def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
-    folder = settings.projects_folder
-    if not folder.is_dir():
+    present = present_folders(settings)
+    if not present:
         yield Check(
             "transcripts",
             State.BAD,
-            f"{folder} does not exist",
+            f"{settings.projects_folder} does not exist",
             "start Claude Code once, or set its configuration folder with CLAUDE_CONFIG_DIR or --claude-folder",
         )
-    elif not os.access(folder, os.R_OK | os.X_OK):
+        return
+    closed = [folder for _, folder in present if not os.access(folder, os.R_OK | os.X_OK)]
+    for folder in closed:
         yield Check("transcripts", State.BAD, f"{folder} can't be read", f"run: chmod u+rx {folder}")
-    else:
-        yield Check("transcripts", State.OK, f"{health.unread.found} files in {folder}")
+    readable = [f"{folder} ({agent.title})" for agent, folder in present if folder not in closed]
+    if readable:
+        yield Check("transcripts", State.OK, f"{health.unread.found} files in {', '.join(readable)}")
 
 
 def _processes(health: Health) -> Iterator[Check]:

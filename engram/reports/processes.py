@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,10 @@ class ProcessState:
     pid: int | None = None
     #: Resident memory in MB; None if unknown.
     rss_mb: float | None = None
+    #: The version of the code that it runs (``code_version``); "" if unknown.
+    code: str = ""
+    #: Seconds since its last heartbeat; None if unknown.
+    silent_seconds: float | None = None
 
     def as_json(self) -> dict[str, object]:
         """The state for scripts."""
@@ -34,8 +39,14 @@ def process_state(lock: Path) -> ProcessState:
     """The state of the process that holds ``lock``. A lock file without a holder means that none is running."""
     if not is_held(lock):
         return ProcessState(False)
-    pid = _pid_in(lock)
-    return ProcessState(True, pid, None if pid is None else rss_mb(pid))
+    pid, code = _read_lock(lock)
+    return ProcessState(
+        is_alive=True,
+        pid=pid,
+        rss_mb=None if pid is None else rss_mb(pid),
+        code=code,
+        silent_seconds=_silent_seconds(lock),
+    )
 
 
 def is_held(lock: Path) -> bool:
@@ -53,9 +64,25 @@ def is_held(lock: Path) -> bool:
     return False
 
 
-def _pid_in(lock: Path) -> int | None:
-    text = (read_regular(lock, 64) or b"").split()
-    return int(text[0]) if text and text[0].isdigit() else None
+def holder_of(lock: Path) -> int | None:
+    """The id of the process that holds the lock; None if nobody does."""
+    return _read_lock(lock)[0] if is_held(lock) else None
+
+
+def _read_lock(lock: Path) -> tuple[int | None, str]:
+    """The process id and the version of the code in a lock file."""
+    lines = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()
+    pid = int(lines[0]) if lines and lines[0].isdigit() else None
+    return pid, lines[1] if len(lines) > 1 else ""
+
+
+def _silent_seconds(lock: Path) -> float | None:
+    """Seconds since the holder of the lock touched it; None if the clock was set back meanwhile."""
+    try:
+        silent_seconds = time.time() - lock.stat().st_mtime
+    except OSError:
+        return None
+    return silent_seconds if silent_seconds >= 0 else None
 
 
 def rss_mb(pid: int) -> float | None:

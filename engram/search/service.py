@@ -10,7 +10,7 @@ import numpy as np
 from engram.embedding.embedder import Embedder
 from engram.models.branches import open_branches
 from engram.models.episode_lists import latest_episodes
-from engram.models.episodes import episodes_by_row, evidence_of
+from engram.models.episodes import episodes_by_row, evidence_by_row
 from engram.models.evidence_places import places_of
 from engram.models.fulltext import Term, search_episodes
 from engram.models.search_rows import EpisodeRow, episode_rows
@@ -242,13 +242,16 @@ class Searcher:
         self, candidates: EpisodeCandidates, ranking: Ranking, best: Sequence[int], branch: str
     ) -> list[Hit]:
         episodes = episodes_by_row(self._store, [int(candidates.ids[index]) for index in best])
+        evidence_by_id = evidence_by_row(self._store, list(episodes))
+        uuids = {entry.uuid for entries in evidence_by_id.values() for entry in entries if entry.uuid}
+        places_by_uuid = {place.uuid: place for place in places_of(self._store, uuids)}
         hits = []
         for index in best:
             episode = episodes.get(int(candidates.ids[index]))
             if episode is None:
                 continue
-            evidence = evidence_of(self._store, episode.id)
-            places = places_of(self._store, [entry.uuid for entry in evidence if entry.uuid])
+            evidence = evidence_by_id.get(episode.id, [])
+            places = [places_by_uuid[entry.uuid] for entry in evidence if entry.uuid]
             hits.append(
                 Hit(
                     id=episode.episode_id,

@@ -5,6 +5,7 @@ meanwhile.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 
@@ -20,6 +21,14 @@ class SerialExecutor:
         self._queue: dict[str, Callable[[], object]] = {}
         self._is_busy = False
         self._is_closed = False
+        #: Monotonic time at which the running action started, in seconds; None while none runs.
+        self._started_seconds: float | None = None
+
+    @property
+    def running_seconds(self) -> float:
+        """How long the running action has run, in seconds; 0 while none runs."""
+        started_seconds = self._started_seconds
+        return 0.0 if started_seconds is None else time.monotonic() - started_seconds
 
     @property
     def is_busy(self) -> bool:
@@ -58,7 +67,11 @@ class SerialExecutor:
     def _work(self) -> None:
         try:
             while (action := self._next()) is not None:
-                action()
+                self._started_seconds = time.monotonic()
+                try:
+                    action()
+                finally:
+                    self._started_seconds = None
         except BaseException:
             with self._guard:
                 self._is_busy = False

@@ -8,6 +8,7 @@ from pathlib import Path
 from engram.settings import Settings
 from engram.transcripts.agent import Agent
 from engram.transcripts.claude_code.agent import ClaudeCode
+from engram.transcripts.codex.agent import Codex
 from engram.transcripts.source import Source
 
 _agents: dict[str, Agent] = {}
@@ -53,9 +54,19 @@ def discover(settings: Settings) -> Iterator[Source]:
         yield from agent.discover(settings)
 
 
+def present_folders(settings: Settings) -> list[tuple[Agent, Path]]:
+    """Return the folders of sessions that exist, each with its agent."""
+    return [(agent, folder) for agent in _agents.values() for folder in agent.folders(settings) if folder.is_dir()]
+
+
 def sources_at(path: Path, settings: Settings) -> list[Source]:
-    """Return the sources in a file or folder, of whichever agent."""
-    return [source for agent in _agents.values() for source in agent.sources_at(path, settings)]
+    """Return the sources in a file or folder, of whichever agent.
+
+    Claude Code takes any JSONL file that a person names for a transcript; an agent registered later knows its own.
+    """
+    claimed = {source.place: source for agent in _agents.values() for source in agent.sources_at(path, settings)}
+    return list(claimed.values())
 
 
 register(ClaudeCode())
+register(Codex())

@@ -6,6 +6,8 @@ import re
 
 #: Longest uuid, session id or tool id that is accepted, in characters.
 MAX_ID_CHARS = 128
+#: The text of a prompt that is only a picture.
+PICTURE = "[image]"
 
 #: Characters that SQLite cannot store in a text: lone surrogates, and NUL, which would end the text.
 _UNSTORABLE = re.compile("[\ud800-\udfff\x00]")

@@ -8,6 +8,7 @@ import signal
 import sys
 
 from engram.errors import AlreadyRunning, BrokenDatabase
+from engram.heartbeat import Heartbeat
 from engram.log import start_logging
 from engram.models.replacement import using_database
 from engram.models.stages import note_failure
@@ -17,6 +18,7 @@ from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.queue import huey
+from engram.version import code_version
 from engram.watcher.watch import Watcher
 
 logger = logging.getLogger(__name__)
@@ -38,7 +40,7 @@ def run_watcher(settings: Settings) -> int:
     os.umask(0o077)
     home = settings.places.prepare()
     try:
-        lock = ProcessLock(home.watcher_lock)
+        lock = ProcessLock(home.watcher_lock, code_version())
     except AlreadyRunning:
         sys.stderr.write(f"a watcher is already running for {home.root}; this one ends\n")
         return 0
@@ -57,13 +59,16 @@ def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -
     if log_damage:
         note_failure(store, "memory", log_damage)
     huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)
-    watcher = Watcher(settings, store)
+    heartbeat = Heartbeat(lock)
+    watcher = Watcher(settings, store, beat=heartbeat.beat)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: watcher.stop())
     logger.info("action=start pid=%d folder=%s", os.getpid(), settings.projects_folder)
+    heartbeat.announce_ready()
     try:
         return watcher.run()
     finally:
+        heartbeat.announce_stop()
         watcher.close()
         huey.storage.close()
         store.close()

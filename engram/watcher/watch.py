@@ -7,6 +7,7 @@ import logging
 import os
 import select
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from engram.errors import BrokenDatabase, EngramError, StoreError
@@ -41,8 +42,9 @@ MUST_NOT_BE_READ = frozenset({"excluded", "paused"})
 class Watcher:
     """Reads sources that an event named (``step``) or that are not as they were when they were read (``sweep``)."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
-        """Make a watcher over an open memory; the queue must be bound."""
+    def __init__(self, settings: Settings, store: Store, *, beat: Callable[[], None] = lambda: None) -> None:
+        """Make a watcher over an open memory; the queue must be bound. ``beat`` is called after each piece of work."""
+        self._beat = beat
         self.settings = settings
         self.store = store
         self.events = Events(registry.all_agents(), settings, self.hint)
@@ -73,6 +75,7 @@ class Watcher:
             for result in self._read(item):
                 results.append(result)
                 self._enqueue(result)
+                self._beat()
         return results
 
     def _read(self, item: Source | Path) -> list[IngestResult]:
@@ -155,6 +158,7 @@ class Watcher:
                 if self.store.file_identity() != self._opened:
                     raise BrokenDatabase("memory.db was replaced")
                 self._turn()
+                self._beat()
             except BrokenDatabase as error:
                 logger.error("action=watch failed=%s", error)
                 if self.store.file_identity() == self._opened:

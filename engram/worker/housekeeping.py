@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0
 #: What the default limit allows beyond the vectors in memory, in MB. A worker with three million vectors took 290 more.
 ABOVE_INDEX_MB = 400.0
+#: A heavy task that runs for longer hangs, in seconds. The caps of the language model end a legitimate one before.
+MAX_ACTION_SECONDS = 7200.0
+#: A request that waits longer for a thread shows that all threads hang, in seconds.
+MAX_REQUEST_WAIT_SECONDS = 60.0
 #: Growth after which unused memory is returned although no heavy task ran: questions leave some, too.
 GROWN_MB = 8.0
 
@@ -32,12 +36,29 @@ GROWN_MB = 8.0
 class Housekeeper:
     """A thread that checks everything every few seconds; ``step`` is one check."""
 
-    def __init__(self, runtime: Runtime, queue: EngramQueue, server: RecallServer, stop: Callable[[str], None]) -> None:
-        """``stop`` is called with the reason why the worker must be restarted."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        queue: EngramQueue,
+        server: RecallServer,
+        *,
+        stop: Callable[[str], None],
+        beat: Callable[[], None],
+    ) -> None:
+        """Prepare; ``start`` starts the thread.
+
+        Args:
+            runtime: the services of the worker.
+            queue: whose socket is opened again if it disappears.
+            server: likewise.
+            stop: called with the reason why the worker must be restarted.
+            beat: called after each check if the worker makes progress.
+        """
         self._runtime = runtime
         self._queue = queue
         self._server = server
         self._stop = stop
+        self._beat = beat
         self._has_warned = False
         self._data_version = -1
         self._quiet_checks = 0
@@ -90,6 +111,15 @@ class Housekeeper:
             except BrokenDatabase as error:
                 logger.error("action=look failed=%s", error)
                 self._runtime.is_damaged.set()
+        if self._makes_progress():
+            self._beat()
+
+    def _makes_progress(self) -> bool:
+        """False if a heavy task never ends, or requests wait for threads that never come back."""
+        longest_seconds = max(
+            executor.running_seconds for executor in (self._runtime.executor, self._runtime.model_executor)
+        )
+        return longest_seconds < MAX_ACTION_SECONDS and self._server.longest_wait_seconds < MAX_REQUEST_WAIT_SECONDS
 
     def _check_memory(self) -> None:
         is_busy, used_mb = self._runtime.is_busy, rss_mb()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from engram.errors import AlreadyRunning, BrokenDatabase
+from engram.heartbeat import Heartbeat
 from engram.log import start_logging
 from engram.models.replacement import using_database
 from engram.models.stages import note_damage, note_failure
@@ -23,6 +24,7 @@ from engram.tasks.consumer import EngramConsumer
 from engram.tasks.crash_recovery import recover_from_crash
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime, set_runtime
+from engram.version import code_version
 from engram.worker.housekeeping import Housekeeper
 from engram.worker.memory_file import open_or_set_aside
 from engram.worker.rss import give_back_memory, limit_arenas, limit_matrix_threads
@@ -59,7 +61,9 @@ class WorkerServices:
     def _open(self, opened: contextlib.ExitStack) -> None:
         os.umask(0o077)
         home = self._settings.places.prepare()
-        opened.callback(_take_lock(home).release)
+        lock = _take_lock(home)
+        opened.callback(lock.release)
+        self._heartbeat = Heartbeat(lock)
         _start_log(home, self._settings.log_level)
         sys.setswitchinterval(SWITCH_SECONDS)
         limit_arenas()
@@ -95,14 +99,18 @@ class WorkerServices:
             target=runtime.executor.run, args=("load", lambda: _load_vectors(runtime)), name="loader", daemon=True
         )
         self._loader.start()
-        self._housekeeper = Housekeeper(runtime, huey, self._server, self._consumer.request_restart).start()
+        self._housekeeper = Housekeeper(
+            runtime, huey, self._server, stop=self._consumer.request_restart, beat=self._heartbeat.beat
+        ).start()
         opened.callback(self._housekeeper.close)
         self._runtime = runtime
+        self._heartbeat.announce_ready()
         model_id = runtime.embedder.model_id if runtime.embedder else ""
         logger.info("action=start pid=%d model=%s", os.getpid(), model_id)
 
     def stop(self) -> None:
         """Close everything; ends the process immediately if a thread is still at work in the model or a task."""
+        self._heartbeat.announce_stop()
         is_quiet = self._runtime is None or self._end_threads(self._runtime)
         logger.info("action=end exit=%d", self._consumer.exit_code)
         if is_quiet:
@@ -148,7 +156,7 @@ def stop_services() -> None:
 def _take_lock(home: Home) -> ProcessLock:
     """Return the worker's lock. Raises AlreadyRunning with a line for the user."""
     try:
-        return ProcessLock(home.worker_lock)
+        return ProcessLock(home.worker_lock, code_version())
     except AlreadyRunning as error:
         raise AlreadyRunning(f"a worker is already running for {home.root}; this one ends") from error
 

@@ -37,6 +37,12 @@ class RequestQueue:
                 self._changed.wait()
             return None if self._is_closed else self._waiting.popleft()
 
+    @property
+    def oldest_at(self) -> float | None:
+        """Monotonic time at which the oldest waiting request was complete, in seconds; None while none waits."""
+        with self._changed:
+            return self._waiting[0][0].complete_at if self._waiting else None
+
     def close(self) -> None:
         """Release every waiting thread, and drop the requests that still wait."""
         with self._changed:

@@ -64,6 +64,12 @@ class RecallServer:
             self._threads.append(thread)
             thread.start()
 
+    @property
+    def longest_wait_seconds(self) -> float:
+        """How long the oldest request has waited for a thread, in seconds; 0 while none waits."""
+        times = [requests.oldest_at for requests in (self._hooks, self._others)]
+        return max((time.monotonic() - at for at in times if at is not None), default=0.0)
+
     def renew(self) -> None:
         """Open the socket again if somebody removed or replaced it."""
         if self._reception is not None and not self._is_closing.is_set() and not self._path.is_socket():

@@ -41,6 +41,7 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
             "SessionStart": [
                 _entry(relays["SessionStart"]),
                 _entry(place + detached_command(flush, interpreter), matcher="compact"),
+                _entry(place + start_command(FOLDER / "start.py", interpreter), matcher="startup|resume"),
             ],
             "PreToolUse": [
                 _entry(place + tool_command(FOLDER / "pretooluse.sh", waits_for="pending")),
@@ -80,6 +81,15 @@ def detached_command(script: Path, interpreter: str) -> str:
     """
     run = f'"$P" -I {shlex.quote(str(script))} <&3 3<&-'
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
+
+
+def start_command(script: Path, interpreter: str) -> str:
+    """The command that starts watcher and worker, detached, if the user chose that sessions start them.
+
+    Most users did not: they pay for one look at config.toml.
+    """
+    chosen = f"grep -qsE '^ *start_with_session *= *true' \"{_HOME}/config.toml\""
+    return f"{chosen} || exit 0; {detached_command(script, interpreter)}"
 
 
 def tool_command(script: Path, *, waits_for: str) -> str:

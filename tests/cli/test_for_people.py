@@ -17,13 +17,13 @@ from engram.cli import up_command
 from engram.cli.dashboard import draw, line
 from engram.cli.main import engram
 from engram.cli.output import one_line, safe, span, when
-from engram.cli.supervisor import Child, Supervisor
 from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
 from engram.models import counts, episodes, stages, transcripts, work
 from engram.models.store import Store
 from engram.paths import Home
 from engram.reports.health import home_bytes, take_health
+from engram.services.supervisor import Child, Supervisor
 from engram.settings import load
 from engram.transcripts.source import Unreadable
 

@@ -38,6 +38,7 @@ def _make_hooks(root: Path) -> Hooks:
     block = settings_block(interpreter=sys.executable)
     commands = {event: entries[0]["hooks"][0]["command"] for event, entries in block["hooks"].items()}
     commands["SessionStart(compact)"] = block["hooks"]["SessionStart"][1]["hooks"][0]["command"]
+    commands["SessionStart(startup)"] = block["hooks"]["SessionStart"][2]["hooks"][0]["command"]
     commands["PreToolUse(Agent)"] = block["hooks"]["PreToolUse"][1]["hooks"][0]["command"]
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     return Hooks(home, commands, kept | {"ENGRAM_HOME": str(root)})

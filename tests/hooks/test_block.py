@@ -39,6 +39,7 @@ def test_every_event_has_one_command_with_a_limit_in_seconds() -> None:
         "SubagentStart",
         "Stop",
         "SessionStart(compact)",
+        "SessionStart(startup|resume)",
         "SessionEnd",
     }
     assert all(hook["type"] == "command" and 1 <= hook["timeout"] <= 10 for hook in commands.values())
@@ -61,7 +62,7 @@ def test_the_block_is_json_and_only_the_flush_hooks_name_the_virtual_environment
 
     assert json.loads(json.dumps(block)) == block
     named = {event for event, hook in entries(block).items() if "'/somewhere else/venv/bin/python'" in hook["command"]}
-    assert named == {"Stop", "SessionStart(compact)", "SessionEnd"}
+    assert named == {"Stop", "SessionStart(compact)", "SessionStart(startup|resume)", "SessionEnd"}
     server = block["mcpServers"]["engram"]
     assert (server["command"], server["args"]) == ("/somewhere else/venv/bin/python", ["-m", "engram_mcp.server"])
 

@@ -23,6 +23,7 @@ UNANSWERED = (
     "SessionEnd",
     "Stop",
     "SessionStart(compact)",
+    "SessionStart(startup)",
 )
 ASKED = b'{"hook_event_name":"UserPromptSubmit","session_id":"s1","prompt":"how does the lock work"}'
 ANSWER = hook_output("UserPromptSubmit", 'It said "no" \\ and \U0001f512 went home.\nTwo lines.')
@@ -108,7 +109,7 @@ def test_a_payload_that_is_none_reaches_the_worker_at_most_as_it_is(hooks: Hooks
     assert heard == ([data] if data else [])
 
 
-@pytest.mark.parametrize("event", [*RELAYS, "SessionEnd", "Stop", "SessionStart(compact)"])
+@pytest.mark.parametrize("event", [*RELAYS, "SessionEnd", "Stop", "SessionStart(compact)", "SessionStart(startup)"])
 def test_a_hundred_megabytes_on_stdin_are_silence(hooks: Hooks, serve: Serve, event: str) -> None:
     serve(hooks.home, lambda _: ANSWER)
     hook = hooks.start(event)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engram.enums import Actor
 from engram.models import episode_evidence
 from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, Evidence, evidence_of
+from engram.models.episodes import Episode, Evidence, evidence_by_row, evidence_of
 from engram.models.store import Store
 from tests.models.conversations import make_turn, store_project, store_turn
 
@@ -84,3 +84,14 @@ def test_a_forgotten_projects_entries_go_and_others_stay(store: Store, keep: Cal
         episode_evidence.forget_evidence_of_project(tx, memory, project.id, "forgotten", actor=Actor.USER)
 
     assert evidence_of(store, memory.id) == [FIRST]
+
+
+def test_the_evidence_of_several_memories_is_read_at_once_in_the_order_of_each(
+    store: Store, keep: Callable[..., Episode]
+) -> None:
+    one, other = keep("rests on two entries", evidence=[SECOND, FIRST]), keep("rests on one", evidence=[THIRD])
+
+    evidence = evidence_by_row(store, [99, other.id, one.id])
+
+    assert evidence == {one.id: [SECOND, FIRST], other.id: [THIRD]}
+    assert evidence[one.id] == evidence_of(store, one.id)

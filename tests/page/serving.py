@@ -116,12 +116,13 @@ def serve_page(
     checks: Sequence[Check] = CHECKS,
     headers_of: Callable[[str], Mapping[str, str]] = security_headers,
     environment: Environment | None = None,
+    make_access: Callable[[int], Access] = Access,
 ) -> Iterator[ServedPage]:
     """Serve the page of a memory folder until the block ends."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind((ADDRESS, 0))
         listener.listen(64)
-        access = Access(listener.getsockname()[1])
+        access = make_access(listener.getsockname()[1])
         running = _Running()
         flags = {"home": str(settings.home), "claude_folder": str(settings.claude_folder)}
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from engram.transcripts.claude_code.action import finish_action, shows_environment, start_action, telling_line
+from engram.transcripts.call_facts import shows_environment, telling_line
+from engram.transcripts.claude_code.action import finish_action, start_action
 from engram.transcripts.record import Action
 
 REFUSED = (

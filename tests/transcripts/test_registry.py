@@ -1,4 +1,4 @@
-"""What is Claude Code's own is known to its package alone."""
+"""What is an agent's own is known to its package alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from engram.transcripts import registry
 
-PACKAGE = "engram.transcripts.claude_code"
+PACKAGES = ("engram.transcripts.claude_code", "engram.transcripts.codex")
 ROOT = Path(registry.__file__).parents[1]
-#: Who may import Claude Code's reader, and why.
+#: Who may import an agent's reader, and why.
 ALLOWED = {
-    "transcripts/registry.py": "registers it",
+    "transcripts/registry.py": "registers them",
     "recollection/prompt_filter.py": "judges prompts that Claude Code's hooks hand over",
     "cli/export_command.py": "names the agent of memories that an early version exported",
 }
@@ -21,19 +21,19 @@ def test_ingest_watcher_and_commands_know_no_agent() -> None:
     importers = set()
     for path in ROOT.rglob("*.py"):
         name = str(path.relative_to(ROOT))
-        if name.startswith("transcripts/claude_code/"):
+        if name.startswith(("transcripts/claude_code/", "transcripts/codex/")):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if any(module.startswith(PACKAGE) for module in modules):
+            if any(module.startswith(PACKAGES) for module in modules):
                 importers.add(name)
 
     assert importers == set(ALLOWED)
 
 
-def test_claude_code_is_registered() -> None:
-    (agent,) = registry.all_agents()
+def test_the_agents_are_registered() -> None:
+    titles = {agent.name: registry.title_of(agent.name) for agent in registry.all_agents()}
 
-    assert (agent.name, registry.title_of(agent.name)) == ("claude-code", "Claude Code")
+    assert titles == {"claude-code": "Claude Code", "codex": "Codex"}
     assert registry.title_of("unknown-agent") == "unknown-agent"

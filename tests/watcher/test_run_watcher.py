@@ -14,7 +14,9 @@ from processes import WAIT_SECONDS, wait_for
 from transcript_lines import line
 
 from engram.models.store import open_store
+from engram.reports.processes import holder_of
 from engram.settings import Settings
+from engram.version import code_version
 
 RUN = (
     "from engram.settings import load\nfrom engram.watcher.main import run_watcher\nraise "
@@ -45,9 +47,7 @@ def test_it_reads_new_lines_stops_cleanly_and_is_alone(
     transcript = settings.projects_folder / "-work-demo" / "s1.jsonl"
     transcript.parent.mkdir(parents=True)
     first = start()
-    wait_for(
-        lambda: settings.places.watcher_lock.exists() and settings.places.watcher_lock.read_text().strip().isdigit()
-    )
+    wait_for(lambda: holder_of(settings.places.watcher_lock))
     wait_for(settings.places.memory_db.exists)
     second = start()
     _, said = second.communicate(timeout=WAIT_SECONDS)
@@ -63,4 +63,4 @@ def test_it_reads_new_lines_stops_cleanly_and_is_alone(
     os.kill(first.pid, signal.SIGTERM)
     first.communicate(timeout=WAIT_SECONDS)
     assert first.returncode == 0
-    assert int(settings.places.watcher_lock.read_text()) == first.pid
+    assert settings.places.watcher_lock.read_text().splitlines() == [str(first.pid), code_version()]

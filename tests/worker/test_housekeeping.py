@@ -36,7 +36,11 @@ class Office:
         self.queue = huey.bind(runtime.settings.places, runtime.settings.sqlite_driver)
         self.queue.storage.listen()
         self.server = RecallServer(runtime).start()
-        self.housekeeper = Housekeeper(runtime, self.queue, self.server, self.reasons.append)
+        self.beats = 0
+        self.housekeeper = Housekeeper(runtime, self.queue, self.server, stop=self.reasons.append, beat=self._beat)
+
+    def _beat(self) -> None:
+        self.beats += 1
 
 
 @pytest.fixture
@@ -58,7 +62,26 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
 def test_a_quiet_look_stops_nothing(office: Office) -> None:
     office.housekeeper.step()
 
-    assert office.reasons == []
+    assert (office.reasons, office.beats) == ([], 1)
+
+
+def test_a_worker_whose_task_or_threads_hang_gives_no_heartbeat(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "MAX_ACTION_SECONDS", 0.0)
+    office.runtime.executor.run("a task that never ends", office.housekeeper.step)
+    assert office.beats == 0
+
+    monkeypatch.undo()
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: 150.0)
+    monkeypatch.setattr(RecallServer, "longest_wait_seconds", 61.0)
+    office.housekeeper.step()
+    assert office.beats == 0
+
+    monkeypatch.undo()
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: 150.0)
+    office.housekeeper.step()
+    assert office.beats == 1
 
 
 @pytest.mark.parametrize(("used_mb", "stops"), [(450.0, False), (511.0, False), (513.0, True)])

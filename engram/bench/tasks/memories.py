@@ -71,6 +71,7 @@ def make_memory(task: Task, home: Path, base: Settings, embedder: Embedder | Non
         base,
         home=home,
         claude_folder=history,
+        codex_folder=history,
         exclude=(),
         capture=True,
         inject=True,

@@ -7,35 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from engram.text.failures import telling_lines
+from engram.transcripts.call_facts import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, telling_line
 from engram.transcripts.claude_code.todos import todos_of_call, todos_of_result
-from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action
+from engram.transcripts.record import MAX_COMMAND_CHARS, Action
 from engram.transcripts.text import MAX_ID_CHARS, storable
-
-#: This many times the kept length is read, and cut only after redaction: half a secret matches no pattern.
-_READ_AHEAD = 10
-#: Characters of a result that are searched for facts.
-MAX_SEARCHED_CHARS = 20_000
 
 EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch"})
 SHELL_TOOLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
 _FILE_KEYS = ("file_path", "notebook_path")
 
 _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_COMMIT = re.compile(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
-_ENVIRONMENT_FILE = re.compile(
-    r"(?:^|[\\/])(?:\.env\b[^\\/]*|[^\\/]*\.env)$|(?:^|[\\/])credentials[^\\/]*$", re.IGNORECASE
-)
-_ENVIRONMENT_COMMAND = re.compile(r"\.env\b|\bprintenv\b|(?:^|[;&|]\s*)env\s*(?:$|[|;&])", re.MULTILINE)
-#: Patterns of error lines, the most telling first.
-_TELLING = (
-    re.compile(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
-    re.compile(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?", re.IGNORECASE),
-    re.compile(
-        r"cannot|can't|could not|not found|no such|denied|undefined|unexpected|invalid|refused|✗|✘|×", re.IGNORECASE
-    ),
-)
-_NOISE = re.compile(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w-]+\] \$ |\s*$)")
 
 
 def start_action(block: dict[str, Any], uuid: str) -> Action | None:
@@ -56,7 +37,7 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
         tool=storable(tool),
         uuid=uuid,
         files=files,
-        command=storable(command[: MAX_COMMAND_CHARS * _READ_AHEAD]) if isinstance(command, str) else "",
+        command=storable(command[: MAX_COMMAND_CHARS * READ_AHEAD]) if isinstance(command, str) else "",
         is_edit=tool in EDIT_TOOLS,
         todos=todos,
         is_todo_list=is_todo_list,
@@ -74,27 +55,9 @@ def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refuse
         exit_code=exit_code,
         error_line=telling_line(text) if is_error and not is_refused else "",
         error_lines=telling_lines(text) if action.command and is_error and not is_refused else (),
-        commit=_commit(action, text) if not is_error else "",
+        commit=commit_of(action, text) if not is_error else "",
         result_uuid=uuid,
         is_refused=is_refused,
-    )
-
-
-def telling_line(text: str) -> str:
-    """Return the most telling line of an error message, without colours; longer than what is kept."""
-    text = _ANSI.sub("", text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
-    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
-    for pattern in _TELLING:
-        for line in lines:
-            if pattern.search(line):
-                return line[: MAX_ERROR_CHARS * _READ_AHEAD]
-    return lines[0][: MAX_ERROR_CHARS * _READ_AHEAD] if lines else ""
-
-
-def shows_environment(action: Action) -> bool:
-    """True if the call names an environment file or prints the environment, so that its result holds secrets."""
-    return any(_ENVIRONMENT_FILE.search(file) for file in action.files) or (
-        bool(action.command) and _ENVIRONMENT_COMMAND.search(action.command) is not None
     )
 
 
@@ -116,10 +79,3 @@ def _exit_code(action: Action, text: str, is_error: bool) -> int | None:
     if match:
         return int(match[1])
     return None if is_error or text.startswith("Command running in background") else 0
-
-
-def _commit(action: Action, text: str) -> str:
-    if "git" not in action.command or "commit" not in action.command:
-        return ""
-    match = _COMMIT.search(text)
-    return f"{match[1]} {match[2].strip()}"[: MAX_ERROR_CHARS * _READ_AHEAD] if match else ""

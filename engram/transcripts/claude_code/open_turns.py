@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from engram.transcripts.claude_code import AGENT
-from engram.transcripts.claude_code.draft import Draft
 from engram.transcripts.claude_code.entry import Entry, Kind
 from engram.transcripts.claude_code.state import ReaderState
+from engram.transcripts.draft import Draft
 from engram.transcripts.record import EntryRef, Opening, Turn, TurnUpdate
 
 #: Entries of these kinds belong to turns.

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from engram.transcripts.claude_code.entry import Entry, Kind
+from engram.transcripts.text import PICTURE
 
 #: Blocks that editors and hooks insert before what was typed.
 _LEADING = re.compile(r"\s*<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)\b[^>]*>.*?</\1>", re.DOTALL)
@@ -24,8 +25,6 @@ _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _BASH = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
 _BARE_COMMAND = re.compile(r"/[\w:.-]+")
-#: The text of a prompt that is only a picture.
-PICTURE = "[image]"
 
 
 def text_of(content: object) -> str:

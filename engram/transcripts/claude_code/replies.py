@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from engram.transcripts.claude_code.action import finish_action, result_text, shows_environment, start_action
+from engram.transcripts.call_facts import shows_environment
+from engram.transcripts.claude_code.action import finish_action, result_text, start_action
 from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in
-from engram.transcripts.claude_code.draft import Draft
 from engram.transcripts.claude_code.entry import Entry, Kind
+from engram.transcripts.draft import Draft
 from engram.transcripts.record import Role, TextBlock
 from engram.transcripts.text import storable, storable_id
 

@@ -6,11 +6,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from engram.transcripts.call_facts import READ_AHEAD
 from engram.transcripts.record import MAX_TODO_CHARS, MAX_TODOS, Action, Todo, TodoState
 from engram.transcripts.text import storable, storable_id
 
-#: This many times the kept length is read, and cut only after redaction: half a secret matches no pattern.
-_READ_AHEAD = 10
 _DONE = ("completed", "deleted", "cancelled")
 _OPEN = ("pending", "in_progress")
 #: How the result of TaskCreate names the id of the new entry.
@@ -54,4 +53,4 @@ def todos_of_result(action: Action, text: str, *, is_error: bool) -> Action:
 
 
 def _text(value: object) -> str:
-    return storable(" ".join(value[: MAX_TODO_CHARS * _READ_AHEAD].split())) if isinstance(value, str) else ""
+    return storable(" ".join(value[: MAX_TODO_CHARS * READ_AHEAD].split())) if isinstance(value, str) else ""

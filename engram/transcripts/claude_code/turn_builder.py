@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from engram.transcripts.claude_code.draft import Draft
 from engram.transcripts.claude_code.entry import Entry, Kind
 from engram.transcripts.claude_code.open_turns import OpenTurns
 from engram.transcripts.claude_code.prompt import command_of, is_interruption, prompt_of, queued_text, text_of
 from engram.transcripts.claude_code.queue import Queue, Waiting
 from engram.transcripts.claude_code.replies import add_reply, add_results, text_block
 from engram.transcripts.claude_code.state import ReaderState
+from engram.transcripts.draft import Draft
 from engram.transcripts.record import Opening, Role, Turn, TurnUpdate
 
 

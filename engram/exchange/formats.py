@@ -1,0 +1,95 @@
+"""Recognise what is to be imported by what it contains, and open it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from engram.atomic import read_regular
+from engram.earlier.databases import find_databases, version_of
+from engram.earlier.find import memory_folders
+from engram.errors import BadRequest, NotFound
+from engram.exchange import claude_mem, earlier, json_lines, markdown, note_folder
+from engram.exchange.incoming import Source
+from engram.models.foreign import reading_foreign
+from engram.settings import Settings
+
+#: Formats that can be imported, by the names that people use.
+FORMATS = ("jsonl", "markdown", "notes", "claude-mem", "earlier")
+_SQLITE = b"SQLite format 3\0"
+
+
+@contextlib.contextmanager
+def open_source(
+    path: Path | None, wanted: str | None, settings: Settings, *, has_project: bool, is_global: bool
+) -> Iterator[Source]:
+    """Open a file or folder, or what another program left in its usual place.
+
+    Args:
+        path: what to read; None for the usual place of ``wanted``.
+        wanted: one of ``FORMATS``; None finds it out.
+        settings: they name the memory folder.
+        has_project: the user named the project that notes belong to.
+        is_global: the user said that notes hold everywhere.
+
+    Raises:
+        NotFound: there is nothing at that place.
+        BadRequest: the format is not known, or notes belong to nobody.
+    """
+    with contextlib.ExitStack() as opened:
+        if path is None:
+            yield _usual_places(wanted, settings, opened)
+            return
+        if not path.exists():
+            raise NotFound(f"there is no file or folder {path}")
+        chosen = wanted or _recognise(path)
+        if chosen == "jsonl":
+            yield json_lines.read_json_lines(opened.enter_context(path.open("rb")), str(path))
+        elif chosen == "markdown":
+            if not path.is_dir() or not markdown.is_markdown_export(path):
+                raise BadRequest(f"{path} is no Markdown export of Engram; to import notes: --from notes")
+            yield markdown.read_markdown(path)
+        elif chosen == "notes":
+            if has_project is is_global:
+                raise BadRequest("say where the notes hold: in a project (--project NAME) or everywhere (--global)")
+            yield note_folder.read_note_folder(path, is_global=is_global)
+        else:
+            yield _open_database(path, chosen, settings, opened)
+
+
+def _recognise(path: Path) -> str:
+    if path.is_dir():
+        return "markdown" if markdown.is_markdown_export(path) else "notes"
+    if (read_regular(path.resolve(), len(_SQLITE)) or b"") == _SQLITE:
+        return "database"
+    return "notes" if path.suffix.lower() in (".md", ".markdown") else "jsonl"
+
+
+def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.ExitStack) -> Source:
+    if wanted == "claude-mem":
+        path = claude_mem.default_path(Path.home())
+        if not path.is_file():
+            raise NotFound(f"there is no database of claude-mem at {path}; name the file")
+        return _open_database(path, wanted, settings, opened)
+    if wanted == "earlier":
+        databases = [
+            database.path
+            for folder in memory_folders(settings, Path.home())
+            for database in find_databases(folder, settings.home)
+        ]
+        if not databases:
+            raise NotFound("there is no database of the earlier Engram in the memory folder; name the file")
+        sources = [_open_database(path, wanted, settings, opened) for path in databases]
+        return Source(earlier.FORMAT, ", ".join(map(str, databases)), chain(*(source.items for source in sources)))
+    raise BadRequest("name the file or folder to import (- for standard input)")
+
+
+def _open_database(path: Path, wanted: str, settings: Settings, opened: contextlib.ExitStack) -> Source:
+    database = opened.enter_context(reading_foreign(path, settings.home))
+    if wanted != "earlier" and claude_mem.is_claude_mem(database):
+        return claude_mem.read_claude_mem(database)
+    if wanted != "claude-mem" and version_of(database):
+        return earlier.read_earlier(database)
+    raise BadRequest(f"{path} is no database of claude-mem or of the earlier Engram")

@@ -1,0 +1,323 @@
+"""Add memories that come from a file: redacted, without what is known or was forgotten, as a run that can be undone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from engram.enums import Actor
+from engram.errors import BadRequest, NotFound
+from engram.exchange.incoming import Incoming, IncomingMemory, IncomingTombstones, Unusable
+from engram.exchange.incoming import Source as FileSource
+from engram.exchange.places import PlaceFinder
+from engram.exchange.record import with_project_ids
+from engram.models import episode_changes, episodes, runs, sessions
+from engram.models.entries import turn_of_entry
+from engram.models.episode_history import Change
+from engram.models.episode_imports import (
+    carry_contradiction,
+    drop_empty_projects,
+    drop_empty_sessions,
+    has_stable_id,
+    import_episode,
+    imported_by,
+    remove_imported,
+    why_not_removed,
+)
+from engram.models.episodes import Evidence
+from engram.models.store import Store
+from engram.models.tombstone_transfer import carry_harmless_tombstones, is_named_by_tombstone
+from engram.models.transaction import Tx
+from engram.redaction.suspicion import why_suspect
+from engram.transcripts.claude_code import AGENT
+
+#: Memories that are added in one transaction: other writers wait no longer.
+BATCH = 50
+#: Unusable parts that a report names one by one.
+MAX_PROBLEMS = 50
+
+Redact = Callable[[str], str]
+
+
+class Outcome(StrEnum):
+    """What became of one memory of the file."""
+
+    ADDED = "added"
+    #: It is there already; it stays as it is.
+    KNOWN = "known"
+    #: It was forgotten, and stays so.
+    FORGOTTEN = "forgotten"
+    #: No memory can be made of it.
+    BAD = "bad"
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import did, or would do."""
+
+    format: str
+    name: str
+    is_dry: bool
+    #: Number of the run; None for a dry run, or if nothing was added.
+    run_id: int | None = None
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    #: Display name of a project → memories that were added to it; "" for those of no project.
+    projects: Counter[str] = field(default_factory=Counter)
+    #: Names of projects that were not known before.
+    new_projects: list[str] = field(default_factory=list)
+    #: Marks of what was forgotten elsewhere that were taken over.
+    tombstones: int = 0
+    problems: list[Unusable] = field(default_factory=list)
+    remarks: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        return {
+            **{outcome.value: self.counts[outcome] for outcome in Outcome},
+            "run": self.run_id,
+            "dry": self.is_dry,
+            "format": self.format,
+            "source": self.name,
+            "projects": dict(self.projects),
+            "new_projects": self.new_projects,
+            "tombstones": self.tombstones,
+            "problems": [dataclasses.asdict(problem) for problem in self.problems],
+            "remarks": list(self.remarks),
+        }
+
+
+def import_memories(
+    store: Store, source: FileSource, redact: Redact, places: PlaceFinder, *, is_dry: bool = False
+) -> ImportReport:
+    """Add the memories of a file or folder.
+
+    Existing memories are not changed, and what was forgotten here does not come back. What was forgotten where the file
+    was written is barred here too, as far as nothing here is named by it: an import deletes nothing. After a kill, the
+    same import can be repeated: it adds the rest.
+
+    Args:
+        store: the open memory.
+        source: what is read.
+        redact: removes secrets.
+        places: finds the projects.
+        is_dry: change nothing, and report what would be done.
+
+    Raises:
+        BadRequest: the file is not of this format.
+        StoreError: the database cannot be written.
+    """
+    report = ImportReport(source.format, source.name, is_dry, remarks=source.remarks)
+    importer = _Importer(store, redact, places, report, is_own=source.is_own)
+    while batch := list(islice(source.items, BATCH)):
+        if is_dry:
+            importer.preview(batch)
+        else:
+            importer.add(batch)
+    if not is_dry:
+        importer.finish()
+    return report
+
+
+class _Importer:
+    """One import."""
+
+    def __init__(
+        self, store: Store, redact: Redact, places: PlaceFinder, report: ImportReport, *, is_own: bool
+    ) -> None:
+        self._store = store
+        self._is_own = is_own
+        self._redact = redact
+        self._places = places
+        self._report = report
+        self._seen: set[str] = set()
+        self._new_project_ids: list[int] = []
+        self._contradictions: list[Any] = []
+
+    def preview(self, batch: Iterable[Incoming]) -> None:
+        """Count what would become of some parts of the file."""
+        for item in batch:
+            if isinstance(item, IncomingMemory):
+                outcome = self._outcome(item)
+                self._report.counts[outcome] += 1
+                if outcome is Outcome.ADDED:
+                    found = self._places.find(item)
+                    self._count_place(found.name, is_new=found.project is None and bool(found.name))
+            elif isinstance(item, Unusable):
+                self._note_problem(item)
+
+    def add(self, batch: Iterable[Incoming]) -> None:
+        """Add some parts of the file in one transaction."""
+        cleaned = [self._clean(item) if isinstance(item, IncomingMemory) else item for item in batch]
+        with self._store.transaction() as tx:
+            for item in cleaned:
+                if isinstance(item, IncomingTombstones):
+                    self._report.tombstones += carry_harmless_tombstones(tx, item.tombstones)
+                elif isinstance(item, Unusable):
+                    self._note_problem(item)
+                else:
+                    outcome = self._outcome(item)
+                    self._report.counts[outcome] += 1
+                    if outcome is Outcome.ADDED:
+                        self._add_memory(tx, item)
+
+    def finish(self) -> None:
+        """Relate what was added, and close the run."""
+        with self._store.transaction() as tx:
+            for contradiction in self._contradictions:
+                carry_contradiction(tx, contradiction)
+            episode_changes.restore_orphans(tx, actor=Actor.USER)
+            if self._report.run_id is not None:
+                run = runs.find_import(tx, self._report.run_id)
+                assert run is not None
+                runs.update_run(tx, run, position="", report=self._facts(), state="done")
+
+    def _outcome(self, memory: IncomingMemory) -> Outcome:
+        store, episode = self._store, memory.episode
+        uuids = [entry.uuid for entry in memory.evidence]
+        if episode.episode_id in self._seen or episodes.find_episode(store, episode.episode_id) is not None:
+            return Outcome.KNOWN
+        if is_named_by_tombstone(store, episode.episode_id, episode.slot, uuids, episode.source, with_purged=False):
+            return Outcome.FORGOTTEN
+        if episode.slot and episodes.episode_by_slot(store, episode.slot) is not None:
+            return Outcome.KNOWN
+        if episode.stable_id and has_stable_id(store, episode.stable_id):
+            return Outcome.KNOWN
+        self._seen.add(episode.episode_id)
+        return Outcome.ADDED
+
+    def _clean(self, memory: IncomingMemory) -> IncomingMemory:
+        """Return a memory without secrets. What reads like somebody else's order is kept, and never injected."""
+        redact, episode = self._redact, memory.episode
+        summary = redact(episode.summary)
+        suspect = episode.suspect or (
+            "" if self._is_own else why_suspect(summary, is_typed=False, is_assistant=True) or ""
+        )
+        return dataclasses.replace(
+            memory,
+            episode=dataclasses.replace(
+                episode,
+                summary=summary,
+                content=redact(episode.content),
+                facts=tuple(map(redact, episode.facts)),
+                entities=tuple(map(redact, episode.entities)),
+                suspect=suspect,
+            ),
+            history=tuple(
+                dataclasses.replace(
+                    step,
+                    reason=redact(step.reason),
+                    before=_redacted(step.before, redact),
+                    after=_redacted(step.after, redact),
+                )
+                for step in memory.history
+            ),
+        )
+
+    def _add_memory(self, tx: Tx, memory: IncomingMemory) -> None:
+        if self._report.run_id is None:
+            self._report.run_id = runs.add_run(tx, runs.IMPORT_KIND, self._facts())
+        found = self._places.make(tx, memory)
+        project_id = None if found.project is None else found.project.id
+        if found.is_new and project_id is not None:
+            self._new_project_ids.append(project_id)
+        self._count_place(found.name, is_new=found.is_new)
+        episode = dataclasses.replace(memory.episode, project_id=project_id)
+        if episode.session_id:
+            sessions.ensure_session(
+                tx,
+                episode.session_id,
+                agent=memory.agent or AGENT,
+                project_id=project_id,
+                is_global=False,
+                cwd="",
+                at_ms=episode.created_at_ms,
+            )
+        history = tuple(self._with_project_ids(step) for step in memory.history)
+        evidence = [Evidence(one.uuid, one.session_id, self._turn_of(one)) for one in memory.evidence]
+        import_episode(tx, episode, evidence, history, reason=memory.reason, run_id=self._report.run_id)
+        self._contradictions += memory.contradictions
+
+    def _turn_of(self, entry: Evidence) -> int | None:
+        return turn_of_entry(self._store, entry.uuid) if entry.uuid else None
+
+    def _with_project_ids(self, step: Change) -> Change:
+        before, after = (with_project_ids(self._store, fields) for fields in (step.before, step.after))
+        return dataclasses.replace(step, before=before, after=after)
+
+    def _count_place(self, name: str, *, is_new: bool) -> None:
+        self._report.projects[name] += 1
+        if is_new and name not in self._report.new_projects:
+            self._report.new_projects.append(name)
+
+    def _note_problem(self, problem: Unusable) -> None:
+        self._report.counts[Outcome.BAD] += 1
+        if len(self._report.problems) < MAX_PROBLEMS:
+            self._report.problems.append(problem)
+
+    def _facts(self) -> dict[str, Any]:
+        """What the run's report holds: no words of memories."""
+        return {
+            "format": self._report.format,
+            "added": self._report.counts[Outcome.ADDED],
+            "new_projects": self._new_project_ids,
+        }
+
+
+def _redacted(value: Any, redact: Redact) -> Any:
+    """Return fields of the history with every text in them redacted."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {name: _redacted(inner, redact) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(inner, redact) for inner in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneImport:
+    """What the undo of an import did."""
+
+    run_id: int
+    removed: int
+    #: Memories that stay, with the reason.
+    kept: tuple[tuple[str, str], ...]
+
+
+def undo_import(store: Store, run_id: int) -> UndoneImport:
+    """Remove the memories that an import added; those that were changed since, or took up others, stay.
+
+    They can be imported again. Projects that came with them and hold nothing go too.
+
+    Raises:
+        NotFound: there is no such import.
+        BadRequest: it is undone already.
+    """
+    run = runs.find_import(store, run_id)
+    if run is None:
+        raise NotFound(f"there is no import {run_id}; `engram import --list` shows them")
+    if run.state == "undone":
+        raise BadRequest(f"import {run_id} is undone already")
+    ids = imported_by(store, run_id)
+    imported = frozenset(ids)
+    removable, kept = [], []
+    for episode_id in ids:
+        episode = episodes.find_episode(store, episode_id)
+        if episode is not None and (reason := why_not_removed(store, episode, imported)):
+            kept.append((episode_id, reason))
+        elif episode is not None:
+            removable.append(episode)
+    for start in range(0, len(removable), BATCH):
+        with store.transaction() as tx:
+            for episode in removable[start : start + BATCH]:
+                remove_imported(tx, episode)
+    with store.transaction() as tx:
+        drop_empty_sessions(tx, sorted({episode.session_id for episode in removable if episode.session_id}))
+        drop_empty_projects(tx, [int(number) for number in run.report.get("new_projects", ())])
+        runs.update_run(tx, run, position="", report=run.report, state="undone")
+    return UndoneImport(run_id, len(removable), tuple(kept))

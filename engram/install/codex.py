@@ -1,0 +1,42 @@
+"""Plans the MCP server in Codex's configuration. Codex has no plugin folder and no hooks of Engram."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from engram.errors import InstallError
+from engram.install.changes import FileChange, Step, TomlEdit
+from engram.paths import Home
+from engram_hooks.block import settings_block
+
+#: The table that ``codex mcp add engram`` writes too.
+TABLE = ("mcp_servers", "engram")
+#: Seconds that Codex waits for the server. Its own limit of 10 is short for a machine that has just started.
+STARTUP_TIMEOUT_SECONDS = 30
+
+
+def plan_codex(codex_folder: Path, home: Home | None = None, interpreter: str = sys.executable) -> Step:
+    """Plan the table of the MCP server in ``config.toml``; the rest of the file keeps its bytes.
+
+    Args:
+        codex_folder: Codex's folder (the setting ``codex_folder``).
+        home: a memory folder other than the default; None leaves it to the environment.
+        interpreter: absolute path of the interpreter that Engram is installed in.
+
+    Raises:
+        InstallError: the MCP server is not installed.
+    """
+    server = settings_block(home, interpreter)["mcpServers"].get("engram")
+    if server is None:
+        raise InstallError("Engram's MCP server is not installed beside Engram. Install engram-recall again")
+    values = {"command": server["command"], "args": server["args"]}
+    if server["env"]:
+        values["env"] = server["env"]
+    path = codex_folder / "config.toml"
+    return Step(
+        name="codex",
+        summary=f"give Codex the memory tools by {path}",
+        changes=(FileChange(path, edit=TomlEdit(TABLE, values | {"startup_timeout_sec": STARTUP_TIMEOUT_SECONDS})),),
+        notes=("Sessions of Codex that run already load the tools when they start again.",),
+    )

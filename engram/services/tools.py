@@ -1,0 +1,110 @@
+"""Runs a service manager's own command, and waits for what it does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.errors import ServiceError
+from engram.paths import Home
+from engram.reports.processes import is_held
+
+#: Longest time that a command may take, in seconds: stopping a service waits for its end.
+COMMAND_SECONDS = 60.0
+#: How long a start waits for the processes, in seconds.
+READY_SECONDS = 30.0
+#: Time between two looks, in seconds.
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that ended."""
+
+    code: int
+    #: What it printed, standard output first.
+    text: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line that it printed; its exit code if it printed nothing."""
+        lines = self.text.strip().splitlines()
+        return lines[-1].strip() if lines else f"exit code {self.code}"
+
+
+def run_command(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Finished:
+    """Run a command and wait for its end.
+
+    Raises:
+        ServiceError: it can't be run, or does not end in time.
+    """
+    try:
+        finished = subprocess.run(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=COMMAND_SECONDS,
+            env=None if environ is None else dict(environ),
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ServiceError(f"can't run {' '.join(command)}: {error}") from error
+    return Finished(finished.returncode, (finished.stdout + finished.stderr).decode("utf-8", "replace"))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait until ``condition`` is true; False if that takes longer than ``seconds``."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def is_working(home: Home) -> bool:
+    """True if both processes run, whoever started them."""
+    return is_held(home.worker_lock) and is_held(home.watcher_lock)
+
+
+def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
+    """Wait until both processes run.
+
+    Args:
+        home: the memory folder.
+        read_reason: what the processes printed, for the message of a failure.
+
+    Raises:
+        ServiceError: one of them does not run after half a minute.
+    """
+    if wait_until(lambda: is_working(home), READY_SECONDS):
+        return
+    missing = [
+        name for name, lock in (("worker", home.worker_lock), ("watcher", home.watcher_lock)) if not is_held(lock)
+    ]
+    reason = read_reason().strip().splitlines()
+    told = f": {reason[-1]}" if reason else ""
+    raise ServiceError(f"the {' and the '.join(missing)} did not start{told}. See: engram service logs")
+
+
+def last_lines(path: Path, lines: int) -> str:
+    """The last lines of a text file; "" if it can't be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return "".join(deque(file, maxlen=lines))
+    except OSError:
+        return ""
+
+
+def with_runtime_folder(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment, with the address of the user's service manager, which ``su`` and some hooks lack."""
+    kept = dict(os.environ if environ is None else environ)
+    folder = f"/run/user/{os.getuid()}"
+    if not kept.get("XDG_RUNTIME_DIR") and os.path.isdir(folder):
+        kept["XDG_RUNTIME_DIR"] = folder
+    return kept

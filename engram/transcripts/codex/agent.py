@@ -1,0 +1,117 @@
+"""Codex CLI as an agent: finds its rollouts and reads what is new in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.settings import Settings
+from engram.transcripts.codex import AGENT
+from engram.transcripts.codex.discover import SUFFIX, find_rollouts, rollouts_at, session_folders
+from engram.transcripts.codex.entry import Entry, Kind, parse_line
+from engram.transcripts.codex.identify import Identified, identify
+from engram.transcripts.codex.state import ReaderState, dump_cursor, load_cursor
+from engram.transcripts.codex.turn_builder import Built, TurnBuilder
+from engram.transcripts.source import Cursor, Reading, Source, StoredTurns, Unreadable
+from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
+from engram.transcripts.text import storable_text
+
+
+class Codex:
+    """Reads the rollouts of Codex CLI: one JSONL file a session, to which lines are appended."""
+
+    name = AGENT
+    title = "Codex"
+    suffixes = (SUFFIX,)
+
+    def resume_command(self, session_id: str) -> str:
+        """Return the command that resumes a session; a subagent's id begins with that of its parent."""
+        return f"codex resume {session_id.partition('.')[0]}"
+
+    def folders(self, settings: Settings) -> tuple[Path, ...]:
+        """Return the folders of current and of archived sessions."""
+        return session_folders(settings.codex_folder)
+
+    def discover(self, settings: Settings) -> Iterator[Source]:
+        """Yield every rollout in Codex's folder."""
+        return find_rollouts(settings.codex_folder, with_subagents=settings.subagents)
+
+    def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
+        """Yield the rollout at a path, or the rollouts in a folder."""
+        return rollouts_at(path, with_subagents=settings.subagents)
+
+    def read(
+        self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
+    ) -> Reading:
+        """Read the whole lines behind the cursor. Raises TranscriptError."""
+        position, state = load_cursor(cursor)
+        chunk = read_chunk(source.path, position, chunk_bytes=max_bytes, max_line_bytes=settings.line_limit_bytes)
+        if chunk.is_rewritten:
+            return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
+        if chunk.position.offset == position.offset:
+            return Reading(
+                cursor=cursor,
+                stamp=str(chunk.size),
+                size=chunk.size,
+                bytes_read=position.offset,
+                lines_read=position.lines,
+            )
+        parsed, unreadable = _parse(chunk)
+        entries = list(identify(parsed, source.session_id, state.naming))
+        built = _build(source, state, entries, stored)
+        compactions = (entry.at_ms for entry in parsed if entry.kind is Kind.COMPACTION and entry.at_ms)
+        return Reading(
+            cursor=dump_cursor(chunk.position, state),
+            updates=built.updates,
+            withdrawn=built.withdrawn,
+            entries=[entry for entry in entries if entry.uuid],
+            unreadable=unreadable,
+            cwd=next(filter(None, map(_folder_of, parsed)), ""),
+            compacted_at_ms=max(compactions, default=None),
+            stamp=str(chunk.size),
+            size=chunk.size,
+            bytes_read=chunk.position.offset,
+            lines_read=chunk.position.lines,
+            has_more=chunk.has_more,
+        )
+
+    def is_moved(self, source: Source, cursor: Cursor) -> bool:
+        """True if the file begins with the line that the cursor's file began with: archiving moves a rollout."""
+        position, _ = load_cursor(cursor)
+        return bool(position.fingerprint) and position.fingerprint == fingerprint(source.path)
+
+
+def _parse(chunk: Chunk) -> tuple[list[Entry], tuple[Unreadable, ...]]:
+    """Return the entries of the lines, and the lines that could not be read."""
+    unreadable = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
+    entries = []
+    for line in chunk.lines:
+        parsed = parse_line(line)
+        if isinstance(parsed, Unreadable):
+            unreadable.append(parsed)
+        elif parsed is not None:
+            entries.append(parsed)
+    return entries, tuple(unreadable)
+
+
+def _build(source: Source, state: ReaderState, entries: list[Identified], stored: StoredTurns) -> Built:
+    """Build the turns of the entries, on top of those that are stored."""
+    known = set(stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
+    resumed = ((key, stored.load(key)) for key in state.turns_to_resume)
+    builder = TurnBuilder(
+        source.session_id,
+        state=state,
+        resume={key: turn for key, turn in resumed if turn is not None},
+        is_known=known.__contains__,
+        is_subagent=source.is_subagent,
+        note_environment=stored.note_environment,
+    )
+    for entry in entries:
+        builder.add(entry)
+    return builder.finish()
+
+
+def _folder_of(entry: Entry) -> str:
+    if entry.kind is Kind.META:
+        return storable_text(entry.data.get("cwd"))
+    return entry.text if entry.kind is Kind.FOLDER else ""

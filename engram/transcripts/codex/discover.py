@@ -1,0 +1,142 @@
+"""Find the rollouts in Codex's folder, and recognise one by its name or its first line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engram.transcripts.codex import AGENT
+from engram.transcripts.source import Source
+from engram.transcripts.text import storable_id
+
+SUFFIX = ".jsonl"
+#: Folders of sessions in Codex's folder: by year, month and day, and those that the user archived.
+FOLDERS = ("sessions", "archived_sessions")
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_ROLLOUT = re.compile(rf"rollout-[\dT-]{{10,30}}-({_UUID})\.jsonl")
+_BARE = re.compile(rf"({_UUID})\.jsonl")
+#: Folders below ``sessions``: year, month, day.
+_MAX_DEPTH = 4
+#: A first line longer than this is not read, in bytes. It holds the instructions of the session.
+_MAX_HEAD_BYTES = 1_000_000
+
+
+def session_folders(codex: Path) -> tuple[Path, ...]:
+    """Return the folders of rollouts in Codex's folder."""
+    return tuple(codex / name for name in FOLDERS)
+
+
+def find_rollouts(codex: Path, *, with_subagents: bool = False) -> Iterator[Source]:
+    """Yield every rollout in Codex's folder, by path. Links, pipes and unusual names are skipped.
+
+    A folder that is missing or cannot be read holds none. Only first lines are read, each once in a process.
+    """
+    for folder in session_folders(codex):
+        for path in _files_below(folder, _MAX_DEPTH):
+            if _ROLLOUT.fullmatch(path.name):
+                yield from _source(path, with_subagents=with_subagents)
+
+
+def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
+    """Yield the rollout at a path, or those in a folder, wherever it is.
+
+    A file that is named like a session alone, as some tools keep rollouts, is one if its first line is a head.
+    """
+    for file in sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else (path,):
+        is_named = _ROLLOUT.fullmatch(file.name) is not None
+        if is_named or (_BARE.fullmatch(file.name) and _head_of(file)):
+            yield from _source(Path(os.path.abspath(file)), with_subagents=with_subagents)
+
+
+def _source(path: Path, *, with_subagents: bool) -> Iterator[Source]:
+    match = _ROLLOUT.fullmatch(path.name) or _BARE.fullmatch(path.name)
+    try:
+        facts = path.lstat()
+    except (OSError, ValueError):
+        return
+    if match is None or not stat.S_ISREG(facts.st_mode):
+        return
+    parent = _parent_in(_head_of(path), match[1])
+    if parent and not with_subagents:
+        return
+    yield Source(
+        agent=AGENT,
+        path=path,
+        session_id=f"{parent}.{match[1]}"[:128] if parent else match[1],
+        stamp=str(facts.st_size),
+        size=facts.st_size,
+        changed_at_ns=facts.st_mtime_ns,
+        parent_id=parent,
+    )
+
+
+def _parent_in(head: dict[str, Any], session_id: str) -> str:
+    """Return the session that started this one as a subagent; "" for a session of its own."""
+    source = head.get("source")
+    spawned = source.get("subagent") if isinstance(source, dict) else None
+    if spawned is None and head.get("thread_source") != "subagent":
+        return ""
+    spawn = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
+    named = spawn.get("parent_thread_id") if isinstance(spawn, dict) else None
+    parent = storable_id(named or head.get("parent_thread_id") or head.get("session_id"))
+    return parent if parent and parent != session_id else AGENT
+
+
+def _head_of(path: Path) -> dict[str, Any]:
+    """Return the payload of a rollout's first line; {} if it is none, or not written yet."""
+    try:
+        facts = path.lstat()
+    except (OSError, ValueError):
+        return {}
+    if not stat.S_ISREG(facts.st_mode):
+        return {}
+    text = _first_line(str(path), facts.st_dev, facts.st_ino)
+    if text is None:
+        _first_line.cache_clear()
+        return {}
+    return json.loads(text) if text else {}
+
+
+@lru_cache(maxsize=4096)
+def _first_line(path: str, device: int, number: int) -> str | None:
+    """Return what a session's head says of its parent, as JSON; "" if the line is no head, None if it is not whole."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            line = file.readline(_MAX_HEAD_BYTES)
+        data = json.loads(line) if line.endswith(b"\n") else None
+    except (OSError, ValueError, RecursionError):
+        return ""
+    if data is None:
+        return None if len(line) < _MAX_HEAD_BYTES else ""
+    payload = data.get("payload") if isinstance(data, dict) else None
+    if not isinstance(payload, dict) or data.get("type") != "session_meta":
+        return ""
+    kept = ("source", "thread_source", "parent_thread_id", "session_id", "id")
+    return json.dumps({key: payload[key] for key in kept if key in payload})
+
+
+def _files_below(folder: Path, depth: int) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as scanned:
+            entries = sorted(scanned, key=lambda entry: entry.name)
+    except (OSError, ValueError):
+        return
+    for entry in entries:
+        if entry.name.endswith(SUFFIX):
+            yield Path(entry.path)
+        elif depth and _is_folder(entry):
+            yield from _files_below(Path(entry.path), depth - 1)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False

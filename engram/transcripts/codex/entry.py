@@ -1,0 +1,200 @@
+"""Parse one line of a Codex rollout into a typed entry, or say why it cannot be read.
+
+A rollout is two logs in one file: what the model gets and gives (``response_item``), and what the screen shows
+(``event_msg``). Most texts are in both, in versions since 0.148 under another name (``item_completed``). An entry names
+the log that a text is from; ``identify.py`` finds the copies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from engram.clock import parse_time_ms
+from engram.transcripts.codex.prompt import folder_in, typed_text
+from engram.transcripts.source import Unreadable
+from engram.transcripts.tail import Line
+from engram.transcripts.text import PICTURE, storable, storable_text
+
+
+class Kind(StrEnum):
+    """What a line is; all others are skipped."""
+
+    #: The head of the session: id, folder, branch.
+    META = "meta"
+    #: The working folder.
+    FOLDER = "folder"
+    #: Codex begins to work on a prompt.
+    BEGIN = "begin"
+    #: Codex is done.
+    END = "end"
+    #: The user stopped Codex.
+    ABORT = "abort"
+    PROMPT = "prompt"
+    REPLY = "reply"
+    CALL = "call"
+    RESULT = "result"
+    #: A call with its result.
+    FINISHED_CALL = "finished call"
+    COMPACTION = "compaction"
+
+
+class Log(StrEnum):
+    """The log that a text is from."""
+
+    MODEL = "m"
+    EVENT = "e"
+    ITEM = "i"
+
+
+class Entry(NamedTuple):
+    """A line that is read. A named tuple because there is one for most lines."""
+
+    kind: Kind
+    offset: int
+    length: int
+    #: Line number from 1.
+    line: int
+    at_ms: int | None
+    #: What was typed or said; the folder; the id of Codex's turn; "" for other kinds.
+    text: str = ""
+    log: Log = Log.MODEL
+    #: The payload, or the item in it.
+    data: dict[str, Any] = {}  # noqa: RUF012
+
+
+#: Kinds of payloads that are skipped before they are parsed: half of all lines.
+_SKIPPED = re.compile(rb'"payload":\{"type":"(?:token_count|reasoning|agent_reasoning\w*)"')
+_HEAD_BYTES = 200
+#: Types that stand without an envelope in rollouts of versions before 0.32.
+_BARE_TYPES = ("message", "function_call", "function_call_output", "local_shell_call")
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_RESULTS = ("function_call_output", "custom_tool_call_output", "exec_command_end", "patch_apply_end")
+_FINISHED = ("CommandExecution", "FileChange", "McpToolCall")
+
+
+def parse_line(line: Line) -> Entry | Unreadable | None:
+    """Return the entry of a line; None for a blank line and for types that are not read. Never raises on any bytes."""
+    raw = line.data
+    if not raw.strip() or _SKIPPED.search(raw[:_HEAD_BYTES]):
+        return None
+    try:
+        data = json.loads(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
+    except ValueError:
+        return Unreadable(line.offset, line.length, "not JSON")
+    except RecursionError:
+        return Unreadable(line.offset, line.length, "nested too deeply")
+    except MemoryError:
+        return Unreadable(line.offset, line.length, "too large for the memory")
+    if not isinstance(data, dict):
+        return Unreadable(line.offset, line.length, "not a JSON object")
+    type_, payload = _unwrap(data)
+    entry = Entry(
+        kind=Kind.META,
+        offset=line.offset,
+        length=line.length,
+        line=line.number,
+        at_ms=parse_time_ms(data.get("timestamp")),
+        data=payload,
+    )
+    if type_ == "response_item":
+        return _of_model(entry, payload)
+    if type_ == "event_msg":
+        return _of_event(entry, payload)
+    if type_ == "session_meta":
+        return entry
+    if type_ == "turn_context":
+        return entry._replace(kind=Kind.FOLDER, text=storable_text(payload.get("cwd")))
+    return entry._replace(kind=Kind.COMPACTION) if type_ == "compacted" else None
+
+
+def _unwrap(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return type and payload of a line; the oldest rollouts have no envelope."""
+    type_, payload = data.get("type"), data.get("payload")
+    if isinstance(payload, dict):
+        return (type_ if isinstance(type_, str) else ""), payload
+    if type_ in _BARE_TYPES:
+        return "response_item", data
+    is_head = type_ is None and isinstance(data.get("id"), str) and "instructions" in data
+    return ("session_meta" if is_head else ""), data
+
+
+def _of_model(entry: Entry, payload: dict[str, Any]) -> Entry | None:
+    type_ = payload.get("type")
+    if type_ in _CALLS:
+        return entry._replace(kind=Kind.CALL)
+    if type_ in _RESULTS:
+        return entry._replace(kind=Kind.RESULT)
+    if type_ != "message":
+        return None
+    parts = _texts(payload.get("content"))
+    if payload.get("role") == "assistant":
+        return _spoken(entry, Kind.REPLY, "\n".join(parts), Log.MODEL)
+    if payload.get("role") != "user":
+        return None
+    typed = "\n".join(text for part in parts if (text := typed_text(part, is_for_model=True)))
+    folder = next((folder for part in parts if (folder := folder_in(part))), "")
+    if folder and not typed:
+        return entry._replace(kind=Kind.FOLDER, text=storable(folder))
+    return _spoken(entry, Kind.PROMPT, typed or _picture(payload.get("content")), Log.MODEL)
+
+
+def _of_event(entry: Entry, payload: dict[str, Any]) -> Entry | None:
+    match payload.get("type"):
+        case "user_message" if payload.get("kind") in (None, "plain"):
+            typed = typed_text(storable_text(payload.get("message")))
+            has_picture = bool(payload.get("images") or payload.get("local_images"))
+            is_picture = has_picture and not storable_text(payload.get("message")).strip()
+            return _spoken(entry, Kind.PROMPT, PICTURE if is_picture else typed, Log.EVENT)
+        case "agent_message":
+            return _spoken(entry, Kind.REPLY, storable_text(payload.get("message")), Log.EVENT)
+        case "item_completed":
+            item = payload.get("item")
+            return _of_item(entry, item) if isinstance(item, dict) else None
+        case "task_started" | "turn_started":
+            return entry._replace(kind=Kind.BEGIN, text=storable_text(payload.get("turn_id")))
+        case "task_complete" | "turn_complete":
+            return entry._replace(kind=Kind.END)
+        case "turn_aborted":
+            return entry._replace(kind=Kind.ABORT)
+        case "exec_command_end" | "patch_apply_end":
+            return entry._replace(kind=Kind.RESULT)
+        case "context_compacted":
+            return entry._replace(kind=Kind.COMPACTION)
+    return None
+
+
+def _of_item(entry: Entry, item: dict[str, Any]) -> Entry | None:
+    type_ = item.get("type")
+    if type_ == "UserMessage":
+        content = item.get("content")
+        typed = typed_text("\n".join(_texts(content)))
+        return _spoken(entry, Kind.PROMPT, typed or _picture(content), Log.ITEM)
+    if type_ == "AgentMessage":
+        return _spoken(entry, Kind.REPLY, "\n".join(_texts(item.get("content"))), Log.ITEM)
+    return entry._replace(kind=Kind.FINISHED_CALL, data=item) if type_ in _FINISHED else None
+
+
+def _spoken(entry: Entry, kind: Kind, text: str, log: Log) -> Entry | None:
+    """Return the entry of a text; None if there is none."""
+    text = storable(text.strip())
+    return entry._replace(kind=kind, text=text, log=log, data={}) if text else None
+
+
+def _texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list):
+        return []
+    texts = [part.get("text") for part in content if isinstance(part, dict)]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _picture(content: object) -> str:
+    """Return the text that stands for a prompt that is only a picture; "" if there is a text, or no picture."""
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    has_picture = any("image" in str(part.get("type")) for part in parts)
+    has_text = any(typed_text(text).strip() for text in _texts(parts))
+    return PICTURE if has_picture and not has_text else ""

@@ -1,0 +1,284 @@
+"""Build turns from the entries of a rollout in file order. Reading may stop at any line and continue later.
+
+The rules:
+
+* A prompt opens a turn, also one that the user typed while Codex was working. The turn takes every entry up to the
+  next prompt, and the calls of the one before that still wait for a result.
+* Every text, call and result belongs to one turn, in whichever file it was read first. The history that a fork or a
+  resumed copy begins with is skipped; what follows it without a prompt is a continuation turn.
+* A prompt is what the screen showed. Some versions write it to the model's log only, where context that Codex adds
+  looks the same: such a turn is withdrawn if the screen shows another prompt before there is a reply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from engram.transcripts.call_facts import shows_environment
+from engram.transcripts.codex import AGENT
+from engram.transcripts.codex.calls import (
+    POLL_TOOL,
+    Result,
+    arguments_of,
+    finish_action,
+    finished_action,
+    read_result,
+    start_action,
+)
+from engram.transcripts.codex.entry import Entry, Kind, Log
+from engram.transcripts.codex.identify import Identified
+from engram.transcripts.codex.state import MAX_RUNNING, ReaderState
+from engram.transcripts.draft import Draft
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.text import storable_id, storable_text
+
+_SWITCH = re.compile(r"(?:^|[;&|\n]\s*)git (?:checkout|switch)\b")
+_SWITCHED = re.compile(r"^(?:Switched to (?:a new )?branch|Already on) '([^'\n]{1,200})'", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The result of one read."""
+
+    #: Turns that are new or have changed, in the order of the file.
+    updates: tuple[TurnUpdate, ...]
+    #: Keys of stored turns that turned out to be none.
+    withdrawn: tuple[str, ...]
+
+
+class TurnBuilder:
+    """Builds the turns of one rollout, entry by entry; ``state`` is carried on."""
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        state: ReaderState,
+        resume: Mapping[str, Turn],
+        is_known: Callable[[str], bool] = lambda uuid: False,
+        is_subagent: bool = False,
+        note_environment: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Continue from a state.
+
+        Args:
+            resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten).
+            is_known: True if an entry belongs to a stored turn, or was forgotten.
+            is_subagent: the user of this session is another agent: none of its prompts is one.
+            note_environment: receives the result of every call that showed an environment file.
+        """
+        self._session_id = session_id
+        self._state = state
+        self._is_known = is_known
+        self._is_subagent = is_subagent
+        self._note_environment = note_environment
+        self._drafts = {key: Draft.of(turn) for key, turn in resume.items()}
+        self._current = self._drafts.get(state.current)
+        self._withdrawn: list[str] = []
+        #: Ids that entries of this read gave to a turn.
+        self._seen: set[str] = set()
+
+    def add(self, identified: Identified) -> None:
+        """Add the next entry of the file."""
+        entry, uuid, is_echo = identified
+        match entry.kind:
+            case Kind.META:
+                self._note_head(entry)
+            case Kind.FOLDER:
+                self._state.cwd = entry.text or self._state.cwd
+            case Kind.BEGIN:
+                self._state.is_confirmed = False
+                self._state.unconfirmed = []
+            case Kind.END | Kind.ABORT:
+                self._end(is_interrupted=entry.kind is Kind.ABORT)
+            case Kind.PROMPT if not self._is_subagent:
+                self._add_prompt(entry, uuid, is_echo=is_echo)
+            case Kind.REPLY if not is_echo and not self._is_taken(uuid):
+                draft = self._record(entry, uuid)
+                draft.said.append(_text_block(entry, uuid, Role.ASSISTANT))
+            case Kind.CALL:
+                self._add_call(entry, uuid)
+            case Kind.RESULT:
+                self._add_result(entry, uuid)
+            case Kind.FINISHED_CALL:
+                self._add_finished_call(entry, uuid)
+
+    def finish(self) -> Built:
+        """Return the turns so far; ``state`` names those to continue."""
+        self._state.current = self._current.key if self._current else ""
+        if self._current is not None:
+            self._state.previous = ""
+        updates = tuple(draft.update() for draft in self._drafts.values() if draft.is_changed)
+        return Built(updates, tuple(self._withdrawn))
+
+    # -- prompts
+
+    def _add_prompt(self, entry: Entry, uuid: str, *, is_echo: bool) -> None:
+        if entry.log is not Log.MODEL:
+            self._confirm(uuid)
+        elif self._state.is_confirmed:
+            return
+        if is_echo and (uuid in self._seen or uuid in self._drafts or self._is_known(uuid)):
+            return
+        if self._is_taken(uuid):
+            self._leave(uuid)
+            return
+        self._open(uuid, Opening.PROMPT, entry)
+        self._record(entry, uuid).said.append(_text_block(entry, uuid, Role.USER))
+        if entry.log is Log.MODEL:
+            self._state.unconfirmed.append(uuid)
+
+    def _confirm(self, uuid: str) -> None:
+        """Note a prompt that the screen showed: other turns without a reply were context."""
+        self._state.is_confirmed = True
+        for key in self._state.unconfirmed:
+            draft = self._drafts.get(key)
+            if key != uuid and draft is not None:
+                self._withdraw(draft)
+        if uuid in self._state.unconfirmed:
+            self._current = self._drafts.get(uuid, self._current)
+        self._state.unconfirmed = []
+
+    def _withdraw(self, draft: Draft) -> None:
+        del self._drafts[draft.key]
+        if draft.is_stored:
+            self._withdrawn.append(draft.key)
+        if self._current is draft:
+            self._current = None
+
+    def _leave(self, uuid: str) -> None:
+        """End the current turn at a prompt that is stored already, and go on with its turn if that is open."""
+        if self._current is not None and self._current.key != uuid:
+            self._current.close()
+        self._current = self._drafts.get(uuid)
+
+    # -- calls
+
+    def _add_call(self, entry: Entry, uuid: str) -> None:
+        if entry.data.get("name") == POLL_TOOL:
+            process = arguments_of(entry.data).get("session_id")
+            _remember(self._state.polls, storable_id(entry.data.get("call_id")), str(process))
+            return
+        action = start_action(entry.data, uuid)
+        if action is None or self._is_taken(uuid):
+            return
+        self._record(entry, uuid).add_action(action)
+        folder = storable_text(arguments_of(entry.data).get("workdir"))
+        if _SWITCH.search(action.command) and folder in ("", self._state.cwd):
+            self._state.switching = action.tool_use_id
+
+    def _add_result(self, entry: Entry, uuid: str) -> None:
+        call_id = storable_id(entry.data.get("call_id"))
+        result = read_result(entry.data)
+        process = self._state.polls.pop(call_id, "")
+        if process:
+            if result.process:
+                return
+            call_id = self._state.running.pop(process, "")
+        elif result.process:
+            _remember(self._state.running, result.process, call_id)
+            return
+        if self._current is None or call_id not in self._current.waiting or self._is_taken(uuid):
+            return
+        draft = self._record(entry, uuid)
+        index = draft.waiting.pop(call_id)
+        draft.actions[index] = finish_action(draft.actions[index], result, uuid)
+        self._note_result(draft.actions[index], result)
+
+    def _add_finished_call(self, entry: Entry, uuid: str) -> None:
+        finished = finished_action(entry.data, uuid)
+        if finished is None:
+            return
+        action, result = finished
+        index = self._current.waiting.pop(action.tool_use_id, None) if self._current is not None else None
+        if self._current is not None and index is not None:
+            draft = self._current
+            draft.actions[index] = finish_action(draft.actions[index], result, uuid)
+            draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
+        elif not self._is_taken(uuid):
+            self._record(entry, uuid).actions.append(action)
+        else:
+            return
+        self._note_result(action, result)
+
+    def _note_result(self, action: Action, result: Result) -> None:
+        """Take what a result says of secrets and of the branch."""
+        if shows_environment(action):
+            self._note_environment(result.text)
+        if action.tool_use_id == self._state.switching:
+            self._state.switching = ""
+            switched = _SWITCHED.findall(result.text)
+            self._state.branch = switched[-1] if switched and not result.is_error else self._state.branch
+
+    # -- turns
+
+    def _note_head(self, entry: Entry) -> None:
+        """Take folder and branch of the session's own head; a fork holds the heads of those it was copied from too."""
+        if self._state.has_head and entry.data.get("id") != self._session_id.rpartition(".")[2]:
+            return
+        self._state.has_head = True
+        self._state.cwd = storable_text(entry.data.get("cwd")) or self._state.cwd
+        git = entry.data.get("git")
+        self._state.branch = storable_text(git.get("branch")) if isinstance(git, dict) else self._state.branch
+
+    def _end(self, *, is_interrupted: bool) -> None:
+        if self._current is None:
+            return
+        if is_interrupted and not self._current.is_interrupted:
+            self._current.is_interrupted = self._current.is_changed = self._current.has_grown = True
+        self._current.close()
+
+    def _is_taken(self, uuid: str) -> bool:
+        """True for an entry that belongs to a turn already."""
+        return bool(uuid) and (uuid in self._seen or self._is_known(uuid))
+
+    def _open(self, key: str, opening: Opening, entry: Entry) -> Draft:
+        """Make a new draft the current one; it takes the calls that still wait, unless Codex was done."""
+        draft = Draft(
+            key=key,
+            session_id=self._session_id,
+            opening=opening,
+            agent=AGENT,
+            cwd=self._state.cwd,
+            branch=self._state.branch,
+            start_offset=entry.offset,
+        )
+        if self._current is not None:
+            if not self._current.is_closed:
+                draft.take_waiting(self._current)
+            self._current.close()
+        self._drafts[key] = self._current = draft
+        return draft
+
+    def _record(self, entry: Entry, uuid: str) -> Draft:
+        """Add an entry to the current turn, or to a new one that continues without a prompt."""
+        draft = self._current or self._open(f"c:{uuid}", Opening.CONTINUATION, entry)
+        draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
+        draft.cwd = draft.cwd or self._state.cwd
+        if uuid:
+            draft.entries.append(EntryRef(uuid, entry.offset, entry.length, entry.line))
+            self._seen.add(uuid)
+        if entry.kind is not Kind.PROMPT:
+            self._state.unconfirmed = []
+        return draft
+
+
+def _remember(known: dict[str, str], key: str, value: str) -> None:
+    """Add to a table of bounded size; the oldest goes."""
+    known[key] = value
+    while len(known) > MAX_RUNNING:
+        del known[next(iter(known))]
+
+
+def _text_block(entry: Entry, uuid: str, role: Role) -> TextBlock:
+    return TextBlock(
+        uuid=uuid,
+        role=role,
+        text=entry.text,
+        offset=entry.offset,
+        length=entry.length,
+        line=entry.line,
+        at_ms=entry.at_ms,
+    )

@@ -1,0 +1,40 @@
+"""SessionStart, where the user chose it: start the supervisor of watcher and worker if none runs. At most 3 s.
+
+Run by the interpreter that Engram is installed in, detached: nobody waits for it. Always silent, always exits 0.
+"""
+
+import os
+import signal
+
+#: After this many seconds the system ends it, whatever it waits for.
+ALARM_SECONDS = 3
+
+
+def main() -> None:
+    """Start the supervisor and exit with status 0 in any case."""
+    try:
+        signal.alarm(ALARM_SECONDS)
+        if os.environ.get("ENGRAM_DISABLE", "0") in ("", "0"):
+            _start()
+    except BaseException:  # noqa: BLE001 - the boundary of a hook
+        pass
+    os._exit(0)
+
+
+def _start() -> None:
+    from engram.services.background import Background
+    from engram.services.choose import installed_system
+    from engram.services.tools import is_working
+    from engram.settings import load
+
+    settings = load().settings
+    if not settings.start_with_session or is_working(settings.places):
+        return
+    system = installed_system(settings)
+    # launchd and systemd start by themselves.
+    if isinstance(system, Background):
+        system.launch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""claude-mem's database and folders of Markdown notes come in; each test writes a small file of that format."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from engram.enums import Importance, Kind, Scope, Source, Voice
+from engram.errors import BadRequest, NotFound
+from engram.exchange.formats import open_source
+from engram.exchange.importing import ImportReport, Outcome
+from engram.models.episodes import Episode, all_episodes
+from engram.models.projects import ensure_project
+from engram.models.store import Store
+from engram.settings import Settings
+from tests.exchange.exports import import_into
+
+#: 2025-12-08, noon, in milliseconds since 1970.
+DECEMBER_MS = 1_765_195_200_000
+
+#: The tables as its schema 35 has them, without what no import reads.
+_CLAUDE_MEM = """
+CREATE TABLE schema_versions (id INTEGER PRIMARY KEY, version INTEGER UNIQUE NOT NULL, applied_at TEXT NOT NULL);
+CREATE TABLE sdk_sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, content_session_id TEXT UNIQUE NOT NULL,
+    memory_session_id TEXT UNIQUE, project TEXT NOT NULL, platform_source TEXT NOT NULL DEFAULT 'claude',
+    started_at_epoch INTEGER NOT NULL);
+CREATE TABLE observations (id INTEGER PRIMARY KEY AUTOINCREMENT, memory_session_id TEXT NOT NULL, project TEXT NOT NULL,
+    text TEXT, type TEXT NOT NULL, title TEXT, subtitle TEXT, facts TEXT, narrative TEXT, concepts TEXT,
+    files_read TEXT, files_modified TEXT, prompt_number INTEGER, content_hash TEXT, merged_into_project TEXT,
+    created_at TEXT NOT NULL, created_at_epoch INTEGER NOT NULL);
+CREATE TABLE session_summaries (id INTEGER PRIMARY KEY AUTOINCREMENT, memory_session_id TEXT NOT NULL,
+    project TEXT NOT NULL, request TEXT, investigated TEXT, learned TEXT, completed TEXT, next_steps TEXT,
+    notes TEXT, merged_into_project TEXT, created_at TEXT NOT NULL, created_at_epoch INTEGER NOT NULL);
+CREATE TABLE user_prompts (id INTEGER PRIMARY KEY, content_session_id TEXT, prompt_text TEXT);
+CREATE TABLE directives (id INTEGER PRIMARY KEY, scope TEXT NOT NULL DEFAULT 'global', project TEXT,
+    content TEXT NOT NULL, status TEXT NOT NULL DEFAULT 'active', created_at TEXT NOT NULL,
+    created_at_epoch INTEGER NOT NULL);
+INSERT INTO sdk_sessions VALUES (1, 'c1a0de00-0000-4000-8000-000000000001', 'mem-1', 'harbor', 'claude', 1);
+INSERT INTO observations VALUES (1, 'mem-1', 'harbor', NULL, 'bugfix', 'Tide table was off by an hour',
+    'DST was ignored', '["tides.py reads UTC", "the gauge writes local time"]',
+    'The reader took local times for UTC.', '["time zones"]',
+    '["gauge.py"]', '["tides.py"]', 3, 'h1', NULL, '2025-12-08T12:00:00Z', 1765195200000);
+INSERT INTO observations VALUES (2, 'mem-1', 'harbor', NULL, 'decision', 'Use SQLite for the log', NULL, NULL, NULL,
+    NULL, NULL, NULL, 4, 'h2', 'port', '2025-12-08T13:00:00Z', 1765198800000);
+INSERT INTO observations VALUES (3, 'gone', 'harbor', NULL, 'discovery', NULL, NULL, '[]', '', NULL, NULL, NULL, 5,
+    'h3', NULL, '2025-12-08', 0);
+INSERT INTO session_summaries VALUES (1, 'mem-1', 'harbor', 'Fix the tide table', 'tides.py', 'Gauges write local time',
+    'The tide table is right again', 'Deploy', NULL, NULL, '2025-12-08T14:00:00Z', 1765202400000);
+INSERT INTO user_prompts VALUES (1, 'c1a0de00-0000-4000-8000-000000000001', 'fix it');
+INSERT INTO directives VALUES (1, 'global', NULL, 'Write commit messages in English', 'active', '2025-12-01',
+    1764590400000);
+INSERT INTO directives VALUES (2, 'global', NULL, 'An old rule', 'archived', '2025-12-01', 1764590400000);
+"""
+
+
+def bring(
+    store: Store, settings: Settings, path: Path | None, wanted: str | None = None, *, is_global: bool = False
+) -> ImportReport:
+    with open_source(path, wanted, settings, has_project=False, is_global=is_global) as source:
+        return import_into(store, settings, source)
+
+
+def by_summary(store: Store) -> dict[str, Episode]:
+    return {episode.summary: episode for episode in all_episodes(store)}
+
+
+def test_claude_mem_comes_in_with_kinds_dates_projects_and_sessions(store: Store, settings: Settings) -> None:
+    path = Path.home() / ".claude-mem" / "claude-mem.db"
+    path.parent.mkdir(parents=True)
+    with sqlite3.connect(path) as connection:
+        connection.executescript(_CLAUDE_MEM)
+    connection.close()
+    before = path.read_bytes()
+
+    report = bring(store, settings, None, "claude-mem")
+    again = bring(store, settings, path)
+
+    found = by_summary(store)
+    fix = found["Tide table was off by an hour"]
+    assert (fix.kind, fix.project, fix.created_at_ms) == (Kind.FIX, "harbor", DECEMBER_MS)
+    assert fix.session_id == "c1a0de00-0000-4000-8000-000000000001"
+    assert fix.facts == ("tides.py reads UTC", "the gauge writes local time")
+    assert set(fix.entities) == {"time zones", "tides.py", "gauge.py"}
+    assert "took local times for UTC" in fix.content
+    assert (found["Use SQLite for the log"].kind, found["Use SQLite for the log"].project) == (Kind.DECISION, "port")
+    assert "Next steps: Deploy" in found["The tide table is right again"].content
+    rule = found["Write commit messages in English"]
+    assert (rule.kind, rule.scope, rule.voice, rule.source) == (
+        Kind.PREFERENCE,
+        Scope.GLOBAL,
+        Voice.USER,
+        Source.MANUAL,
+    )
+    assert (rule.importance, rule.extractor) == (Importance.HIGH, "claude-mem")
+    assert report.counts == {Outcome.ADDED: 4, Outcome.BAD: 1}
+    assert report.remarks == ("1 prompts that claude-mem logged are left out: the transcripts have them",)
+    assert again.counts == {Outcome.KNOWN: 4, Outcome.BAD: 1}
+    assert path.read_bytes() == before
+
+
+def test_an_older_claude_mem_database_is_read_too(store: Store, settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "claude-mem.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            "CREATE TABLE sdk_sessions (id INTEGER PRIMARY KEY, claude_session_id TEXT, sdk_session_id TEXT);"
+            "INSERT INTO sdk_sessions VALUES (1, 'c-1', 'sdk-1');"
+            "CREATE TABLE observations (id INTEGER PRIMARY KEY, sdk_session_id TEXT, project TEXT, text TEXT,"
+            " type TEXT, created_at TEXT, created_at_epoch INTEGER);"
+            "INSERT INTO observations VALUES (1, 'sdk-1', 'harbor', 'Ropes are nylon.', 'discovery', '', 1765195200);"
+        )
+    connection.close()
+
+    bring(store, settings, path)
+
+    memory = by_summary(store)["Ropes are nylon."]
+    assert (memory.session_id, memory.created_at_ms, memory.kind) == ("c-1", DECEMBER_MS, Kind.FACT)
+
+
+def test_notes_become_a_memory_a_section_with_the_date_that_they_tell(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "vault"
+    (folder / ".obsidian").mkdir(parents=True)
+    (folder / ".obsidian" / "hidden.md").write_text("hidden")
+    (folder / "2025-12-08 log.md").write_text(
+        "# Log\n\n## Ropes\n\n- Nylon from Ann's shop\n\n## Crane\n\nIt is rented.\n"
+    )
+    (folder / "tides.md").write_text(
+        "---\nname: tides\ndescription: How tides are read\ndate: 2025-12-08T12:00:00Z\n---\nFrom the gauge.\r\n"
+    )
+    (folder / "empty.md").write_text("\n")
+    undated = folder / "undated.md"
+    undated.write_text("Buoys are red.")
+    os.utime(undated, (DECEMBER_MS / 1000, DECEMBER_MS / 1000))
+    (folder / "link.md").symlink_to(undated)
+
+    report = bring(store, settings, folder, is_global=True)
+
+    found = by_summary(store)
+    assert set(found) == {
+        "Ropes: Nylon from Ann's shop",
+        "Crane: It is rented.",
+        "How tides are read",
+        "undated: Buoys are red.",
+    }
+    assert {episode.created_at_ms for episode in found.values()} == {DECEMBER_MS}
+    assert found["Crane: It is rented."].content == "Log › Crane\n\nIt is rented."
+    assert {(memory.scope, memory.source, memory.extractor) for memory in found.values()} == {
+        (Scope.GLOBAL, Source.MANUAL, "notes")
+    }
+    assert report.counts == {Outcome.ADDED: 4, Outcome.BAD: 1}
+    undated.write_text("Buoys are red.\n\n# New\n\nAnd green.")
+    assert bring(store, settings, folder, is_global=True).counts[Outcome.ADDED] == 1
+
+
+def test_notes_need_a_project_or_everywhere(store: Store, settings: Settings, tmp_path: Path) -> None:
+    from engram.exchange.importing import import_memories
+    from engram.exchange.places import PlaceFinder
+
+    note = tmp_path / "note.md"
+    note.write_text("Buoys are red.")
+    with pytest.raises(BadRequest, match="--project NAME"):
+        bring(store, settings, note)
+    with store.transaction() as tx:
+        harbor = ensure_project(tx, "/gone/harbor", "harbor", "/gone/harbor")
+
+    with open_source(note, None, settings, has_project=True, is_global=False) as source:
+        import_memories(store, source, str, PlaceFinder(store, settings, into=harbor))
+
+    assert [(memory.project, memory.scope) for memory in all_episodes(store)] == [("harbor", Scope.PROJECT)]
+
+
+def test_what_cannot_be_imported_is_said(store: Store, settings: Settings, tmp_path: Path) -> None:
+    foreign = tmp_path / "other.db"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE anything (id)")
+    connection.close()
+    for path, wanted, words in (
+        (foreign, None, "no database of claude-mem"),
+        (foreign, "earlier", "no database of claude-mem"),
+        (tmp_path, "markdown", "no Markdown export"),
+        (None, None, "name the file"),
+    ):
+        with pytest.raises(BadRequest, match=words):
+            bring(store, settings, path, wanted)
+    for path, wanted in ((tmp_path / "gone", None), (None, "claude-mem"), (None, "earlier")):
+        with pytest.raises(NotFound):
+            bring(store, settings, path, wanted)

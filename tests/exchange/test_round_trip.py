@@ -1,0 +1,225 @@
+"""An export holds everything that a memory is: imported into a fresh home, the next export is the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.enums import Actor, Scope
+from engram.errors import BadRequest
+from engram.exchange.importing import Outcome
+from engram.exchange.markdown import from_markdown, read_markdown, to_markdown, write_markdown
+from engram.ingest.moves import find_moves
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
+from engram.models.episodes import Episode, evidence_of, find_episode
+from engram.models.projects import list_projects
+from engram.models.store import Store
+from engram.models.tombstone_transfer import read_tombstones
+from engram.redaction import redact
+from engram.settings import Settings
+from tests.exchange.exports import as_source, import_into, records
+
+
+def through_json_lines(lines: list[dict[str, Any]], folder: Path) -> Any:
+    return as_source(lines)
+
+
+def through_markdown(lines: list[dict[str, Any]], folder: Path) -> Any:
+    count, removed = write_markdown(folder, lines)
+    assert (count, removed) == (len(lines) - 1, 0)
+    return read_markdown(folder)
+
+
+@pytest.mark.parametrize("through", [through_json_lines, through_markdown])
+def test_export_import_export_is_the_same(
+    lived_in: Store, other: Store, other_settings: Settings, tmp_path: Path, through: Callable[..., Any]
+) -> None:
+    before = records(lived_in)
+
+    first = import_into(other, other_settings, through(before, tmp_path / "out"))
+    second = import_into(other, other_settings, through(before, tmp_path / "out2"))
+
+    after = records(other)
+    assert sorted(after, key=lambda line: line["id"]) == sorted(before, key=lambda line: line["id"])
+    assert first.counts[Outcome.ADDED] == second.counts[Outcome.KNOWN] == len(before) - 1
+    assert (second.run_id, second.counts[Outcome.ADDED]) == (None, 0)
+    by_summary = {line["summary"]: line for line in after}
+    kept = by_summary["Piers are numbered from the south."]
+    assert [step["action"] for step in kept["history"]] == ["add", "edit", "pin"]
+    assert [(one["uuid"], one["session"]) for one in kept["rests_on"]][1:] == [("x", "s-2"), ("", "s-9")]
+    assert kept["session"] == "s-1"
+    assert by_summary["Ropes are nylon."]["contradictions"][0]["reason"] == "they disagree"
+    assert by_summary["The crane is rented."]["status"] == "superseded"
+    assert by_summary["Buoys are blue."]["lowered"]
+    assert by_summary["The mole is long."]["history"][-1]["undoes"] == 1
+    # The move names the project of before and after, which have other row ids here.
+    assert by_summary["Buoys are blue."]["history"][-1]["before"] == {"project_identity": "/gone/src/Harbor"}
+    assert after[-1]["kind"] == "forgotten"
+    assert "Wilhelmina" not in json.dumps(after)
+
+
+def test_what_was_forgotten_there_does_not_come_here_and_nothing_here_is_deleted(
+    lived_in: Store, other: Store, other_settings: Settings, keep: Callable[..., Episode]
+) -> None:
+    mine = save_memory(other, "Mine.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    line = records(lived_in)[-1]
+    future = {"kind": "project", "key": b"/home/me/src/any".hex(), "at_ms": 9_000_000_000_000}
+    line["tombstones"] += [{"kind": "episode", "key": mine.episode_id.encode().hex(), "at_ms": 1}, future]
+
+    import_into(other, other_settings, as_source([line]))
+
+    assert find_episode(other, mine.episode_id) is not None
+    kinds = {kind: at_ms for kind, _, at_ms in read_tombstones(other)}
+    assert kinds["project"] == other.now_ms()  # what will be said there is read
+    (forgotten,) = [key.decode() for kind, key, _ in read_tombstones(other) if kind == "episode"]
+    old = {"id": forgotten, "kind": "fact", "summary": "It comes back.", "content": "", "scope": "global"}
+    assert import_into(other, other_settings, as_source([old])).counts == {Outcome.FORGOTTEN: 1}
+
+
+def test_a_forget_also_cleans_exports_that_lie_in_the_memory_folder(
+    lived_in: Store, settings: Settings, keep: Callable[..., Episode]
+) -> None:
+    gone = keep("The safe combination is on the back of the picture.")
+    quoting = keep("Something else altogether, without any secret.")
+    lines = records(lived_in)
+    for line in lines:
+        if line["id"] == quoting.episode_id:
+            line["history"][0]["reason"] = "said The safe combination is on the back of the picture."
+    write_markdown(settings.home / "out", lines)
+    jsonl = settings.home / "all.jsonl"
+    jsonl.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    forget_episode(lived_in, settings.places, gone.episode_id, actor=Actor.USER)
+
+    left = [path.read_text() for path in [jsonl, *(settings.home / "out").rglob("*.md")]]
+    assert not any("safe combination" in text or gone.episode_id in text for text in left)
+    assert quoting.episode_id in jsonl.read_text()
+    assert len(left) > 5
+
+
+def test_a_second_markdown_export_changes_only_what_changed(lived_in: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    lines = records(lived_in)
+    write_markdown(folder, lines)
+    (folder / "README.md").write_text("mine")
+    stamps = {path: path.stat().st_mtime_ns for path in folder.rglob("*.md")}
+
+    changed = dict(lines[0], summary="Changed.")
+    write_markdown(folder, [changed, *lines[2:]])
+
+    after = {path: path.stat().st_mtime_ns for path in folder.rglob("*.md")}
+    assert len(set(stamps) - set(after)) == 1
+    assert [path.name for path in after if after[path] != stamps[path]] == [
+        path.name for path in after if lines[0]["id"] in path.name
+    ]
+    # Two projects whose names differ by case alone have two folders on every system.
+    assert {path.parent.name for path in after} >= {"harbor", "_global"}
+    assert (folder / "README.md").read_text() == "mine"
+
+
+def test_a_markdown_file_reads_well_and_one_that_is_broken_is_said(lived_in: Store, tmp_path: Path) -> None:
+    line = next(line for line in records(lived_in) if line["summary"] == "Ropes are nylon.")
+    text = to_markdown(line)
+
+    assert text.startswith(f'---\nengram: 1\nid: "{line["id"]}"\nsummary: "Ropes are nylon."\nkind: "decision"\n')
+    assert text.endswith("\n---\n\n# Ropes are nylon.\n\ncontent of Ropes are nylon.\n")
+    assert from_markdown("# a note") is None
+    for broken in ("---\nengram: 1\nid: 5\n", "---\nengram: 1\nid: nonsense\n---\n", "---\nengram: 1\nnonsense\n---\n"):
+        with pytest.raises(BadRequest):
+            from_markdown(broken)
+
+
+def test_a_project_of_another_machine_is_recognised_by_its_hints_or_mapped(
+    lived_in: Store, other: Store, other_settings: Settings
+) -> None:
+    import_into(
+        other,
+        other_settings,
+        as_source(records(lived_in)),
+        map_folder=lambda folder: folder.replace("/gone/src/", "/home/ann/"),
+    )
+
+    assert {project.identity for project in list_projects(other)} >= {"/home/ann/harbor"}
+    row = other.row("SELECT remote, first_commit FROM project WHERE identity = '/home/ann/harbor'")
+    assert row == ("example.com/harbor", "c0ffee")
+
+
+def test_secrets_of_an_export_are_masked_in_its_history_too(other: Store, other_settings: Settings) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    step = {
+        "at_ms": 1,
+        "action": "edit",
+        "reason": f"was {secret}",
+        "actor": "user",
+        "before": {"summary": f"log in with {secret}", "facts": [secret]},
+        "after": {},
+    }
+    line = {
+        "id": "ep_0123456789ab",
+        "kind": "fact",
+        "summary": f"s {secret}",
+        "content": secret,
+        "scope": "global",
+        "history": [step],
+    }
+
+    import_into(other, other_settings, as_source([line]))
+
+    assert secret not in json.dumps(records(other))
+    assert secret.encode() not in other_settings.places.memory_db.with_name("memory.db-wal").read_bytes()
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing(lived_in: Store, other: Store, other_settings: Settings) -> None:
+    lines = [*records(lived_in), {"id": "x", "kind": "fact", "summary": "s"}]
+
+    dry = import_into(other, other_settings, as_source(lines), is_dry=True)
+    assert other.value("SELECT count(*) FROM episode") + other.value("SELECT count(*) FROM project") == 0
+    real = import_into(other, other_settings, as_source(lines))
+
+    assert (dry.counts, dry.projects, dry.new_projects) == (real.counts, real.projects, real.new_projects)
+    assert (dry.run_id, [problem.where for problem in real.problems]) == (None, [f"line {len(lines)}"])
+
+
+def test_evidence_is_tied_to_a_turn_that_was_read_before(other: Store, other_settings: Settings) -> None:
+    """Where the transcripts were read first, an imported memory is traced to its turn."""
+    uuid = "22222222-0000-4000-8000-000000000002"
+    from engram.models.entries import claim_entries
+    from engram.transcripts.record import EntryRef
+
+    with other.transaction() as tx:
+        claim_entries(tx, 41, [EntryRef(uuid, 0, 10, 1)])
+    line = {
+        "id": "ep_0123456789ab",
+        "kind": "fact",
+        "summary": "s",
+        "scope": "global",
+        "rests_on": [{"uuid": uuid, "session": "s-1"}],
+    }
+
+    import_into(other, other_settings, as_source([line]))
+
+    episode = find_episode(other, "ep_0123456789ab")
+    assert episode is not None
+    assert [(one.uuid, one.turn_id) for one in evidence_of(other, episode.id)] == [(uuid, 41)]
+
+
+def test_a_project_of_which_only_the_name_is_known_is_suggested_for_a_folder_of_that_name(
+    other: Store, other_settings: Settings, tmp_path: Path
+) -> None:
+    from engram.models.projects import ensure_project
+
+    line = {"id": "ep_0123456789ab", "kind": "fact", "summary": "s", "project": "harbor"}
+    import_into(other, other_settings, as_source([line]))
+    folder = tmp_path / "src" / "harbor"
+    folder.mkdir(parents=True)
+    with other.transaction() as tx:
+        ensure_project(tx, str(folder), "harbor", str(folder))
+
+    (move,) = find_moves(other)
+
+    assert (move.former.project.name, move.present.project.root, move.is_certain) == ("harbor", str(folder), False)

@@ -1,0 +1,64 @@
+"""SessionStart starts the supervisor where the user chose it, once, and is silent in any case."""
+
+from __future__ import annotations
+
+import pytest
+from hook_runs import Hooks
+from processes import processes_of_home, wait_for, wait_until_gone
+
+from engram.errors import HomeError
+from engram.reports.processes import holder_of, is_held
+from engram.services import tools
+from engram.services.background import Background
+from engram.settings import Settings
+
+EVENT = "SessionStart(startup)"
+
+
+@pytest.mark.parametrize("text", [None, "start_with_session = false\n", "# start_with_session = true\n"])
+def test_without_the_users_choice_nothing_is_started(hooks: Hooks, text: str | None) -> None:
+    if text is not None:
+        hooks.home.config_file.write_text(text)
+
+    assert hooks.run(EVENT).is_silent
+
+    assert not hooks.home.supervisor_lock.exists()
+    assert not hooks.home.logs.joinpath("supervisor.service.log").exists()
+
+
+def test_sessions_that_are_not_remembered_start_nothing(hooks: Hooks) -> None:
+    hooks.home.config_file.write_text("start_with_session = true\n")
+
+    assert hooks.run(EVENT, ENGRAM_DISABLE="1").is_silent
+
+    assert not hooks.home.logs.joinpath("supervisor.service.log").exists()
+
+
+def test_a_session_starts_both_processes_and_the_next_one_finds_them(hooks: Hooks) -> None:
+    hooks.home.config_file.write_text('embedding_model = "hashed"\nstart_with_session=true\n')
+    try:
+        assert hooks.run(EVENT, CLAUDE_CODE_SESSION_ID="s1", CLAUDECODE="1").is_silent
+        wait_for(lambda: tools.is_working(hooks.home))
+        supervisor = holder_of(hooks.home.supervisor_lock)
+
+        assert hooks.run(EVENT).is_silent
+        assert len(processes_of_home(hooks.home.root)) == 3
+        assert holder_of(hooks.home.supervisor_lock) == supervisor
+    finally:
+        Background(Settings(home=hooks.home.root)).stop()
+    assert supervisor is not None
+    wait_until_gone(supervisor)
+    assert not is_held(hooks.home.worker_lock)
+
+
+def test_a_supervisor_that_cannot_be_started_is_no_reason_to_say_anything(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks.home.config_file.write_text("start_with_session = true\n")
+    hooks.home.logs.rmdir()
+    hooks.home.logs.symlink_to("/dev/null")
+
+    assert hooks.run(EVENT).is_silent
+
+    with pytest.raises(HomeError):
+        Background(Settings(home=hooks.home.root)).launch()

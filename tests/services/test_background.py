@@ -1,0 +1,147 @@
+"""The supervisor in the background, with real processes: kept running, stopped whole, started again after a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from processes import WAIT_SECONDS, processes_of_home, wait_for, wait_until_gone
+from workers import status, write_rule
+
+from engram.cli.main import engram
+from engram.errors import ServiceError
+from engram.models.store import open_store
+from engram.reports.processes import holder_of, process_state
+from engram.services import tools
+from engram.services.background import Background
+from engram.services.choose import installed_system, restart_if_running
+from engram.services.tools import last_lines
+from engram.settings import Settings
+
+#: The acceptance of a killed worker's return, in seconds.
+MAX_RETURN_SECONDS = 10.0
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[Settings]:
+    """A prepared memory folder; whatever was started for it is ended."""
+    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    made.places.prepare()
+    made.places.config_file.write_text('embedding_model = "hashed"\nextract_idle_seconds = 1\n')
+    yield made
+    for pid in processes_of_home(made.home):
+        os.kill(pid, signal.SIGKILL)
+        wait_until_gone(pid)
+
+
+def begin_start() -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", "-m", "engram.cli.main", "service", "start"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def run_service(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(engram, ["service", *arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def pids(settings: Settings) -> list[int]:
+    home = settings.places
+    holders = [holder_of(lock) for lock in (home.supervisor_lock, home.worker_lock, home.watcher_lock)]
+    return [pid for pid in holders if pid is not None]
+
+
+def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_nothing_lost(settings: Settings) -> None:
+    racing = [begin_start(), begin_start()]
+    outputs = [process.communicate(timeout=WAIT_SECONDS)[0] for process in racing]
+
+    assert [process.returncode for process in racing] == [0, 0], outputs
+    assert all("engram config set start_with_session true" in output for output in outputs)
+    wait_for(lambda: len(processes_of_home(settings.home)) == 3)
+    assert sum("run" in words for words in processes_of_home(settings.home).values()) == 1
+    wait_for(lambda: status(settings.places))
+
+    write_rule(settings)
+    worker = holder_of(settings.places.worker_lock)
+    assert worker is not None
+    os.kill(worker, signal.SIGKILL)
+    killed_seconds = time.monotonic()
+    wait_for(lambda: holder_of(settings.places.worker_lock) not in (None, worker))
+    assert time.monotonic() - killed_seconds <= MAX_RETURN_SECONDS
+
+    with open_store(settings.places.memory_db) as store:
+        wait_for(lambda: store.value("SELECT count(*) FROM episode") == 1)
+    said = json.loads(run_service("status", "--json"))
+    assert (said["system"], said["running"], said["starts_by_itself"]) == ("background", True, False)
+    assert "action=restart process=work" in run_service("logs")
+
+    former = pids(settings)
+    assert run_service("stop").startswith("Stopped, by a supervisor in the background.")
+    wait_until_gone(*former)
+    assert processes_of_home(settings.home) == {}
+    assert "not running" in run_service("status", code=1)
+    assert run_service("stop").startswith("Stopped")
+
+
+def test_after_everything_was_killed_a_fresh_start_goes_on(settings: Settings) -> None:
+    Background(settings).start()
+    wait_for(lambda: status(settings.places))
+    former = pids(settings)
+    assert len(former) == 3
+    for pid in former:
+        os.kill(pid, signal.SIGKILL)
+    write_rule(settings)
+    wait_for(lambda: not pids(settings))
+    # A crash leaves the files of locks and sockets.
+    assert settings.places.recall_socket.is_socket()
+    assert settings.places.supervisor_lock.exists()
+
+    Background(settings).start()
+
+    wait_for(lambda: status(settings.places))
+    with open_store(settings.places.memory_db) as store:
+        wait_for(lambda: store.value("SELECT count(*) FROM turn") == 1)
+    assert not set(pids(settings)) & set(former)
+    assert restart_if_running(settings)
+    again = pids(settings)
+    assert len(again) == 3
+    installed_system(settings).stop()
+    wait_until_gone(*again)
+    assert not restart_if_running(settings)
+
+
+def test_a_supervisor_leaves_the_work_of_others_alone_and_ends_with_its_folder(
+    settings: Settings, tmp_path: Path
+) -> None:
+    other = subprocess.Popen(
+        [sys.executable, "-P", "-m", "engram.cli.main", "work"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    wait_for(lambda: process_state(settings.places.worker_lock).is_alive)
+
+    Background(settings).start()
+    wait_for(lambda: "action=start" in last_lines(settings.places.logs / "watcher.log", 9))
+    assert holder_of(settings.places.worker_lock) == other.pid
+    supervisor = holder_of(settings.places.supervisor_lock)
+    assert supervisor is not None
+
+    settings.home.rename(tmp_path / "moved")
+    wait_until_gone(supervisor)
+    assert not settings.places.memory_db.exists()
+    other.send_signal(signal.SIGTERM)
+    other.wait(WAIT_SECONDS)
+
+
+def test_a_start_that_fails_says_why(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "READY_SECONDS", 3.0)
+    settings.places.config_file.write_text("sqlite_driver = 5\n")
+
+    with pytest.raises(ServiceError, match=r"did not start.*sqlite_driver.*engram service logs"):
+        Background(settings).start()

@@ -1,0 +1,110 @@
+"""The service as a step of an installation: planned purely, stored in a journal, done and taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engram.install.actions import action_from_json, action_to_json
+from engram.install.changes import Step
+from engram.services.plan import StartServices, StopServices, plan_service
+from engram.services.systemd import Systemd
+from engram.settings import Settings
+from tests.services.conftest import StandIns
+
+
+@pytest.fixture
+def step(settings: Settings, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch) -> Step:
+    """The plan on Linux with systemd."""
+    monkeypatch.setattr("sys.platform", "linux")
+    return plan_service(settings)
+
+
+def test_a_plan_writes_nothing_and_names_files_actions_and_what_the_user_should_know(
+    step: Step, settings: Settings
+) -> None:
+    assert (step.name, step.summary) == ("service", "Start the worker and the watcher at login (systemd user units)")
+    assert len(step.changes) == 4
+    assert not any(change.path.exists() for change in step.changes)
+    assert [action.describe() for action in (*step.before, *step.after)] == [
+        "stop the worker and the watcher (background)",
+        "stop the worker and the watcher (systemd)",
+        "start the worker and the watcher (systemd)",
+    ]
+    assert step.notes == ("They stop when you log out. To keep them running, run: loginctl enable-linger",)
+    for action in (*step.before, *step.after):
+        assert action_from_json(json.loads(json.dumps(action_to_json(action)))) == action
+
+
+def test_an_installation_and_its_undo(
+    step: Step, settings: Settings, stand_ins: StandIns, working: None, write_files: Callable[..., None]
+) -> None:
+    for action in step.before:
+        action.apply()
+        assert action.verify() == ""
+    write_files(Systemd(settings))
+    (start,) = step.after
+    start.apply()
+    assert start.verify() == ""
+    assert Systemd(settings).status().is_running
+
+    start.undo()
+    for change in step.changes:
+        change.path.unlink()
+    for action in reversed(step.before):
+        action.undo()
+
+    assert not Systemd(settings).status().is_running
+    assert stand_ins.calls("show")[-2:] == [
+        f"systemctl --user stop {' '.join(c.path.name for c in step.changes if c.content)}",
+        "systemctl --user daemon-reload",
+    ]
+
+
+def test_an_upgrade_that_is_taken_back_starts_again_what_ran_before(
+    settings: Settings,
+    stand_ins: StandIns,
+    working: None,
+    write_files: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    write_files(Systemd(settings))
+    Systemd(settings).start()
+
+    step = plan_service(settings)
+    (stop,) = step.before
+    assert isinstance(stop, StopServices)
+    assert stop.was_running
+    stop.apply()
+    assert not Systemd(settings).status().is_running
+    stop.undo()
+    assert Systemd(settings).status().is_running
+
+    for change in step.changes:
+        change.path.unlink()
+    stop.apply()
+    stop.undo()
+    assert not Systemd(settings).status().is_running
+
+
+def test_without_a_service_manager_the_plan_says_what_a_supervisor_does_not_do(
+    settings: Settings, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    stand_ins.put("state", "offline")
+
+    step = plan_service(settings)
+
+    assert step.changes == ()
+    assert "start_with_session" in step.notes[0]
+    (start,) = step.after
+    assert isinstance(start, StartServices)
+    assert start.verify() == "the worker or the watcher does not run. See: engram service logs"
+
+
+def test_files_of_the_plan_lie_below_the_users_home(step: Step) -> None:
+    assert all(change.path.is_relative_to(Path.home()) for change in step.changes)

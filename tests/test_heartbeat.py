@@ -1,0 +1,129 @@
+"""The heartbeat of watcher and worker: seen at the lock file, and by systemd at its socket."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from processes import wait_for
+from workers import RUN as RUN_WORKER
+
+from engram.heartbeat import Heartbeat
+from engram.process_lock import ProcessLock
+from engram.reports.processes import process_state
+from engram.settings import Settings
+from engram.version import code_version
+
+RUN_WATCHER = RUN_WORKER.replace("engram.worker.main", "engram.watcher.main").replace("run_worker", "run_watcher")
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[socket.socket]:
+    """The socket of a service manager; reading it never waits for longer than a minute."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify"))
+        listener.settimeout(60)
+        yield listener
+
+
+def test_a_beat_shows_at_the_lock_and_at_the_socket(
+    tmp_path: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    lock = ProcessLock(tmp_path / "lock", "0.1.0+abc")
+    os.utime(tmp_path / "lock", (1, 1))
+
+    heartbeat = Heartbeat(lock)
+    heartbeat.beat()
+    heartbeat.beat()
+    heartbeat.announce_stop()
+
+    assert [listener.recv(100), listener.recv(100)] == [b"WATCHDOG=1", b"STOPPING=1"]
+    assert "NOTIFY_SOCKET" not in os.environ
+    state = process_state(tmp_path / "lock")
+    assert (state.is_alive, state.pid, state.code) == (True, os.getpid(), "0.1.0+abc")
+    assert state.silent_seconds is not None
+    assert state.silent_seconds < 60
+    lock.release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="addresses outside the file system exist on Linux only")
+def test_systemd_may_listen_outside_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"engram-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(f"\0{name}")
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+        lock = ProcessLock(tmp_path / "lock")
+
+        Heartbeat(lock).announce_ready()
+
+        assert [listener.recv(100), listener.recv(100)] == [b"WATCHDOG=1", b"READY=1"]
+        lock.release()
+
+
+def test_nobody_who_listens_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in (str(tmp_path / "nobody"), "relative", "@"):
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        lock = ProcessLock(tmp_path / "lock")
+        Heartbeat(lock).announce_ready()
+        lock.release()
+
+
+@pytest.mark.parametrize("code", [RUN_WORKER, RUN_WATCHER], ids=["worker", "watcher"])
+def test_the_processes_say_when_they_are_ready_that_they_go_on_and_that_they_stop(
+    settings: Settings, listener: socket.socket, tmp_path: Path, code: str
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "ENGRAM_EMBEDDING_MODEL": "hashed", "NOTIFY_SOCKET": str(tmp_path / "notify")},
+    )
+    try:
+        messages = [listener.recv(100)]
+        while messages.count(b"WATCHDOG=1") < 3:
+            messages.append(listener.recv(100))
+        process.send_signal(signal.SIGTERM)
+        while messages[-1] != b"STOPPING=1":
+            messages.append(listener.recv(100))
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+    assert messages.index(b"READY=1") < 3
+    assert messages.count(b"READY=1") == 1
+
+
+def test_a_process_that_was_stopped_falls_silent(settings: Settings) -> None:
+    process = subprocess.Popen([sys.executable, "-c", RUN_WATCHER])
+    lock = settings.places.watcher_lock
+    try:
+        wait_for(lambda: process_state(lock).code == code_version())
+        process.send_signal(signal.SIGSTOP)
+        os.utime(lock, (1, 1))
+        silent_seconds = process_state(lock).silent_seconds
+        assert silent_seconds is not None
+        assert silent_seconds > 300
+
+        process.send_signal(signal.SIGCONT)
+        wait_for(lambda: (process_state(lock).silent_seconds or 0.0) < 60)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_version_of_the_code_changes_with_every_edit(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    first = code_version(tmp_path)
+    assert first == code_version(tmp_path)
+
+    (tmp_path / "a.py").write_text("12")
+    second = code_version(tmp_path)
+    (tmp_path / "b.py").write_text("")
+
+    assert len({first, second, code_version(tmp_path)}) == 3

@@ -1,0 +1,54 @@
+"""The watcher follows rollouts as they grow, beside Claude Code's transcripts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from engram.models.store import Store
+from engram.settings import Settings
+from engram.tasks.queue import huey
+from engram.watcher.watch import Watcher
+from tests.rollouts import SESSION, Rollout
+
+#: Long enough for a loaded machine; nothing is measured.
+WAIT_SECONDS = 60
+
+
+@pytest.fixture
+def watcher(store: Store, settings: Settings) -> Iterator[Watcher]:
+    """A watcher that is stepped by hand."""
+    huey.bind(settings.places)
+    made = Watcher(settings, store)
+    yield made
+    made.close()
+    huey.storage.close()
+
+
+def test_a_rollout_is_tailed_line_by_line(watcher: Watcher, store: Store, rollout: Rollout) -> None:
+    rollout.head().user("Weigh the seal.")
+    swept = watcher.sweep()
+    watcher.step()
+    rollout.says("90 kilograms.")
+    watcher.hint(rollout.path)
+    (result,) = watcher.step()
+
+    assert swept == 1
+    assert (result.session_id, result.grown_turns, result.new_turns) == (SESSION, 1, 0)
+    assert store.value("SELECT count(*) FROM said") == 2
+    assert watcher.sweep() == 0
+
+
+def test_a_day_folder_that_appears_is_watched(watcher: Watcher, store: Store, rollout: Rollout) -> None:
+    rollout.folder.joinpath("sessions").mkdir(parents=True)
+    watcher.events.keep_up()
+    rollout.head().user("Weigh the seal.")
+
+    until = time.monotonic() + WAIT_SECONDS
+    while store.value("SELECT count(*) FROM turn") < 1 and time.monotonic() < until:
+        watcher.step()
+        time.sleep(0.01)
+
+    assert store.value("SELECT count(*) FROM turn") == 1
