@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from claude_binary import StandInServer
-from claude_lab import FACT, FAILING, TASK, Lab, is_of_subagent, tool_results
+from claude_lab import BITE, FACT, FAILING, TASK, Lab, is_of_subagent, tool_results
 
 from engram.enums import Channel
 
 pytestmark = pytest.mark.timeout(300)
 
-PROMPT = "Why does the watcher hold a flock and no PID file?"
+PROMPT = "Why does the watcher wake every 40 s although inotify tells it of file events?"
 TOOL = "mcp__plugin_engram_engram__memory_{}"
 Model = Callable[..., StandInServer]
 
@@ -39,11 +39,11 @@ def test_briefing_bites_and_tools_are_in_the_first_request_and_work(lab: Lab, mo
 
     told = json.dumps(mains(server)[0]["messages"])
     assert "SessionStart hook additional context" in told
-    assert "UserPromptSubmit hook additional context" in told or "SessionStart" in told
-    assert FACT in told
+    assert "UserPromptSubmit hook additional context" in told
+    assert (told.count(FACT), told.count(BITE)) == (1, 1)
     names = {tool["name"] for tool in mains(server)[0]["tools"]}
     assert {TOOL.format(name) for name in ("recall", "expand", "save")} <= names
-    assert FACT in results(server)
+    assert BITE in results(server)
     assert "supersedes" in json.dumps(server.requests[-1]["messages"])
 
 
@@ -57,7 +57,7 @@ def test_a_command_that_needs_approval_still_needs_it(lab: Lab, model: Model) ->
 
     assert not marker.exists()
     assert [denial["tool_name"] for denial in answer["permission_denials"]] == ["Bash"]
-    assert FACT in json.dumps(mains(server)[0]["messages"])
+    assert BITE in json.dumps(mains(server)[0]["messages"])
 
 
 def test_registered_twice_each_thing_is_shown_once(lab: Lab, model: Model) -> None:
@@ -69,7 +69,7 @@ def test_registered_twice_each_thing_is_shown_once(lab: Lab, model: Model) -> No
     lab.run(server, PROMPT)
 
     told = json.dumps(mains(server)[-1]["messages"])
-    assert told.count("SessionStart hook additional context") == 1
+    assert (told.count(FACT), told.count(BITE)) == (1, 1)
     assert told.count("PostToolUseFailure:Bash hook additional context") == 1
     agents = json.dumps(next(request for request in server.requests if is_of_subagent(request))["messages"])
     assert agents.count("SubagentStart hook additional context") == 1
