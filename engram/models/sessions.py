@@ -57,9 +57,9 @@ def find_session(store: Reader, session_id: str) -> SessionRow | None:
     return store.fetch_record(SESSIONS, _of_session_id(session_id))
 
 
-def list_sessions(store: Reader, limit: int = 1_000_000) -> list[SessionRow]:
-    """Sessions, the latest first."""
-    return store.fetch_records(SESSIONS, _latest(limit))
+def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
+    """Sessions, the latest first; of one project, or of all where ``project_id`` is None."""
+    return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
 
 
 def agents_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
@@ -136,6 +136,12 @@ def _of_session_id(session_id: str) -> Query:
 @prepared
 def _latest(limit: int) -> Query:
     return SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
+
+
+@prepared
+def _latest_of(project_id: int, limit: int) -> Query:
+    session = tables.Session
+    return SESSIONS.select().where(session.project == project_id).order_by(session.last_at_ms.desc()).limit(limit)
 
 
 @prepared
