@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 #: Semantic version, as in CHANGELOG.md.
-VERSION: Final = "0.1.0"
+VERSION = "0.1.0"
 _PACKAGE = Path(__file__).resolve().parent
 
 
