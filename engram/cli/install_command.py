@@ -11,7 +11,14 @@ import click
 
 from engram.cli import exits
 from engram.cli.confirming import confirm, yes_option
-from engram.cli.install_import import Existing, find_existing, import_existing, import_lines, say_unless
+from engram.cli.install_import import (
+    Existing,
+    find_existing,
+    import_earlier,
+    import_existing,
+    import_lines,
+    say_unless,
+)
 from engram.cli.install_questions import ask_extractor, ask_permission, show_earlier
 from engram.cli.install_report import next_command, print_report
 from engram.cli.options import json_option
@@ -128,6 +135,8 @@ class Result:
     outcome: Outcome
     steps: Sequence[Step]
     imported: dict[str, Any]
+    #: What to tell of the earlier Engram's memories; "" for nothing.
+    earlier: str
     test: SelfTest
 
 
@@ -199,15 +208,18 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
     )
     if not choices.service:
         read_sessions()
+    # Also where no session was read, there is a memory then.
     with workspace.store():
         pass
-    return Result(outcome, steps, imported, run_self_test(settings))
+    earlier = import_earlier(workspace) if machine.earlier.databases and not no_import else ""
+    return Result(outcome, steps, imported, earlier, run_self_test(settings))
 
 
 def _finish(
     ctx: click.Context, workspace: Workspace, choices: Choices, machine: Machine, result: Result, as_json: bool
 ) -> None:
     lines = import_lines(machine.existing, result.imported, has_service=choices.service)
+    lines += [result.earlier] if result.earlier else []
     if as_json:
         print_json(
             {
@@ -216,6 +228,7 @@ def _finish(
                 "changed": result.outcome.changed,
                 "notes": [*result.outcome.notes, *(note for step in result.steps for note in step.notes)],
                 "imported": result.imported,
+                "earlier": result.earlier or None,
                 "self_test": {"ok": not result.test.problem, "problem": result.test.problem or None},
                 "next": next_command(workspace),
             }

@@ -72,6 +72,29 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
     return report
 
 
+def import_earlier(workspace: Workspace) -> str:
+    """Import the memories of the earlier Engram; what was imported before is not added again. Returns a line."""
+    from engram.exchange.formats import open_source
+    from engram.exchange.importing import Outcome, import_memories
+    from engram.exchange.places import PlaceFinder
+
+    settings = workspace.settings
+    try:
+        with (
+            workspace.store() as store,
+            open_source(None, "earlier", settings, has_project=False, is_global=False) as source,
+        ):
+            places = PlaceFinder(store, settings)
+            report = import_memories(store, source, workspace.redactor(), places)
+    except EngramError as error:
+        return f"The earlier Engram's memories were not imported: {error}. Try again: engram import --from earlier"
+    workspace.wake_worker()
+    if not report.counts[Outcome.ADDED]:
+        return ""
+    undo = f"`engram import --undo {report.run_id}` takes that back"
+    return f"Imported {report.counts[Outcome.ADDED]} memories of the earlier Engram; {undo}."
+
+
 def _read_only(workspace: Workspace, sources: Sequence[Source], is_quiet: bool) -> dict[str, Any]:
     """Store the turns of sessions; memories are made of them later."""
     from engram.cli.once import read_sources

@@ -62,6 +62,7 @@ COMMANDS = {
     "export": "engram.cli.export_command",
     "import": "engram.cli.import_command",
     "restore": "engram.cli.restore_command",
+    "hub": "engram.cli.hub_commands",
     "hooks": "engram.cli.hooks_command",
     "service": "engram.cli.service_command",
     "config": "engram.cli.config_command",

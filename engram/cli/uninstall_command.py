@@ -51,13 +51,12 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, yes: bool, 
         if not as_json:
             say(f"• Undo: {step.summary}")
 
-    earlier_files = find_earlier(workspace.settings).files if purge else ()
     outcome = take_back(places, before_step=before_step)
     _drop_link(places)
     left: list[str] = []
     if purge and not outcome.problems:
         _refuse_running(places)
-        left = [str(path) for path in purge_memory(places, keep=earlier_files)]
+        left = [str(path) for path in purge_memory(places, keep=find_earlier(workspace.settings).files)]
     facts = {"changed": outcome.changed, "notes": outcome.notes, "problems": outcome.problems, "left": left}
     if as_json:
         print_json(facts)

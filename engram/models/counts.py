@@ -17,6 +17,8 @@ from engram.models.transaction import Reader
 from engram.models.work import WorkState
 from engram.transcripts.record import Opening
 
+#: Memories that are counted as new, at most.
+MAX_COUNTED = 200
 _CURRENT = [status.value for status in CURRENT_STATUSES]
 
 
@@ -56,6 +58,14 @@ def count_totals(store: Store) -> Totals:
             bad_lines=_count(reader, tables.BadLine),
             unreadable=_count(reader, transcript, transcript.last_error != ""),
         )
+
+
+def count_episodes_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
+    """How many memories were kept after a time; of a project, or of all. Looks at the latest of them alone."""
+    episode = tables.Episode
+    query = episode.select(episode.kept_at_ms, episode.project).order_by(episode.id.desc()).limit(MAX_COUNTED)
+    rows = store.fetch(query)
+    return sum(row.kept_at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
 
 
 def count_transcripts(store: Reader) -> int:

@@ -81,6 +81,13 @@ def latest_episodes(
     return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
 
 
+def latest_kept(store: Reader, limit: int, *, project_id: int | None = None) -> list[Episode]:
+    """Return the memories that were kept last, whatever became of them, the latest first."""
+    episode = tables.Episode
+    condition: ColumnBase = SQL("1") if project_id is None else (episode.project == project_id)
+    return select_episodes(store, condition, episode.id.desc(), limit=limit)
+
+
 def current_summaries(store: Reader) -> list[tuple[int, int | None, str]]:
     """Return row id, project and summary of every current memory, the oldest first."""
     episode = tables.Episode

@@ -124,6 +124,11 @@ def summarize_sessions(
     return _summarize(store, settings, list_sessions(store, limit, project_id=project_id))
 
 
+def summarize_session(store: Store, settings: Settings, session: SessionRow) -> SessionSummary:
+    """One session, as in a list."""
+    return _summarize(store, settings, [session])[0]
+
+
 def find_session_row(store: Store, text: str) -> SessionRow:
     """Return the session of an id, or of the beginning of one. Raises NotFound."""
     session = find_session(store, text)
@@ -139,7 +144,7 @@ def find_session_row(store: Store, text: str) -> SessionRow:
 
 def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:
     """Everything that is known of one session."""
-    (summary,) = _summarize(store, settings, [session])
+    summary = summarize_session(store, settings, session)
     session_id = session.session_id
     verdicts = count_verdicts(store, session_id=session_id)
     return SessionReport(

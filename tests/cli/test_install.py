@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -21,6 +22,7 @@ from engram.install.journal import explain_half_done
 from engram.models.store import open_store
 from engram.paths import Home
 from engram_hooks.block import settings_block
+from tests.earlier_machine import episode_row, make_machine
 from tests.install.conftest import snapshot
 
 DAY_SECONDS = 86_400
@@ -64,6 +66,13 @@ def add_claude(user: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> Pat
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
     return command
+
+
+def checkpoint(database: Path) -> None:
+    """Move what the write-ahead log holds into the file."""
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
 
 
 def claude_folder(user: Path) -> dict[str, Any]:
@@ -250,33 +259,42 @@ def test_a_plugin_of_a_marketplace_is_left_as_it_is(run: Callable[..., Result], 
     assert not (user / ".claude" / "skills").exists()
 
 
-def test_the_earlier_engram_goes_stays_away_and_comes_back_at_the_end(run: Callable[..., Result], user: Path) -> None:
-    settings = user / ".claude" / "settings.json"
-    hook = {
-        "matcher": "*",
-        "hooks": [
-            {
-                "type": "command",
-                "command": "test -d ~/.claude-memory/recollections && "
-                "bun /opt/claude-memory/hooks/pretooluse-recollection.ts || true",
-            }
-        ],
-    }
-    settings.write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}, indent=3))
-    before = claude_folder(user)
+def test_of_the_earlier_engram_nothing_runs_its_memories_are_found_and_its_files_come_back(
+    run: Callable[..., Result], user: Path, home: Home
+) -> None:
+    home.root.mkdir(mode=0o700)
+    rows = [
+        episode_row(1, summary="The barge Wilhelmina is moored at pier 3", scope="global", project=None),
+        episode_row(2, summary="Tide tables come from the harbour's own gauge", scope="global", project=None),
+    ]
+    machine = make_machine(user, home.root, user / ".claude", rows)
+    checkpoint(home.memory_db)
+    before = snapshot(user)
 
     refused = run("install", "--no-service", "--no-import", stdin="n\n", code=1).output
     assert "An earlier Engram is on this machine" in refused
-    assert claude_folder(user) == before
-    run("install", "--yes", "--no-service", "--no-import")
-    assert "bun" not in settings.read_text()
-    told = json.loads(run("install", "--yes", "--no-import", "--json").stdout)
-    assert told["changed"] == []
-    assert "bun" not in settings.read_text()
+    assert "approves every tool call" in refused
+    daemon = machine.start_daemon()
+    try:
+        said = run("install", "--yes", "--no-service").output
+        assert daemon.wait(10) is not None
+    finally:
+        daemon.kill()
+        daemon.communicate()
+        shutil.rmtree(user / ".bun")
+    assert "Imported 2 memories of the earlier Engram" in said
+    assert not machine.plist.exists()
+    assert "pretooluse-recollection" not in machine.settings_file.read_text()
+    assert "// the large one" in machine.settings_file.read_text()
+    assert "Wilhelmina" in run("recall", "where is the barge Wilhelmina moored").output
+    told = json.loads(run("install", "--yes", "--json").stdout)
+    assert (told["changed"], told["earlier"]) == ([], None)
+    assert "pretooluse-recollection" not in machine.settings_file.read_text()
 
-    run("uninstall", "--yes")
+    run("uninstall", "--yes", "--purge")
 
-    assert claude_folder(user) == before
+    left = {name: facts for name, facts in snapshot(user).items() if not name.endswith(("engram.sock", "engram.pid"))}
+    assert left == before
 
 
 def test_an_installer_that_was_killed_is_finished_by_the_next(
