@@ -19,8 +19,8 @@ from engram.cli.install_import import (
     import_lines,
     say_unless,
 )
-from engram.cli.install_questions import ask_extractor, ask_permission, show_earlier
-from engram.cli.install_report import next_command, print_report
+from engram.cli.install_questions import ask_extractor, ask_permission, ask_session_start, show_earlier
+from engram.cli.install_report import next_command, print_report, variable_notes
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
@@ -39,6 +39,8 @@ from engram.install.run import Outcome
 from engram.install.self_test import SelfTest, run_self_test
 from engram.install.transaction import install_steps
 from engram.reports.processes import process_state
+from engram.services.choose import best_system
+from engram.services.protocol import SystemName
 from engram.version import engram_version
 from engram_hooks.block import link_interpreter
 
@@ -114,6 +116,8 @@ def install(
         cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
         extractor = ask_extractor(settings, machine.claude, cost)
     _set_extractor(workspace, extractor, machine.claude)
+    if choices.service and not yes and journal is None and best_system(settings).name is SystemName.BACKGROUND:
+        ask_session_start(workspace)
     result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
     _finish(ctx, workspace, choices, machine, result, as_json)
 
@@ -211,6 +215,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
     # Also where no session was read, there is a memory then.
     with workspace.store():
         pass
+    outcome.notes += variable_notes(workspace) if choices.service else []
     earlier = import_earlier(workspace) if machine.earlier.databases and not no_import else ""
     return Result(outcome, steps, imported, earlier, run_self_test(settings))
 

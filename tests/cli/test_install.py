@@ -21,6 +21,8 @@ from engram.cli.up_command import SAMPLES
 from engram.install.journal import explain_half_done
 from engram.models.store import open_store
 from engram.paths import Home
+from engram.process_lock import is_process_alive
+from engram.reports.processes import process_state
 from engram_hooks.block import settings_block
 from tests.earlier_machine import episode_row, make_machine
 from tests.install.conftest import snapshot
@@ -103,6 +105,36 @@ def test_from_nothing_to_a_recall_and_back_without_a_trace(run: Callable[..., Re
 
     run("uninstall", "--yes", "--purge")
 
+    assert snapshot(user) == before
+
+
+def test_the_service_runs_is_restarted_by_an_update_and_leaves_no_process(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("systemctl", "launchctl"):
+        stand_in = user / "none" / name
+        stand_in.parent.mkdir(exist_ok=True)
+        stand_in.write_text("#!/bin/sh\nexit 1\n")
+        stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{user / 'none'}:/usr/bin:/bin")
+    before = snapshot(user)
+
+    said = run("install", stdin="y\nlocal\ny\n").output
+    config = home.config_file.read_text()
+    first = process_state(home.worker_lock).pid
+    again = json.loads(run("install", "--yes", "--json").stdout)
+    second = process_state(home.worker_lock).pid
+    answer = json.loads(run("recall", "why did we leave SQLite", "--json").stdout)
+    run("uninstall", "--yes", "--purge")
+
+    assert config == "start_with_session = true\n"
+    assert "older sessions of other projects are read in the background" in said
+    assert "The service does not see ENGRAM_EMBEDDING_MODEL of this shell" in said
+    assert first is not None
+    assert second not in (None, first)
+    assert again["changed"] == []
+    assert answer["by"] == "worker"
+    assert not any(is_process_alive(pid) for pid in (first, second))
     assert snapshot(user) == before
 
 
