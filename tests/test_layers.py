@@ -90,7 +90,8 @@ HOMES = {
     "watchdog": {"engram.watcher"},
     "click": {"engram.cli"},
     "rich": {"engram.cli"},
-    "mcp": {"engram_mcp"},
+    # For the tests alone: loading it takes a second.
+    "mcp": set(),
     "jinja2": {"engram.page"},
     "starlette": {"engram.page", "engram.hub.server"},
     "uvicorn": {"engram.page", "engram.hub.server"},

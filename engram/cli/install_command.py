@@ -41,7 +41,7 @@ from engram.install.transaction import install_steps
 from engram.reports.processes import process_state
 from engram.services.choose import best_system
 from engram.services.protocol import SystemName
-from engram.version import engram_version
+from engram.version import VERSION
 from engram_hooks.block import link_interpreter
 
 
@@ -220,9 +220,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
         say_unless(is_quiet, f"• {step.summary}")
 
     link_interpreter(settings.places)
-    outcome = install_steps(
-        settings.places, steps, options=choices.to_json(), version=engram_version(), before_step=before_step
-    )
+    outcome = install_steps(settings.places, steps, options=choices.to_json(), version=VERSION, before_step=before_step)
     if not choices.service:
         read_sessions()
     # Also where no session was read, there is a memory then.
@@ -246,7 +244,7 @@ def _finish(
     if as_json:
         print_json(
             {
-                "version": engram_version(),
+                "version": VERSION,
                 "steps": [step.name for step in result.steps],
                 "changed": result.outcome.changed,
                 "notes": [*result.outcome.notes, *(note for step in result.steps for note in step.notes)],

@@ -11,7 +11,7 @@ from engram.paths import Home
 from engram.plugin.files import plugin_files
 from engram.plugin.registered import Registration, Way, find_double
 from engram.reports.checks import Check, State
-from engram.version import engram_version
+from engram.version import VERSION
 
 #: Files of the plugin larger than this are not read, in bytes.
 _MAX_FILE_BYTES = 1_000_000
@@ -31,8 +31,8 @@ def check_registrations(
     for found in registrations:
         if found.way is not Way.SETTINGS:
             yield _check_plugin(found, home, interpreter)
-        elif found.version and found.version != engram_version():
-            detail = f"those in {found.path} are of version {found.version}, this is {engram_version()}"
+        elif found.version and found.version != VERSION:
+            detail = f"those in {found.path} are of version {found.version}, this is {VERSION}"
             yield Check("hooks' version", State.WARN, detail, _RENEW)
     if double := find_double(registrations):
         places = " and ".join(f"by the {found.way} {found.path}" for found in double)
@@ -49,8 +49,8 @@ def _check_plugin(found: Registration, home: Home | None, interpreter: str) -> C
     if not found.is_enabled:
         advice = f"run: claude plugin enable {found.plugin_id}, unless you disabled it on purpose"
         return Check("plugin", State.WARN, f"{found.plugin_id} is disabled, or all hooks are", advice)
-    if found.version != engram_version():
-        detail = f"{found.path} is of version {found.version or 'unknown'}, this is {engram_version()}"
+    if found.version != VERSION:
+        detail = f"{found.path} is of version {found.version or 'unknown'}, this is {VERSION}"
         return Check("plugin", State.WARN, detail, _RENEW)
     if found.way is Way.SKILLS_FOLDER:
         differing = _differing(found.path, plugin_files(home, interpreter))
