@@ -22,8 +22,10 @@
     if (target) { target.focus(); target.scrollIntoView({ block: "nearest" }); }
   }
 
+  // A notice comes first, and what was opened last is left first.
   function press(key) {
-    const target = (key === "u" && first(`#notice [data-key="u"]`)) || first(`[data-key="${key}"]`);
+    const found = [...document.querySelectorAll(`#notice [data-key="${key}"]`), ...document.querySelectorAll(`main [data-key="${key}"]`)].filter(isShown);
+    const target = key === "Escape" ? found.at(-1) : found[0];
     if (!target) return false;
     if (isTyping(target)) target.focus(); else target.click();
     return true;
