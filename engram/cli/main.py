@@ -23,6 +23,8 @@ from engram.redaction.display import visible
 
 #: Command → module that defines it, in the order of the help.
 COMMANDS = {
+    "install": "engram.cli.install_command",
+    "uninstall": "engram.cli.uninstall_command",
     "up": "engram.cli.up_command",
     "watch": "engram.cli.run_commands",
     "work": "engram.cli.run_commands",
@@ -60,6 +62,7 @@ COMMANDS = {
     "export": "engram.cli.export_command",
     "import": "engram.cli.import_command",
     "restore": "engram.cli.restore_command",
+    "hub": "engram.cli.hub_commands",
     "hooks": "engram.cli.hooks_command",
     "service": "engram.cli.service_command",
     "config": "engram.cli.config_command",
