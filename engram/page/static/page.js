@@ -68,7 +68,7 @@
     const detail = one(".beside");
     clearTimeout(besideTimer);
     if (!detail || matchMedia("(max-width: 60rem)").matches) return false;
-    besideTimer = setTimeout(() => htmx.ajax("GET", link.href, { source: detail, target: detail, swap: "innerHTML" }), wait);
+    besideTimer = setTimeout(() => htmx.ajax("GET", link.href, { source: detail, target: detail }), wait);
     return true;
   }
 
