@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engram.errors import EngramError
+from engram.errors import EngramError, StoreError
+from engram.models.stages import note_success
 from engram.tasks.runtime import Runtime
 from engram.worker.answers import Answers, is_hook_payload, parse_request
 from engram.worker.connection import Client, open_listener
 from engram.worker.reception import Reception
 from engram.worker.request_queue import RequestQueue
+from engram.worker.rival import STAGE, SocketGuard
 from engram.worker.rss import raise_file_limit
 
 logger = logging.getLogger(__name__)
@@ -39,6 +42,7 @@ class RecallServer:
         self._runtime = runtime
         self._path = runtime.settings.places.recall_socket
         self._answers = Answers(runtime, self._is_wanted)
+        self._guard = SocketGuard(runtime.store, self._path)
         self._reception: Reception | None = None
         self._is_closing = threading.Event()
         # Hooks have their own threads: no long question of another client delays a prompt.
@@ -50,9 +54,12 @@ class RecallServer:
     def start(self) -> RecallServer:
         """Open the socket, replacing what is there, and answer from now on. Call with the worker's lock held."""
         raise_file_limit()
+        with contextlib.suppress(StoreError):
+            note_success(self._runtime.store, STAGE)
+        self._guard.look()
         self._start_threads("hook", HOOK_THREADS, self._hooks, MAX_HOOK_WAIT_SECONDS)
         self._start_threads("recall", OTHER_THREADS, self._others, MAX_OTHER_WAIT_SECONDS)
-        self._reception = Reception(open_listener(self._path), self._queue_request)
+        self._reception = Reception(self._open(), self._queue_request)
         self._reception.start()
         return self
 
@@ -71,9 +78,14 @@ class RecallServer:
         return max((time.monotonic() - at for at in times if at is not None), default=0.0)
 
     def renew(self) -> None:
-        """Open the socket again if somebody removed or replaced it."""
-        if self._reception is not None and not self._is_closing.is_set() and not self._path.is_socket():
-            self._reception.replace_listener(open_listener(self._path))
+        """Open the socket again if somebody removed or replaced it; another program that listens there is reported."""
+        if self._reception is not None and not self._is_closing.is_set() and self._guard.look():
+            self._reception.replace_listener(self._open())
+
+    def _open(self) -> socket.socket:
+        listener = open_listener(self._path)
+        self._guard.opened()
+        return listener
 
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
         """Stop answering and remove the socket; return False if a thread is still making an answer after ``seconds``.
