@@ -9,6 +9,7 @@ from engram.cli.output import one_line, print_json, safe, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.memories.correct import keep_both, keep_one
+from engram.memories.trust import trust_memory
 from engram.reports.contradictions import list_contradictions
 
 
@@ -21,7 +22,7 @@ def contradictions(context: click.Context, workspace: Workspace, as_json: bool) 
 
     Nobody but you replaces what you pinned or saved. If a later memory or a correction by Claude disagrees with it,
     both stay in force until you decide here. Memories that your own files contradict (CLAUDE.md, rules, auto memory)
-    are listed too.
+    are listed too, and memories that are suspect: their text looks like an order to Claude.
 
     Example: engram contradictions
     """
@@ -68,6 +69,22 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
     _report(workspace, lines, as_json)
 
 
+@contradictions.command("trust")
+@click.argument("episode_id", metavar="ID")
+@json_option
+@pass_workspace
+def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
+    """Let Claude be shown a suspect memory. Its text looks like an order to Claude: read it first.
+
+    `engram undo ID` reverts this. `engram bad ID` keeps it away for good.
+
+    Example: engram contradictions trust ep_0123456789ab
+    """
+    with workspace.store() as store:
+        trust_memory(store, episode_id, actor=Actor.USER)
+    _report(workspace, [f"trust {episode_id}"], as_json)
+
+
 def _list(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         found = list_contradictions(store)
@@ -90,7 +107,11 @@ def _list(workspace: Workspace, as_json: bool) -> None:
         click.echo(
             "`engram contradictions keep ID` keeps one of the two, `engram contradictions both NUMBER` keeps both."
         )
-    elif not found.of_files:
+    for suspect in found.suspects:
+        click.echo(f"{suspect.episode_id}  suspect ({safe(suspect.suspect)}): {one_line(suspect.summary)}")
+    if found.suspects:
+        click.echo("Claude is not shown these. `engram contradictions trust ID` shows it, `engram bad ID` never does.")
+    if not found.count:
         click.echo("No memories contradict each other.")
 
 

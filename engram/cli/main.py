@@ -23,6 +23,8 @@ from engram.redaction.display import visible
 
 #: Command → module that defines it, in the order of the help.
 COMMANDS = {
+    "install": "engram.cli.install_command",
+    "uninstall": "engram.cli.uninstall_command",
     "up": "engram.cli.up_command",
     "watch": "engram.cli.run_commands",
     "work": "engram.cli.run_commands",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -29,22 +30,33 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.drain import drain
 from engram.tasks.runtime import make_runtime
+from engram.transcripts.source import Source
 
 #: Threads of the model at most, when nothing else runs.
 MAX_THREADS = 4
 
 
-def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
+def run_once(
+    workspace: Workspace,
+    *,
+    is_quiet: bool,
+    sources: Sequence[Source | Path] | None = None,
+    with_consolidation: bool = True,
+    is_told: bool = True,
+) -> dict[str, Any]:
     """Do all pending work in this process and return the counts.
 
     Args:
         is_quiet: print nothing but warnings.
+        sources: what to read; None for all sessions of all agents, the oldest change first.
+        with_consolidation: also consolidate, if that is due.
+        is_told: print the counts at the end.
     """
     started = time.monotonic()
     settings = workspace.settings
     start_logging(workspace.places.prepare().logs, "cli", settings.log_level, redact)
     with workspace.store() as store, _bars(is_quiet) as bars:
-        report = _read(workspace, store, bars)
+        report = _read(workspace, store, bars, sources)
         _compile(workspace, bars)
         runtime = make_runtime(_in_a_hurry(settings), store, compile_if_missing=True)
         steps: dict[str, TaskID] = {}
@@ -55,7 +67,7 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
                 steps[stage] = bars.add_task(_STAGES.get(stage, stage), total=total or None)
             bars.update(steps[stage], completed=done, total=total or None)
 
-        drained = drain(runtime, with_waiting=True, with_consolidation=True, progress=step)
+        drained = drain(runtime, with_waiting=True, with_consolidation=with_consolidation, progress=step)
         if drained.has_consolidated:
             # Consolidation writes notes, which are indexed and embedded too.
             drain(runtime, progress=step)
@@ -68,9 +80,15 @@ def run_once(workspace: Workspace, *, is_quiet: bool) -> dict[str, Any]:
             "model": runtime.embedder.model_id if runtime.embedder else None,
             "seconds": round(time.monotonic() - started, 1),
         }
-    if not is_quiet:
+    if is_told and not is_quiet:
         _print(report)
     return report
+
+
+def read_sources(workspace: Workspace, sources: Sequence[Source | Path], *, is_quiet: bool) -> dict[str, Any]:
+    """Read sessions and store their turns, with a progress bar; no memories are made. Returns the counts."""
+    with workspace.store() as store, _bars(is_quiet) as bars:
+        return _read(workspace, store, bars, sources)
 
 
 def _in_a_hurry(settings: Settings) -> Settings:
@@ -85,8 +103,10 @@ def _count_vectors(store: Store) -> int:
 _STAGES = {"extract": "Making memories", "embed": "Embedding"}
 
 
-def _read(workspace: Workspace, store: Store, bars: Progress) -> dict[str, Any]:
-    todo = find_sources(workspace, ())
+def _read(
+    workspace: Workspace, store: Store, bars: Progress, sources: Sequence[Source | Path] | None
+) -> dict[str, Any]:
+    todo = find_sources(workspace, ()) if sources is None else sources
     task = bars.add_task("Reading", total=len(todo))
 
     def step(done: int, total: int, _: IngestResult) -> None:

@@ -13,7 +13,6 @@ from engram.memories.save import require_episode
 from engram.models import episode_lists, episodes
 from engram.models.store import Store
 from engram.reports.memory import evidence_places
-from engram.search.public_hits import place_to_json
 
 
 @click.command("timeline")
@@ -43,7 +42,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
                 "created_at": iso(episode.created_at_ms),
                 "pinned": episode.is_pinned,
                 "session": episode.session_id,
-                "evidence": [place_to_json(place) for place in evidence_places(store, episode)],
+                "evidence": [place.to_json() for place in evidence_places(store, episode)],
             }
             for episode in memories
         ]

@@ -36,6 +36,10 @@ class Workspace:
             self._loaded = load(self.flags)
         return self._loaded
 
+    def reload(self) -> None:
+        """Read the settings again at their next use, after config.toml was changed."""
+        self._loaded = None
+
     @property
     def settings(self) -> Settings:
         """The settings. Raises SettingsError."""

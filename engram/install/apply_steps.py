@@ -24,6 +24,7 @@ from engram.install.file_state import (
     write_state,
 )
 from engram.install.journal import FileRecord, Ledger, Phase, StepRecord, drop_contents, keep_content, kept_content
+from engram.install.kept_steps import change_to_json, first_actions
 from engram.install.run import Run, undo_actions
 from engram.install.take_back import drop_folders, keep_copy, take_back
 
@@ -50,22 +51,17 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
     _retire(run, {step.name for step in steps}, {str(path) for path in files})
     ledger = run.journal.ledger
     names = [step.name for step in steps]
-    ledger.steps = [_record_of(step) for step in steps]
+    ledger.steps = [_record_of(step, run.journal.previous.step(step.name)) for step in steps]
     run.save()
     for step, record in zip(steps, ledger.steps, strict=True):
-        run.tell(step.summary)
+        run.tell(step)
         record.is_begun = True
         run.save()
-        for action in step.before:
-            action.apply()
-            reach("install.action")
+        _act(step.before)
         for path, (name, change) in files.items():
             if name == step.name:
                 _change(run, path, step.name, change)
-        for action in step.after:
-            action.apply()
-            reach("install.action")
-        _verify(step)
+        _act(step.after)
         record.is_done = True
         run.save()
         reach("install.step")
@@ -193,17 +189,22 @@ def _remember(run: Run, path: str, real: Path) -> None:
     run.journal.before[path] = state
 
 
-def _record_of(step: Step) -> StepRecord:
+def _record_of(step: Step, former: StepRecord | None) -> StepRecord:
+    before = [action_to_json(action) for action in step.before]
     return StepRecord(
         name=step.name,
         summary=step.summary,
-        before=[action_to_json(action) for action in step.before],
+        before=first_actions(former.before if former else (), before),
         after=[action_to_json(action) for action in step.after],
+        changes=[change_to_json(change) for change in step.changes],
     )
 
 
-def _verify(step: Step) -> None:
-    actions: tuple[Action, ...] = (*step.before, *step.after)
+def _act(actions: Sequence[Action]) -> None:
+    """Apply actions, then verify them all. Raises InstallError."""
+    for action in actions:
+        action.apply()
+        reach("install.action")
     for action in actions:
         if wrong := action.verify():
             raise InstallError(wrong)

@@ -36,7 +36,7 @@ def plan_codex(codex_folder: Path, home: Home | None = None, interpreter: str = 
     path = codex_folder / "config.toml"
     return Step(
         name="codex",
-        summary=f"give Codex the memory tools by {path}",
+        summary=f"Give Codex the memory tools by {path}",
         changes=(FileChange(path, edit=TomlEdit(TABLE, values | {"startup_timeout_sec": STARTUP_TIMEOUT_SECONDS})),),
         notes=("Sessions of Codex that run already load the tools when they start again.",),
     )

@@ -79,6 +79,8 @@ class StepRecord:
     summary: str
     before: list[dict[str, Any]] = field(default_factory=list)
     after: list[dict[str, Any]] = field(default_factory=list)
+    #: Its changes without contents (``kept_steps.py``).
+    changes: list[dict[str, Any]] = field(default_factory=list)
     #: Its actions may have been applied.
     is_begun: bool = False
     is_done: bool = False
@@ -90,6 +92,7 @@ class StepRecord:
             "summary": self.summary,
             "before": self.before,
             "after": self.after,
+            "changes": self.changes,
             "is_begun": self.is_begun,
             "is_done": self.is_done,
         }

@@ -10,11 +10,12 @@ from typing import Any
 from engram.causes import explain_error
 from engram.errors import EngramError
 from engram.install.actions import action_from_json
+from engram.install.changes import Step
 from engram.install.journal import Journal, Phase, save_journal
 from engram.paths import Home
 
-#: Called with a line for the user before each step.
-Tell = Callable[[str], None]
+#: Called before each step.
+BeforeStep = Callable[[Step], None]
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class Run:
     """One run, under the installer's lock."""
 
     home: Home
-    tell: Tell
+    tell: BeforeStep
     outcome: Outcome = field(default_factory=Outcome)
     journal: Journal = field(default_factory=lambda: Journal(Phase.INSTALLED))
 

@@ -15,18 +15,18 @@ from engram.errors import AlreadyRunning, EngramError, InstallError
 from engram.install.apply_steps import apply_steps
 from engram.install.changes import Step
 from engram.install.journal import Journal, Ledger, Phase, folder_of, load_journal
-from engram.install.run import Outcome, Run, Tell
+from engram.install.run import BeforeStep, Outcome, Run
 from engram.install.undo_steps import undo_installation, undo_run
 from engram.paths import Home
 from engram.process_lock import ProcessLock
 
 
-def _quiet(_: str) -> None:
+def _quiet(_: Step) -> None:
     return
 
 
 def install_steps(
-    home: Home, steps: Sequence[Step], *, options: Mapping[str, Any], version: str, tell: Tell = _quiet
+    home: Home, steps: Sequence[Step], *, options: Mapping[str, Any], version: str, before_step: BeforeStep = _quiet
 ) -> Outcome:
     """Bring the machine into the state that the steps describe; steps of an earlier installation that are gone go.
 
@@ -34,7 +34,7 @@ def install_steps(
         InstallError: something failed. Everything of this run was undone, or the message says what was not.
     """
     with _locked(home):
-        run = Run(home, tell)
+        run = Run(home, before_step)
         journal = _recover(run, load_journal(home))
         if journal.phase is not Phase.INSTALLING:
             journal.previous, journal.before = _copy(journal.ledger), {}
@@ -54,7 +54,7 @@ def install_steps(
         return run.outcome
 
 
-def uninstall(home: Home, *, tell: Tell = _quiet) -> Outcome:
+def uninstall(home: Home, *, before_step: BeforeStep = _quiet) -> Outcome:
     """Take an installation back, whole or half done. What could not be taken back stands in ``problems``.
 
     Raises:
@@ -63,7 +63,7 @@ def uninstall(home: Home, *, tell: Tell = _quiet) -> Outcome:
     if load_journal(home) is None:
         return Outcome()
     with _locked(home):
-        run = Run(home, tell)
+        run = Run(home, before_step)
         journal = load_journal(home)
         if journal is not None:
             undo_installation(run, journal)

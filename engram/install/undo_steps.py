@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engram.failpoint import reach
 from engram.install.actions import action_from_json
+from engram.install.changes import Step
 from engram.install.file_state import read_state
 from engram.install.journal import FileRecord, Journal, Ledger, Phase, drop_journal
 from engram.install.run import Run, collecting, undo_actions
@@ -63,7 +64,7 @@ def undo_installation(run: Run, journal: Journal) -> None:
     run.save()
     reach("uninstall.begun")
     for step in reversed(journal.ledger.steps):
-        run.tell(f"Undo: {step.summary}")
+        run.tell(Step(step.name, step.summary))
         undo_actions(run, step.after, run.outcome.problems)
         reach("uninstall.stopped")
     for record in reversed(list(journal.ledger.files.values())):

@@ -20,6 +20,7 @@ from engram.models.contradictions import BOTH, Contradiction, note_decision, ope
 from engram.models.episodes import Episode
 from engram.models.runs import add_run, close_run
 from engram.models.store import Store
+from engram.models.visibility import may_stand_for
 
 #: Maximum length of the reason of a correction, in characters.
 MAX_WHY_CHARACTERS = 500
@@ -92,6 +93,28 @@ def correct_memory(
         )
         made, number = replace_memory(tx, old, new, actor=actor, action="correct", reason=f"corrected: {reason}")
     return Correction(old, made, number)
+
+
+def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Episode:
+    """Let a memory in force replace another one; returns the replaced one. It is a run, which can be undone.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: one of them is not in force, they are the same, or the new one is not seen wherever the old one is.
+    """
+    with store.transaction() as tx:
+        old, new = require_episode(store, episode_id), require_episode(store, successor_id)
+        if old.episode_id == new.episode_id:
+            raise BadRequest("a memory can't replace itself; name another one")
+        for episode in (old, new):
+            if not episode.is_current:
+                raise BadRequest(f"{episode.episode_id} is {episode.status} already; choose memories that are in force")
+        if not may_stand_for(new, old):
+            raise BadRequest(f"{old.episode_id} is seen where {new.episode_id} is not; make that one global first")
+        run_id = add_run(tx, "save")
+        changed = supersede(tx, old, new, "replaced by hand", actor=actor, run_id=run_id)
+        close_run(tx, run_id, [f"supersede {old.episode_id} by {new.episode_id}"])
+    return changed
 
 
 def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,14 @@ from peewee import SQL, Case, ColumnBase, Select, Value, fn
 
 from engram.enums import CURRENT_STATUSES
 from engram.models import tables
+from engram.models.statement import in_json_list
 from engram.models.store import Store
 from engram.models.transaction import Reader
 from engram.models.work import WorkState
 from engram.transcripts.record import Opening
 
+#: Memories that are counted as new, at most.
+MAX_COUNTED = 200
 _CURRENT = [status.value for status in CURRENT_STATUSES]
 
 
@@ -40,18 +44,28 @@ def count_totals(store: Store) -> Totals:
     """How much of everything there is, in one consistent view."""
     episode, transcript = tables.Episode, tables.Transcript
     with store.snapshot() as reader:
+        current = _count(reader, episode, episode.status.in_(_CURRENT))
         return Totals(
             projects=_count(reader, tables.Project),
             sessions=_count(reader, tables.Session),
             transcripts=_count(reader, transcript),
             turns=_count(reader, tables.Turn),
-            episodes=_count(reader, episode, episode.status.in_(_CURRENT)),
-            archived=_count(reader, episode, episode.status.not_in(_CURRENT)),
-            suspects=_count(reader, episode, episode.suspect != ""),
+            episodes=current,
+            archived=_count(reader, episode) - current,
+            # The literal lets SQLite use the partial index.
+            suspects=_count(reader, episode, episode.suspect != SQL("''")),
             injections=_count(reader, tables.Injection, tables.Injection.state == "shown"),
             bad_lines=_count(reader, tables.BadLine),
             unreadable=_count(reader, transcript, transcript.last_error != ""),
         )
+
+
+def count_episodes_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
+    """How many memories were kept after a time; of a project, or of all. Looks at the latest of them alone."""
+    episode = tables.Episode
+    query = episode.select(episode.kept_at_ms, episode.project).order_by(episode.id.desc()).limit(MAX_COUNTED)
+    rows = store.fetch(query)
+    return sum(row.kept_at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
 
 
 def count_transcripts(store: Reader) -> int:
@@ -128,8 +142,8 @@ class SessionTotals:
     tokens: int
 
 
-def count_sessions(store: Reader) -> Mapping[str, SessionTotals]:
-    """Session id → figures."""
+def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, SessionTotals]:
+    """Session id → figures, of these sessions."""
     session, turn, episode = tables.Session, tables.Turn, tables.Episode
     injection, shown = tables.Injection, tables.Shown
     is_shown = (injection.session_id == session.session_id) & (injection.state == "shown")
@@ -144,7 +158,7 @@ def count_sessions(store: Reader) -> Mapping[str, SessionTotals]:
         injection.select(fn.COUNT(injection.id)).where(is_shown).alias("shown"),
         bite_tokens.alias("bite_tokens"),
         other_tokens.alias("other_tokens"),
-    )
+    ).where(in_json_list(session.session_id, json.dumps(list(session_ids))))
     return {
         row.session_id: SessionTotals(
             turns=row.turns, episodes=row.episodes, shown=row.shown, tokens=row.bite_tokens + row.other_tokens
@@ -196,10 +210,12 @@ def count_work(store: Reader) -> list[WorkTotals]:
 
 
 def count_without_vector(store: Reader) -> int:
-    """Rows that have no vector of any model yet."""
+    """Rows that have no vector of any model yet.
+
+    A vector goes with its owner, and the first piece of each has the number 0: nothing needs to be looked up.
+    """
     vector = tables.Vector
-    total = 0
-    for owner, table in (("e", tables.Episode), ("n", tables.NoteChunk), ("p", tables.Passage)):
-        own = vector.select(vector.seq).where((vector.owner == owner) & (vector.owner_id == table.id))
-        total += _count(store, table, ~fn.EXISTS(own))
-    return total
+    owners = sum(_count(store, table) for table in (tables.Episode, tables.NoteChunk, tables.Passage))
+    # The literal lets SQLite use the partial index.
+    with_vector = _count(store, vector) - _count(store, vector, vector.piece > SQL("0"))
+    return owners - with_vector

@@ -81,6 +81,28 @@ def latest_episodes(
     return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
 
 
+def latest_kept(store: Reader, limit: int, *, project_id: int | None = None) -> list[Episode]:
+    """Return the memories that were kept last, whatever became of them, the latest first."""
+    episode = tables.Episode
+    condition: ColumnBase = SQL("1") if project_id is None else (episode.project == project_id)
+    return select_episodes(store, condition, episode.id.desc(), limit=limit)
+
+
+def current_summaries(store: Reader) -> list[tuple[int, int | None, str]]:
+    """Return row id, project and summary of every current memory, the oldest first."""
+    episode = tables.Episode
+    query = episode.select(episode.id, episode.project, episode.summary).where(IS_CURRENT).order_by(episode.id)
+    return [(row.id, row.project_id, row.summary) for row in store.fetch(query)]
+
+
+def suspect_episodes(store: Reader) -> list[Episode]:
+    """Return the current memories that are suspect and were not judged wrong, the newest first."""
+    episode = tables.Episode
+    # The first condition lets SQLite use the partial index.
+    condition = (episode.suspect != SQL("''")) & IS_CURRENT & (episode.is_lowered == 0)
+    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc())
+
+
 def episodes_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
     """Return episodes before and after a time, the oldest first; of a project and global ones, or of all."""
     episode = tables.Episode

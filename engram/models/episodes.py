@@ -200,6 +200,17 @@ def _by_rows(row_ids: str) -> Query:
     return query_episodes().where(in_json_list(tables.Episode.id, row_ids))
 
 
+def episodes_of_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, Episode]:
+    """Return id → episode, for those that exist."""
+    found = store.fetch_records(EPISODES, _by_ids(json.dumps(list(episode_ids))))
+    return {episode.episode_id: episode for episode in found}
+
+
+@prepared
+def _by_ids(episode_ids: str) -> Query:
+    return query_episodes().where(in_json_list(tables.Episode.episode_id, episode_ids))
+
+
 def all_episodes(store: Reader) -> list[Episode]:
     """Return every episode, the oldest first."""
     return store.fetch_records(EPISODES, query_episodes().order_by(tables.Episode.id))

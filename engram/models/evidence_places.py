@@ -37,6 +37,17 @@ class EvidencePlace:
             return f"{self.path}:{self.line}"
         return f"{self.path} {self.part} at {self.position}" if self.part else f"{self.path} at {self.position}"
 
+    def to_json(self) -> dict[str, Any]:
+        """The form of ``evidence`` in every command's JSON."""
+        return {
+            "session": self.session_id,
+            "uuid": self.uuid,
+            "path": self.path,
+            "part": self.part,
+            "position": self.position,
+            "line": self.line or None,
+        }
+
 
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
     """Session, file and position of entries, in the order asked; unknown ones have no file."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from engram.models.packed import unpack_text
+
 
 def add_outcomes(database: Any) -> None:
     """From 5 to 6: what became of each prompt, and two more channels of what was shown."""
@@ -108,6 +110,26 @@ def add_undone_steps(database: Any) -> None:
     database.execute_sql('CREATE INDEX "episode_created_at_ms_id" ON "episode" ("created_at_ms", "id")')
 
 
+def add_browsing(database: Any) -> None:
+    """From 13 to 14: lists of memories narrowed and counted by an index, and found by the beginnings of words."""
+    for statement in (
+        'CREATE INDEX "episode_sorts" ON "episode" ("project_id", "kind", "status", "is_pinned", "is_lowered", '
+        '"suspect", "created_at_ms")',
+        'CREATE INDEX "episode_suspect" ON "episode" ("created_at_ms") WHERE ("suspect" != \'\')',
+        'CREATE INDEX "vector_further" ON "vector" ("piece") WHERE ("piece" > 0)',
+        'DROP TABLE "episode_fts"',
+        'CREATE VIRTUAL TABLE "episode_fts" USING fts5 ("summary", "content", "entities", content=\'\', prefix=\'2\', '
+        "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")",
+    ):
+        database.execute_sql(statement)
+    memories = database.execute_sql("SELECT id, summary, content, entities FROM episode ORDER BY id").fetchall()
+    for row_id, summary, content, entities in memories:
+        database.execute_sql(
+            "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
+            (row_id, summary, unpack_text(content), entities),
+        )
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -138,4 +160,5 @@ STEPS = (
     add_standing_files,
     add_model_readings,
     add_undone_steps,
+    add_browsing,
 )

@@ -17,6 +17,8 @@ from engram.models.transaction import Reader, Tx
 
 #: Maximum number of outcomes that are kept of each channel.
 MAX_OUTCOMES = 10_000
+#: Outcomes that are counted as new, at most.
+MAX_COUNTED = 200
 #: Outcomes around a turn belong to it: the clocks of hook and transcript may differ by this, in milliseconds.
 SAME_MOMENT_MS = 10_000
 
@@ -174,6 +176,15 @@ def count_verdicts(
     return {
         (Channel.from_stored(row.channel), Verdict.from_stored(row.verdict)): row.number for row in store.fetch(query)
     }
+
+
+def count_outcomes_since(store: Reader, since_ms: int, project_id: int | None, channel: Channel) -> int:
+    """Return how many outcomes of a channel there are after a time; of a project, or of all."""
+    outcome = tables.Outcome
+    # By row id, for which there is an index: outcomes are stored in the order in which they came.
+    query = outcome.select(outcome.at_ms, outcome.project_id).where(outcome.channel == channel.value)
+    rows = store.fetch(query.order_by(outcome.id.desc()).limit(MAX_COUNTED))
+    return sum(row.at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
 
 
 def change_verdicts(tx: Tx, session_id: str, before: Verdict, after: Verdict, *, prompt_key: str | None = None) -> int:

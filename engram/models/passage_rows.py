@@ -75,6 +75,11 @@ def _place(row: Any) -> PassagePlace:
     return PassagePlace(place=place, project=row.project, turn_stable_id=row.stable_id)
 
 
+def passage_turns(store: Reader, ids: Sequence[int]) -> dict[int, tuple[str, int]]:
+    """Row id → session and row id of the turn that a passage is part of, for those that exist."""
+    return {row.id: (row.session_id, row.turn_id) for row in store.fetch(_turns_of(json.dumps(list(ids))))}
+
+
 def passage_spots(store: Reader, ids: Sequence[int], project_id: int | None = None) -> list[tuple[int, int, int, int]]:
     """``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project where it is named."""
     listed = json.dumps(list(ids))
@@ -125,6 +130,14 @@ _PASSAGES = RecordReader(
 def _passages(ids: str) -> Query:
     passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
     query = _PASSAGES.select().join(block).join_from(passage, turn, on=turn.id == passage.turn_id)
+    return query.where(in_json_list(passage.id, ids))
+
+
+@prepared
+def _turns_of(ids: str) -> Query:
+    passage, turn, session = tables.Passage, tables.Turn, tables.Session
+    query = passage.select(passage.id, session.session_id, passage.turn_id)
+    query = query.join(turn, on=turn.id == passage.turn_id).join(session, on=session.id == turn.session)
     return query.where(in_json_list(passage.id, ids))
 
 

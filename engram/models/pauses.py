@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 
+from peewee import Query
+
 from engram.models import tables
 from engram.models.meta import get_meta, put_meta
+from engram.models.statement import prepared
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 
@@ -36,8 +39,12 @@ def resume(store: Store, scope: str) -> bool:
 
 def paused_scopes(store: Reader) -> frozenset[str]:
     """The scopes that are paused now."""
-    pauses = tables.Pause
-    return frozenset(store.fetch_values(pauses.select(pauses.scope).where(pauses.until_ms > store.now_ms())))
+    return frozenset(store.fetch_values(_scopes_until(store.now_ms())))
+
+
+@prepared
+def _scopes_until(now_ms: int) -> Query:
+    return tables.Pause.select(tables.Pause.scope).where(tables.Pause.until_ms > now_ms)
 
 
 def note_pause(tx: Tx, scope: str, until_ms: int) -> None:

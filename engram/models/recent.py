@@ -78,6 +78,12 @@ def texts_of_evidence(store: Reader, episode_ref: int) -> list[CitedText]:
     return [CitedText(Role(row.role), row.text) for row in store.fetch(_texts_of_evidence(episode_ref))]
 
 
+def prompt_near(store: Reader, session_id: str, at_ms: int, within_ms: int = 10_000) -> str:
+    """Return the prompt of a session that was sent about that time; "" if none is stored."""
+    texts = store.fetch_values(_prompt_near(session_id, at_ms, within_ms, Role.USER.value))
+    return str(texts[0]) if texts else ""
+
+
 def latest_prompts(store: Reader, session_ref: int, limit: int) -> list[str]:
     """The texts of a session's latest prompts, the latest first."""
     return [str(text) for text in store.fetch_values(_prompts_of(session_ref, Role.USER.value, limit))]
@@ -158,6 +164,15 @@ def _texts_of_evidence(episode_ref: int) -> Query:
     is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
     query = block.select(block.role, block.text).join(evidence, on=is_cited)
     return query.where(evidence.episode == episode_ref).order_by(block.turn, block.seq)
+
+
+@prepared
+def _prompt_near(session_id: str, at_ms: int, within_ms: int, user: str) -> Query:
+    block, turn, session = tables.TextBlock, tables.Turn, tables.Session
+    distance = fn.ABS(turn.started_at_ms - at_ms)
+    is_prompt = (session.session_id == session_id) & (block.role == user) & (block.message_id == "")
+    query = block.select(block.text).join(turn).join(session).where(is_prompt & (distance <= within_ms))
+    return query.order_by(distance, block.seq).limit(1)
 
 
 @prepared

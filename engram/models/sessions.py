@@ -57,9 +57,9 @@ def find_session(store: Reader, session_id: str) -> SessionRow | None:
     return store.fetch_record(SESSIONS, _of_session_id(session_id))
 
 
-def list_sessions(store: Reader, limit: int = 1_000_000) -> list[SessionRow]:
-    """Sessions, the latest first."""
-    return store.fetch_records(SESSIONS, _latest(limit))
+def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
+    """Sessions, the latest first; of one project, or of all where ``project_id`` is None."""
+    return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
 
 
 def agents_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
@@ -74,17 +74,16 @@ def ensure_session(
     """The session of an id, made where it is new; its project never changes once it has one."""
     known = find_session(tx, session_id)
     if known is None:
-        tx.insert(
-            tables.Session.insert(
-                session_id=session_id,
-                agent=agent,
-                project=project_id,
-                is_global=is_global,
-                cwd=cwd,
-                first_at_ms=at_ms,
-                last_at_ms=at_ms,
-            )
-        )
+        columns: dict[str, Value] = {
+            "session_id": session_id,
+            "agent": agent,
+            "project_id": project_id,
+            "is_global": is_global,
+            "cwd": cwd,
+            "first_at_ms": at_ms,
+            "last_at_ms": at_ms,
+        }
+        tx.insert_row(tables.Session, columns)
     elif not known.is_settled and (project_id is not None or is_global):
         of_session = tables.Session.id == known.id
         tx.run(tables.Session.update(project=project_id, is_global=is_global, cwd=cwd).where(of_session))
@@ -137,6 +136,12 @@ def _of_session_id(session_id: str) -> Query:
 @prepared
 def _latest(limit: int) -> Query:
     return SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
+
+
+@prepared
+def _latest_of(project_id: int, limit: int) -> Query:
+    session = tables.Session
+    return SESSIONS.select().where(session.project == project_id).order_by(session.last_at_ms.desc()).limit(limit)
 
 
 @prepared

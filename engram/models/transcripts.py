@@ -99,29 +99,32 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
     Raises:
         Conflict: another reader moved it meanwhile; roll back and read again.
     """
-    table = tables.Transcript
-    query = table.update(
-        cursor=after.cursor.position,
-        cursor_words=after.cursor.words,
-        generation=after.generation,
-        stamp=after.stamp,
-        size=after.size,
-        bytes_read=after.bytes_read,
-        lines_read=after.lines_read,
-        is_gone=False,
-        read_at_ms=tx.now_ms(),
-        last_error="",
-    )
-    changed = tx.run(
-        query.where(
-            table.id == transcript_id,
-            table.cursor == before.cursor.position,
-            table.cursor_words == before.cursor.words,
-            table.generation == before.generation,
-        )
-    )
-    if changed != 1:
+    if not tx.has_any(_transcript_at(transcript_id, before.cursor.position, before.cursor.words, before.generation)):
         raise Conflict()
+    columns: dict[str, Value] = {
+        "cursor": after.cursor.position,
+        "cursor_words": after.cursor.words,
+        "generation": after.generation,
+        "stamp": after.stamp,
+        "size": after.size,
+        "bytes_read": after.bytes_read,
+        "lines_read": after.lines_read,
+        "is_gone": False,
+        "read_at_ms": tx.now_ms(),
+        "last_error": "",
+    }
+    tx.update_row(tables.Transcript, transcript_id, columns)
+
+
+@prepared
+def _transcript_at(transcript_id: int, cursor: str, cursor_words: str, generation: int) -> peewee.Query:
+    table = tables.Transcript
+    return table.select(table.id).where(
+        table.id == transcript_id,
+        table.cursor == cursor,
+        table.cursor_words == cursor_words,
+        table.generation == generation,
+    )
 
 
 def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[Unreadable]) -> None:
@@ -191,9 +194,14 @@ def note_error(store: Store, place: Place, error: str) -> None:
 
 def places_of_session(store: Reader, session_id: str) -> list[Place]:
     """Return the sources of a session."""
+    return [Place(Path(os.fsdecode(bytes(row.path))), row.part) for row in store.fetch(_places(session_id))]
+
+
+@prepared
+def _places(session_id: str) -> peewee.Query:
     table, session = tables.Transcript, tables.Session
     query = table.select(table.path, table.part).join(session).where(session.session_id == session_id)
-    return [Place(Path(os.fsdecode(bytes(row.path))), row.part) for row in store.fetch(query.order_by(table.id))]
+    return query.order_by(table.id)
 
 
 def session_of_file(store: Reader, path: Path) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 import anyio.to_thread
 from jinja2 import Environment
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route as HttpRoute
@@ -32,6 +33,7 @@ from engram.page.view import Answer, PageRequest, Redirect, Route, View
 from engram.page.views import VIEWS
 from engram.paths import Home
 from engram.settings import Loaded, load
+from engram.worker.client import wake_worker
 
 logger = logging.getLogger(__name__)
 
@@ -191,6 +193,8 @@ class Frame:
         if answer.block and answer.notice is not None:
             html += self._render("notice.html", {**values, "notice": answer.notice, "is_error": False})
         response = HTMLResponse(html, status_code=answer.status)
+        if answer.is_change:
+            response.background = BackgroundTask(wake_worker, self.page.places)
         if answer.replace_url is not None:
             parts, query = answer.replace_url
             response.headers["HX-Replace-Url"] = self._link(asked.project)(*parts, **query)

@@ -18,6 +18,8 @@ class FrameValues:
     troubles: tuple[Trouble, ...]
     #: When this page was made, in milliseconds since 1970: what came later is news.
     now_ms: int
+    #: Claude Code's folder.
+    claude_folder: str
     #: Single letters are keys.
     has_letters: bool
 
@@ -39,5 +41,6 @@ def frame_values(asked: PageRequest) -> FrameValues:
         projects=tuple(list_projects(asked.store)),
         troubles=tuple(vitals.troubles()),
         now_ms=asked.store.now_ms(),
+        claude_folder=str(asked.settings.projects_folder),
         has_letters=asked.settings.page_letters,
     )

@@ -45,6 +45,8 @@ class Notice:
     text: str
     #: Path that undoes it, from the root, such as ``("m", "ep_…", "undo")``; empty if nothing is to be undone.
     undo: tuple[str, ...] = ()
+    #: Id of the element that the answer to the undo replaces.
+    target: str = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Answer:
     #: Address that the browser shows from now on, as parts and a query; None leaves it.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
     status: int = 200
+    #: Something was changed: the worker is told.
+    is_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,13 @@ from engram.errors import InstallError
 from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.paths import Home
 from engram.plugin.files import NAME, plugin_files
-from engram.plugin.registered import hook_groups, is_our_handler, is_ours, read_documents, skills_folder
+from engram.plugin.registered import HOOK_MARK, hook_groups, is_our_handler, is_ours, read_documents, skills_folder
 from engram_hooks.block import settings_block
 
 #: The first version of Claude Code that loads a plugin from the folder ``skills``.
 MIN_PLUGIN_VERSION = (2, 1, 157)
+#: What the arguments of Engram's MCP server contain.
+SERVER_MARK = "engram_mcp"
 #: Mode of the plugin's files.
 FILE_MODE = 0o644
 
@@ -73,7 +75,7 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, interpreter: str 
         )
     return Step(
         name="plugin",
-        summary=f"connect Claude Code by the plugin {folder}",
+        summary=f"Connect Claude Code by the plugin {folder}",
         changes=(
             *[FileChange(folder / path) for path in obsolete],
             *[FileChange(folder / path, content=content, mode=FILE_MODE) for path, content in files.items()],
@@ -99,43 +101,51 @@ def plan_settings(
         interpreter: absolute path of the interpreter that Engram is installed in.
     """
     block = settings_block(home, interpreter)
-    wanted = [(event, group) for event, groups in block["hooks"].items() for group in groups]
-    edit = without_our_hooks(settings, keep=wanted)
-    present = list(hook_groups(settings))
-    added = [
-        JsonEntry(("hooks", event), group, is_item=True) for event, group in wanted if (event, group) not in present
+    hooks = without_our_hooks(settings)
+    wanted = [
+        JsonEntry(("hooks", event), group, is_item=True, marker=HOOK_MARK)
+        for event, groups in block["hooks"].items()
+        for group in groups
     ]
-    servers = tuple(JsonEntry(("mcpServers", name), server) for name, server in block["mcpServers"].items())
-    hooks = JsonEdit(add=(*edit.add, *added), remove=edit.remove)
+    servers = tuple(
+        JsonEntry(("mcpServers", name), server, marker=SERVER_MARK) for name, server in block["mcpServers"].items()
+    )
     return Step(
         name="settings",
-        summary=f"connect Claude Code by hooks in {claude_folder / 'settings.json'} and a server in {claude_json}",
+        summary=f"Connect Claude Code by hooks in {claude_folder / 'settings.json'} and a server in {claude_json}",
         changes=(
-            *([FileChange(claude_folder / "settings.json", edit=hooks)] if hooks != JsonEdit() else []),
+            FileChange(claude_folder / "settings.json", edit=JsonEdit(add=(*hooks.add, *wanted), drop=hooks.drop)),
             *([FileChange(claude_json, edit=JsonEdit(add=servers))] if servers else []),
         ),
         notes=("Sessions that run already need a restart.",),
     )
 
 
-def without_our_hooks(settings: Mapping[str, Any], keep: list[tuple[str, Any]] | None = None) -> JsonEdit:
+def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
     """Return the edit that takes Engram's hooks out of settings; an empty one if there are none.
 
-    Hooks of other tools stay, also those that share a group with one of Engram's.
+    Hooks of other tools stay, also those that share a group with one of Engram's. Uninstall does not bring the hooks
+    back.
 
     Args:
         settings: what the settings file holds.
-        keep: (event, group) of groups that stay.
     """
-    add, remove = [], []
+    add, drop = [], []
     for event, group in hook_groups(settings):
-        if keep and (event, group) in keep:
-            continue
-        remove.append(JsonEntry(("hooks", event), group, is_item=True))
+        drop.append(JsonEntry(("hooks", event), group, is_item=True))
         others = [handler for handler in group["hooks"] if not is_our_handler(handler)]
         if others:
             add.append(JsonEntry(("hooks", event), {**group, "hooks": others}, is_item=True))
-    return JsonEdit(add=tuple(add), remove=tuple(remove))
+    return JsonEdit(add=tuple(add), drop=tuple(drop))
+
+
+def without_our_server(document: Mapping[str, Any]) -> JsonEdit:
+    """Return the edit that takes Engram's MCP server out of ``.claude.json``; an empty one if it is not there."""
+    servers = document.get("mcpServers")
+    server = servers.get(NAME) if isinstance(servers, dict) else None
+    if SERVER_MARK not in str(server):
+        return JsonEdit()
+    return JsonEdit(drop=(JsonEntry(("mcpServers", NAME), server),))
 
 
 def _paths_in(folder: Path, files: Collection[str]) -> set[str]:

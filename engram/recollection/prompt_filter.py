@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from engram.enums import Verdict
-from engram.search.question.query import MAX_QUERY_CHARS
+from engram.text.question_words import MAX_QUERY_CHARS
 from engram.text.topic_words import topic_words
 from engram.transcripts.claude_code.prompt import is_interruption, typed_text
 from engram.transcripts.text import PICTURE

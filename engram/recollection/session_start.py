@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engram.models import contexts, sessions
+from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.recollection.briefing import build_briefing
 from engram.recollection.ledger import Ledger
@@ -21,6 +22,15 @@ GIT_SECONDS = 0.1
 REPLAYING_SOURCES = ("resume", "fork")
 #: Sources of a start at which Claude's context is empty again.
 EMPTYING_SOURCES = ("clear", "compact")
+
+
+def preview_briefing(store: Store, settings: Settings, project: ProjectRow) -> str:
+    """Return what a new session in a project's folder would be told now; nothing counts as told.
+
+    The line of the weekly report is left out: it is claimed when it is told.
+    """
+    where = find_where(store, project.id, project.root, git_seconds=GIT_SECONDS)
+    return build_briefing(store, settings, project_id=project.id, where=where, with_report=False)
 
 
 class SessionStarts:

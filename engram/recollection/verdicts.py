@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from engram.enums import Verdict
 from engram.models.outcomes import Candidate
 from engram.recollection.choose import RatedHit
+from engram.reports.verdicts import is_near
 
 #: Maximum number of memories that are recorded although they were not shown, the best first.
 MAX_UNSHOWN = 3
-#: Share of its floor from which on a memory that was not shown is near enough to be recorded beside the best one.
-MIN_FLOOR_SHARE = 0.5
 
 
 def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
@@ -43,11 +42,6 @@ def recorded_candidates(rated: Sequence[RatedHit]) -> tuple[Candidate, ...]:
     ]
     near = unshown[:1] + [candidate for candidate in unshown[1:] if is_near(candidate)]
     return (*shown, *near[:MAX_UNSHOWN])
-
-
-def is_near(candidate: Candidate) -> bool:
-    """Return True for a memory that was shown or nearly was."""
-    return candidate.score >= candidate.floor * MIN_FLOOR_SHARE
 
 
 def to_candidate(rated_hit: RatedHit) -> Candidate:

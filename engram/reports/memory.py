@@ -14,7 +14,6 @@ from engram.models.injections import Injection
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.reports.episode_json import episode_to_json
-from engram.search.public_hits import place_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class MemoryReport:
     def to_json(self, store: Store) -> dict[str, Any]:
         """The report for scripts."""
         return episode_to_json(store, self.episode) | {
-            "evidence": [place_to_json(place) for place in self.evidence],
+            "evidence": [place.to_json() for place in self.evidence],
             "history": [_change_to_json(change) for change in self.history],
             "injections": [
                 {"session": injection.session_id, **injection_to_json(injection)} for injection in self.injections

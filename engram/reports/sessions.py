@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -121,8 +121,12 @@ def summarize_sessions(
     store: Store, settings: Settings, *, project_id: int | None = None, limit: int
 ) -> list[SessionSummary]:
     """The latest sessions, newest first; of one project, or of all where ``project_id`` is None."""
-    sessions = [row for row in list_sessions(store) if project_id is None or row.project_id == project_id]
-    return _summarize(store, settings, sessions[:limit])
+    return _summarize(store, settings, list_sessions(store, limit, project_id=project_id))
+
+
+def summarize_session(store: Store, settings: Settings, session: SessionRow) -> SessionSummary:
+    """One session, as in a list."""
+    return _summarize(store, settings, [session])[0]
 
 
 def find_session_row(store: Store, text: str) -> SessionRow:
@@ -140,7 +144,7 @@ def find_session_row(store: Store, text: str) -> SessionRow:
 
 def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:
     """Everything that is known of one session."""
-    (summary,) = _summarize(store, settings, [session])
+    summary = summarize_session(store, settings, session)
     session_id = session.session_id
     verdicts = count_verdicts(store, session_id=session_id)
     return SessionReport(
@@ -165,8 +169,8 @@ def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activ
     return Activity.IDLE if silent_seconds < settings.live_seconds else Activity.OVER
 
 
-def _summarize(store: Store, settings: Settings, sessions: Iterable[SessionRow]) -> list[SessionSummary]:
-    totals = counts.count_sessions(store)
+def _summarize(store: Store, settings: Settings, sessions: Sequence[SessionRow]) -> list[SessionSummary]:
+    totals = counts.count_sessions(store, [session.session_id for session in sessions])
     names = {project.id: project.name for project in list_projects(store)}
     now_ms = store.now_ms()
     return [

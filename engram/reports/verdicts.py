@@ -40,8 +40,15 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.FAR_BELOW_BEST: "it is much less relevant than the best one",
     Verdict.NO_ROOM: "better memories used up the number of bites or tokens (bites, bite_tokens)",
 }
+#: Share of its floor from which on a memory that was not shown is near enough to be recorded beside the best one.
+MIN_FLOOR_SHARE = 0.5
 #: Verdicts after which Claude was shown something, or may still be.
 SHOWN_VERDICTS = (Verdict.SHOWN, Verdict.PENDING)
+
+
+def is_near(candidate: Candidate) -> bool:
+    """Return True for a memory that was shown or nearly was."""
+    return candidate.score >= candidate.floor * MIN_FLOOR_SHARE
 
 
 def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str, Any]:

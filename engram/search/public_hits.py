@@ -130,7 +130,7 @@ class PublicHit:
             "parts": dict(self.parts),
             "project": self.project,
             "created_at": iso_time(self.created_at_ms) if self.created_at_ms else None,
-            "evidence": [place_to_json(place) for place in self.evidence],
+            "evidence": [place.to_json() for place in self.evidence],
             "session": self.session_id,
             "status": self.status,
             "importance": self.importance,
@@ -193,18 +193,6 @@ def _memory_from_json(values: Mapping[str, Any]) -> MemoryFields:
         stale_reason=values["stale"],
         branch=values["unmerged_branch"],
     )
-
-
-def place_to_json(place: EvidencePlace) -> dict[str, Any]:
-    """The form of ``evidence`` in every command's JSON."""
-    return {
-        "session": place.session_id,
-        "uuid": place.uuid,
-        "path": place.path,
-        "part": place.part,
-        "position": place.position,
-        "line": place.line or None,
-    }
 
 
 def _place_from_json(values: Mapping[str, Any]) -> EvidencePlace:

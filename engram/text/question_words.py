@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+#: Maximum length of a question, in characters; the rest is cut off.
+MAX_QUERY_CHARS = 4_000
 _STOP_TEXT = """
     a about after again all also am an and any are aren as at be because been before being between both but by can
     cannot could couldn d did didn do does doesn doing don down during each ever few for from further had has hasn have

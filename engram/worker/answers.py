@@ -14,12 +14,14 @@ from engram.notes.standing import standing_of
 from engram.paths import is_session_id
 from engram.recollection.explain import explain
 from engram.recollection.searching import NO_PROJECT
+from engram.recollection.session_start import preview_briefing
 from engram.search.answer import answer_question
 from engram.search.origins import public_hits
-from engram.search.question.query import MAX_HITS, MAX_QUERY_CHARS, Query
+from engram.search.question.query import MAX_HITS, Query
 from engram.search.vectors.backfill import embed_newest_episodes
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
+from engram.text.question_words import MAX_QUERY_CHARS
 from engram.worker.client import WorkerStatus
 from engram.worker.rss import rss_mb
 
@@ -57,8 +59,10 @@ class Answers:
         self._runtime = runtime
         self._is_wanted = is_wanted
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "briefing": self._briefing,
             "embed": self._embed,
             "explain": self._explain,
+            "rank": self._rank,
             "recall": self._recall,
             "search": self._search,
             "status": self._status,
@@ -126,6 +130,12 @@ class Answers:
         answer = answer_question(store, self._runtime.searcher, query, standing_of=standing_of(store, query.project_id))
         return {"hits": [hit.to_json() for hit in answer.hits]}
 
+    def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Memories by text and meaning, the best first: their ids alone, for who reads memory.db itself."""
+        self._runtime.catch_up()
+        hits = self._runtime.searcher.recall(_query(request))
+        return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
+
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._runtime.catch_up()
         hits = public_hits(self._runtime.store, self._runtime.searcher.search(_query(request)))
@@ -145,6 +155,14 @@ class Answers:
         session_id = request.get("session_id")
         session_id = session_id if isinstance(session_id, str) and is_session_id(session_id) else ""
         return explain(runtime.recollection, prompt, project, session_id=session_id).to_json()
+
+    def _briefing(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What the next session of a project would be told at its start. Nothing is stored, and nothing is claimed."""
+        project_id = request.get("project_id")
+        project = project_by_id(self._runtime.store, project_id) if isinstance(project_id, int) else None
+        if project is None:
+            raise BadRequest(f"there is no project {project_id}")
+        return {"text": preview_briefing(self._runtime.store, self._runtime.settings, project)}
 
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._runtime

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from engram.errors import EmbeddingError
 from engram.models.store import Store
 from engram.search.public_hits import PublicHit
-from engram.search.question.query import MAX_QUERY_CHARS, Query
+from engram.search.question.query import Query
 from engram.settings import Settings
+from engram.text.question_words import MAX_QUERY_CHARS
 from engram.worker.client import ask_worker
 
 if TYPE_CHECKING:

@@ -42,9 +42,11 @@ CHANGING = {
     "projects",
     "ingest",
 }
-#: Commands that change none. ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
+#: Commands that change none. ``install``, ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
 #: ``ui`` opens are tested with the page.
 READING = {
+    "install",
+    "uninstall",
     "ui",
     "propose",
     "why",

@@ -93,3 +93,13 @@ def test_only_what_nobody_touched_since_and_is_not_packed_yet_is_old(
     keep("new")
 
     assert summaries(episode_lists.unpacked_before(store, store.now_ms() - 50_000)) == [old.summary]
+
+
+def test_suspects_are_current_and_not_judged_wrong(store: Store, keep: Callable[..., Episode]) -> None:
+    older, newer = (keep(name, suspect="order", created_at_ms=at) for name, at in (("older", 1), ("newer", 2)))
+    keep("judged", suspect="order", is_lowered=True)
+    keep("archived", suspect="order", status=Status.ARCHIVED)
+    trusted = keep("trusted")
+
+    assert [one.episode_id for one in episode_lists.suspect_episodes(store)] == [newer.episode_id, older.episode_id]
+    assert (trusted.id, None, "trusted") in episode_lists.current_summaries(store)

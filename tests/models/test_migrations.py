@@ -31,6 +31,7 @@ DIGESTS = {
     11: "c354ee1400ca9e04",
     12: "e419842b651c4a05",
     13: "d81dcab22b0f8f77",
+    14: "42aa0861a7cbd682",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -41,6 +42,10 @@ INJECTION_5 = (
     "CHECK (channel IN ('prompt', 'tool', 'start')), CHECK (state IN ('pending', 'shown')))",
     'CREATE INDEX "injection_session_id_id" ON "injection" ("session_id", "id")',
     'CREATE INDEX "injection_episode_id" ON "injection" ("episode_id")',
+)
+EPISODE_FTS_5 = (
+    'CREATE VIRTUAL TABLE "episode_fts" USING fts5 ("summary", "content", "entities", content=\'\', '
+    "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")"
 )
 
 
@@ -74,6 +79,11 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP INDEX vector_further",
+        "DROP INDEX episode_suspect",
+        "DROP INDEX episode_sorts",
+        "DROP TABLE episode_fts",
+        EPISODE_FTS_5,
         "ALTER TABLE history DROP COLUMN undoes",
         "DROP INDEX episode_created_at_ms_id",
         "DROP TABLE model_reading",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,17 @@ import pytest
 
 from engram.errors import InstallError
 from engram.install.changes import JsonEdit, JsonEntry, Step
+from engram.install.json_edit import apply_json, drop_json
 from engram.paths import Home
 from engram.plugin.files import plugin_files
-from engram.plugin.plan import permission_rule, plan_plugin, plan_settings, supports_plugin, without_our_hooks
+from engram.plugin.plan import (
+    permission_rule,
+    plan_plugin,
+    plan_settings,
+    supports_plugin,
+    without_our_hooks,
+    without_our_server,
+)
 from engram_hooks.block import settings_block
 
 OTHERS = {"type": "command", "command": "prettier --write"}
@@ -97,12 +106,9 @@ def edit_of(step: Step, name: str) -> JsonEdit:
 
 def edited(settings: dict[str, Any], edit: JsonEdit) -> dict[str, list[Any]]:
     """The hooks after an edit."""
-    hooks = {event: list(groups) for event, groups in settings.get("hooks", {}).items()}
-    for entry in edit.remove:
-        hooks[entry.path[1]].remove(entry.value)
-    for entry in edit.add:
-        hooks.setdefault(entry.path[1], []).append(entry.value)
-    return {event: groups for event, groups in hooks.items() if groups}
+    text, _ = apply_json(drop_json(json.dumps(settings), edit.drop), edit)
+    hooks: dict[str, list[Any]] = json.loads(text)["hooks"]
+    return hooks
 
 
 def test_settings_get_every_hook_and_the_server_beside_those_of_others(tmp_path: Path) -> None:
@@ -117,13 +123,15 @@ def test_settings_get_every_hook_and_the_server_beside_those_of_others(tmp_path:
         event: groups for event, groups in block["hooks"].items() if event != "PreToolUse"
     }
     servers = edit_of(step, ".claude.json")
-    assert servers.add == (JsonEntry(("mcpServers", "engram"), block["mcpServers"]["engram"]),)
+    assert servers.add == (JsonEntry(("mcpServers", "engram"), block["mcpServers"]["engram"], marker="engram_mcp"),)
 
 
-def test_settings_that_are_complete_are_not_edited(tmp_path: Path) -> None:
-    step = plan_settings(tmp_path, tmp_path / ".claude.json", settings_block())
+def test_settings_that_are_complete_stay_the_same(tmp_path: Path) -> None:
+    settings = {"hooks": settings_block()["hooks"]}
 
-    assert [change.path.name for change in step.changes] == [".claude.json"]
+    edit = edit_of(plan_settings(tmp_path, tmp_path / ".claude.json", settings), "settings.json")
+
+    assert edited(settings, edit) == settings["hooks"]
 
 
 def test_hooks_of_another_version_are_replaced_and_those_of_others_stay(tmp_path: Path) -> None:
@@ -143,6 +151,13 @@ def test_hooks_of_another_version_are_replaced_and_those_of_others_stay(tmp_path
         "Stop": [{"matcher": "", "hooks": [OTHERS]}, *settings_block()["hooks"]["Stop"]],
         "Notification": [{"hooks": [OTHERS]}],
     }
+
+
+def test_the_server_is_taken_out_for_the_plugin_and_that_of_another_program_is_not() -> None:
+    ours = settings_block()["mcpServers"]
+
+    assert without_our_server({"mcpServers": ours}).drop == (JsonEntry(("mcpServers", "engram"), ours["engram"]),)
+    assert without_our_server({"mcpServers": {"engram": {"command": "bun"}}}) == JsonEdit()
 
 
 def test_all_hooks_are_taken_out_for_the_plugin(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engram.recollection.prompt_filter import search_text
-from engram.search.question.query import MAX_QUERY_CHARS
+from engram.text.question_words import MAX_QUERY_CHARS
 
 
 @pytest.mark.parametrize(

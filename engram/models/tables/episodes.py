@@ -79,8 +79,13 @@ class Episode(Table):
         )
 
 
+#: Holds everything by which lists of memories are narrowed, counted and ordered.
+SORT_INDEX = "episode_sorts"
+_SORTS = ("project", "kind", "status", "is_pinned", "is_lowered", "suspect", "created_at_ms")
+Episode.add_index(Episode.index(*(getattr(Episode, name) for name in _SORTS), name=SORT_INDEX))
 #: What a memory that goes had replaced.
 Episode.add_index(Episode.index(Episode.superseded_by, name="episode_superseded").where(Episode.superseded_by != ""))
+Episode.add_index(Episode.index(Episode.created_at_ms, name="episode_suspect").where(Episode.suspect != ""))
 Episode.add_index(Episode.index(Episode.created_at_ms, name="episode_unjoined").where(Episode.is_unjoined == 1))
 
 
@@ -132,7 +137,8 @@ class EpisodeIndex(FTS5Model):
 
     class Meta:
         table_name = "episode_fts"
-        options: ClassVar = {"content": "", "tokenize": TOKENIZER}
+        # The beginnings of words make the index larger by half, and what is typed is found at its second letter.
+        options: ClassVar = {"content": "", "prefix": "2", "tokenize": TOKENIZER}
 
 
 class History(Table):

@@ -70,11 +70,13 @@
     }, NOTICE_MS);
   }
 
-  document.addEventListener("htmx:after:swap", () => {
+  document.addEventListener("htmx:after:swap", (event) => {
     for (const notice of document.querySelectorAll("[data-fades]")) {
       delete notice.dataset.fades;
       fade(notice);
     }
+    const beside = one(".beside");
+    if (beside && beside.contains(event.target) && matchMedia("(max-width: 60rem)").matches) beside.scrollIntoView();
     const wanted = first("[data-focus]");
     if (wanted) { delete wanted.dataset.focus; wanted.focus(); }
   });

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from engram.page.view import View
-from engram.page.views import around, today
+from engram.page.views import around, memories, memory, sessions, today
 
 #: Every view. To add one, see the docstring of ``engram.page``.
 VIEWS: tuple[View, ...] = (
     today.VIEW,
+    memories.VIEW,
+    sessions.VIEW,
+    memory.VIEW,
     around.VIEW,
 )

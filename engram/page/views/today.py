@@ -2,12 +2,160 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engram.enums import Channel
+from engram.models.contradictions import open_contradictions
+from engram.models.counts import count_episodes_since
+from engram.models.daily import LatestPrompt, counts_since, kept_by_day, latest_turn_prompts, shown_by_day
+from engram.models.episode_lists import latest_kept
+from engram.models.episodes import Episode, episodes_of_ids
+from engram.models.outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
+from engram.models.projects import ProjectRow, list_projects, project_by_id
+from engram.models.runs import list_runs
+from engram.models.sessions import list_sessions
+from engram.models.store import Store
+from engram.models.work import WorkState, list_work
+from engram.page.charts import bar_chart
 from engram.page.view import Answer, PageRequest, Route, View
+from engram.reports.verdicts import REASONS, SHOWN_VERDICTS
+from engram.transcripts.registry import discover
+from engram.worker.client import ask_worker
+
+#: Prompts, kept memories and runs that are listed.
+MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 15, 8, 2
+#: Days of the pictures.
+DAYS = 30
+#: Time for the worker's briefing, in seconds.
+BRIEFING_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the day: a prompt with what became of it, a memory that was kept, or a run."""
+
+    at_ms: int
+    project: str
+    prompt: str = ""
+    outcome: Outcome | None = None
+    reason: str = ""
+    shown: tuple[tuple[Episode, float], ...] = ()
+    kept: Episode | None = None
+    run: str = ""
 
 
 def show(request: PageRequest) -> Answer:
     """Show today."""
-    return Answer("today.html")
+    store, project_id = request.store, request.project_id
+    days = _days(DAYS)
+    starting = request.project or _latest_project(store)
+    events = _events(store, project_id)
+    is_empty = not events and not list_sessions(store, 1)
+    return Answer(
+        "today.html",
+        {
+            "counts": counts_since(store, days[-1][0], project_id),
+            "kept_chart": bar_chart(kept_by_day(store, days, project_id)),
+            "shown_chart": bar_chart(shown_by_day(store, days, project_id)),
+            "events": events,
+            "needs": _needs(store),
+            "starting": starting,
+            "is_empty": is_empty,
+            "transcripts": sum(1 for _ in discover(request.settings)) if is_empty else 0,
+        },
+    )
 
 
-VIEW = View(name="today", title="Today", key="t", routes=(Route("/", show),))
+def show_briefing(request: PageRequest) -> Answer:
+    """Show what the next session of a project will be told; the worker chooses it, and nothing counts as told."""
+    if request.project is None:
+        return Answer("briefing.html", {"briefing": None, "is_missing": False})
+    question = {"op": "briefing", "project_id": request.project.id}
+    answer = ask_worker(request.settings.places, question, timeout_seconds=BRIEFING_SECONDS)
+    text = None if answer is None else str(answer.get("text", ""))
+    return Answer("briefing.html", {"briefing": text, "is_missing": text is None})
+
+
+def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
+    """Count the prompts and the memories since a time."""
+    prompts = count_outcomes_since(store, since_ms, project_id, Channel.PROMPT)
+    return prompts + count_episodes_since(store, since_ms, project_id)
+
+
+def _events(store: Store, project_id: int | None) -> list[Event]:
+    names = {project.id: project.name for project in list_projects(store)}
+    outcomes = list_outcomes(store, project_id=project_id, channels=(Channel.PROMPT,), limit=MAX_PROMPTS)
+    ids = {candidate.episode_id for outcome in outcomes for candidate in outcome.considered}
+    memories = episodes_of_ids(store, sorted(ids))
+    prompts = latest_turn_prompts(store)
+    events = [_prompt_event(outcome, names, memories, prompts) for outcome in outcomes]
+    events += [
+        Event(at_ms=episode.kept_at_ms, project=episode.project, kept=episode)
+        for episode in latest_kept(store, MAX_KEPT, project_id=project_id)
+    ]
+    if project_id is None:
+        events += [
+            Event(at_ms=run.started_at_ms, project="", run=f"tidied: {len(run.report.get('lines', []))} changes")
+            for run in list_runs(store, MAX_RUNS)
+            if run.kind == "consolidate" and run.report.get("lines")
+        ]
+    return sorted(events, key=lambda event: -event.at_ms)
+
+
+def _prompt_event(
+    outcome: Outcome, names: Mapping[int, str], memories: Mapping[str, Episode], prompts: Sequence[LatestPrompt]
+) -> Event:
+    near = [
+        prompt
+        for prompt in prompts
+        if prompt.session_id == outcome.session_id and abs(prompt.at_ms - outcome.at_ms) <= SAME_MOMENT_MS
+    ]
+    return Event(
+        at_ms=outcome.at_ms,
+        project=names.get(outcome.project_id or 0, ""),
+        prompt=near[0].text if near else "",
+        outcome=outcome,
+        reason=REASONS[outcome.verdict],
+        shown=tuple(
+            (memories[candidate.episode_id], candidate.score)
+            for candidate in outcome.considered
+            if candidate.verdict in SHOWN_VERDICTS and candidate.episode_id in memories
+        ),
+    )
+
+
+def _needs(store: Store) -> list[tuple[str, str]]:
+    """Return what waits for the person: a sentence and the path of the view that settles it."""
+    needs = []
+    if waiting := len(open_contradictions(store)):
+        needs.append((f"{waiting} {'contradiction' if waiting == 1 else 'contradictions'} to decide", "decide"))
+    if dead := len(list_work(store, (WorkState.DEAD,))):
+        needs.append((f"{dead} {'task was' if dead == 1 else 'tasks were'} given up", "tasks"))
+    return needs
+
+
+def _latest_project(store: Store) -> ProjectRow | None:
+    latest = next((session for session in list_sessions(store, 20) if session.project_id is not None), None)
+    return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
+
+
+def _days(number: int) -> list[tuple[int, int]]:
+    """Return start and end of the latest days, today included, in milliseconds; local days, also of 23 or 25 hours."""
+    now = time.localtime()
+    starts = [
+        int(time.mktime((now.tm_year, now.tm_mon, now.tm_mday - back, 0, 0, 0, 0, 0, -1)) * 1000)
+        for back in range(number - 1, -2, -1)
+    ]
+    return list(itertools.pairwise(starts))
+
+
+VIEW = View(
+    name="today",
+    title="Today",
+    key="t",
+    routes=(Route("/", show), Route("/briefing", show_briefing)),
+    count_new=count_new,
+)

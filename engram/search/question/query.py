@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Maximum length of a question, in characters; the rest is cut off.
-MAX_QUERY_CHARS = 4_000
 #: Maximum number of hits of one answer, whoever asks.
 MAX_HITS = 1_000
 

@@ -1,0 +1,133 @@
+"""How Claude Code gets Engram: which version there is, by which way it is connected, and the permission."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.errors import BadRequest, InstallError
+from engram.extraction.claude_command import call_environment, find_claude
+from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
+from engram.install.choices import Choices
+from engram.install.edits import decode
+from engram.install.file_state import StateKind, check_writable, read_state, real_path
+from engram.install.json_document import parse
+from engram.paths import is_default_home
+from engram.plugin.plan import (
+    permission_rule,
+    plan_plugin,
+    plan_settings,
+    supports_plugin,
+    without_our_hooks,
+    without_our_server,
+)
+from engram.plugin.registered import Way, find_registrations, read_documents
+from engram.reports.claude_checks import claude_json
+from engram.settings import Settings
+
+#: How long ``claude --version`` may take, in seconds.
+VERSION_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCode:
+    """The Claude Code of this machine."""
+
+    #: Absolute path of the command; None if it is not installed, or not on PATH.
+    command: str | None
+    #: What ``claude --version`` prints; "" if unknown.
+    version: str
+
+    @property
+    def supports_plugin(self) -> bool:
+        """It loads a plugin from its folder ``skills``; also true of one that is installed later."""
+        return supports_plugin(self.version)
+
+
+def find_claude_code(settings: Settings) -> ClaudeCode:
+    """Look for Claude Code and ask for its version. No model is called."""
+    command = find_claude(settings)
+    if command is None:
+        return ClaudeCode(None, "")
+    try:
+        finished = subprocess.run(
+            [command, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=VERSION_SECONDS,
+            stdin=subprocess.DEVNULL,
+            env=call_environment(command),
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ClaudeCode(command, "")
+    return ClaudeCode(command, finished.stdout.strip() if finished.returncode == 0 else "")
+
+
+def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) -> list[Step]:
+    """The steps that connect Claude Code by one way and remove the other.
+
+    Raises:
+        InstallError: a settings file can't be read, or the plugin's folder holds another skill.
+    """
+    home = None if is_default_home(settings.places) else settings.places
+    settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
+    documents = {path: _read_document(path) for path in (settings_path, servers_path)}
+    registrations = find_registrations(read_documents(settings.claude_folder))
+    market = next((found for found in registrations if found.way is Way.MARKETPLACE and found.is_enabled), None)
+    is_plugin = market is not None or (choices.plugin and claude.supports_plugin)
+    if market is not None:
+        note = (
+            f"Claude Code has Engram by the plugin {market.plugin_id} already; update it with `claude plugin update`."
+        )
+        steps = [Step("plugin", f"Keep the plugin {market.plugin_id}", notes=(note,))]
+    elif is_plugin:
+        steps = [plan_plugin(settings.claude_folder, home)]
+    else:
+        steps = [plan_settings(settings.claude_folder, servers_path, documents[settings_path], home)]
+    if is_plugin:
+        edits = {
+            settings_path: without_our_hooks(documents[settings_path]),
+            servers_path: without_our_server(documents[servers_path]),
+        }
+        changes = tuple(FileChange(path, edit=edit) for path, edit in edits.items() if edit != JsonEdit())
+        if changes:
+            steps.append(
+                Step("settings", "Remove Engram's hooks from Claude Code's settings: the plugin has them", changes)
+            )
+    if choices.permissions:
+        steps.append(_plan_permission(settings_path, permission_rule(is_plugin=is_plugin)))
+    return steps
+
+
+def _plan_permission(path: Path, rule: str) -> Step:
+    """Add the rule to ``permissions.allow``; a read-only file is left alone."""
+    summary = f"Let Claude use the memory tools without asking ({rule} in {path})"
+    real = real_path(path, is_link=False)
+    try:
+        check_writable(path, real, read_state(real)[0])
+    except InstallError as error:
+        note = (
+            f"Not done: {error}. Claude asks before it uses the memory tools; add {rule} to permissions.allow yourself."
+        )
+        return Step("permissions", summary, notes=(note,))
+    edit = JsonEdit(add=(JsonEntry(("permissions", "allow"), rule, is_item=True),))
+    return Step("permissions", summary, (FileChange(path, edit=edit),))
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """The object in a settings file; {} if there is none. Raises InstallError if it can't be read."""
+    state, data = read_state(real_path(path, is_link=False))
+    if state.kind is not StateKind.FILE:
+        return {}
+    try:
+        root = parse(decode(path, data))
+    except BadRequest as error:
+        raise InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed") from error
+    value = {} if root is None else root.value
+    if not isinstance(value, dict):
+        raise InstallError(f"{path} can't be edited: it holds no object in braces. Correct it; nothing was changed")
+    return value

@@ -1,0 +1,39 @@
+"""The whole plan of an installation: every step in order, and what an earlier installation did and must stay."""
+
+from __future__ import annotations
+
+from engram.earlier.find import EarlierEngram
+from engram.earlier.plan import STEP_NAME, plan_retirement
+from engram.install.changes import Step
+from engram.install.choices import CODEX, Choices
+from engram.install.claude_code import ClaudeCode, plan_connection
+from engram.install.codex import plan_codex
+from engram.install.journal import Journal
+from engram.install.kept_steps import with_former
+from engram.paths import is_default_home
+from engram.services.plan import plan_service
+from engram.settings import Settings
+
+
+def plan_installation(
+    settings: Settings, choices: Choices, *, claude: ClaudeCode, earlier: EarlierEngram, journal: Journal | None
+) -> list[Step]:
+    """Return the steps: stop the earlier Engram, connect the agents, then start the service.
+
+    Raises:
+        InstallError: a file that must be changed can't be.
+    """
+    retirement = plan_retirement(earlier, settings) if earlier.is_active or earlier.databases else Step(STEP_NAME, "")
+    former = journal.ledger.step(STEP_NAME) if journal is not None else None
+    steps = [with_former(retirement, former)]
+    steps += plan_connection(settings, choices, claude)
+    steps += _plan_agents(settings, choices)
+    if choices.service:
+        steps.append(plan_service(settings))
+    return [step for step in steps if not step.is_empty or step.notes]
+
+
+def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
+    """The steps of other agents."""
+    home = None if is_default_home(settings.places) else settings.places
+    return [plan_codex(settings.codex_folder, home)] if CODEX in choices.agents else []

@@ -1,0 +1,58 @@
+"""Why a memory was relevant enough or not: each feature with what it adds, as bars."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+#: Feature → what it means.
+NAMES: Mapping[str, str] = {
+    "source": "what it rests on is close",
+    "turn": "its turn is close",
+    "special": "closer than usual",
+    "siblings": "others of its session are close",
+    "rivals": "other memories are as close",
+    "rare": "rare words in common",
+    "shared": "share of the words in common",
+    "text": "rank by words",
+    "words": "words in common",
+    "support": "words of its turn in common",
+}
+#: Widest bar, in units of the picture.
+MAX_BAR = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureBar:
+    """One feature of a memory that was considered."""
+
+    name: str
+    value: float
+    #: Weight × value: what it adds to the relevance, or takes from it, in log odds.
+    adds: float
+    #: Width of its bar, from 0 to ``MAX_BAR``.
+    width: float
+
+
+def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
+    """Return a bar for each feature, the strongest first. The weights are those of this version."""
+    weights = _weights(with_model="source" in features)
+    adds = {name: weights.get(name, 0.0) * value for name, value in features.items()}
+    strongest = max((abs(amount) for amount in adds.values()), default=0.0) or 1.0
+    ordered = sorted(features.items(), key=lambda pair: -abs(adds[pair[0]]))
+    return [
+        FeatureBar(NAMES.get(name, name), value, adds[name], abs(adds[name]) / strongest * MAX_BAR)
+        for name, value in ordered
+    ]
+
+
+@cache
+def _weights(*, with_model: bool) -> Mapping[str, float]:
+    """The shipped weights. Their own module loads the search, so the file is read here."""
+    file = resources.files("engram.recollection").joinpath("relevance_weights.json")
+    weights = json.loads(file.read_text(encoding="utf-8"))["with_model" if with_model else "text_alone"]
+    by_feature: Mapping[str, float] = weights["by_feature"]
+    return by_feature

@@ -1,0 +1,192 @@
+"""The sessions that were read, and of one session what became of each prompt: shown, or silent and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Channel, Verdict
+from engram.errors import BadRequest, NotFound
+from engram.models.injections import shown_of_session
+from engram.models.outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
+from engram.models.projects import find_project
+from engram.models.sessions import find_session
+from engram.models.store import Store
+from engram.models.turns import load_turn_row
+from engram.page.features import feature_bars
+from engram.page.view import Answer, PageRequest, Route, View
+from engram.paths import is_session_id
+from engram.recollection.why import Moment, SessionWhy, why_session
+from engram.reports.sessions import Briefing, summarize_session, summarize_sessions
+from engram.reports.verdicts import REASONS, SHOWN_VERDICTS
+from engram.worker.client import ask_worker
+
+#: Sessions in a list.
+MAX_SESSIONS = 50
+#: Prompts of a trace on one page, the latest; earlier ones have pages of their own.
+MAX_MOMENTS = 25
+#: Characters of a turn on one page.
+MAX_TURN_CHARACTERS = 12_000
+#: Longest prompt that is tried, in characters.
+MAX_PROMPT_CHARACTERS = 20_000
+#: Time for the worker's answer, in seconds.
+TRY_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLine:
+    """One outcome of a prompt, as a line of the trace."""
+
+    outcome: Outcome
+    reason: str
+    is_shown: bool
+    #: What was shown, with its words.
+    shown: tuple[tuple[Candidate, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceMoment:
+    """A prompt with what became of it."""
+
+    moment: Moment
+    title: str
+    is_shown: bool
+    reason: str
+    lines: tuple[TraceLine, ...]
+
+
+def show_all(request: PageRequest) -> Answer:
+    """List the latest sessions."""
+    sessions = summarize_sessions(request.store, request.settings, project_id=request.project_id, limit=MAX_SESSIONS)
+    return Answer("sessions.html", {"sessions": sessions})
+
+
+def show(request: PageRequest) -> Answer:
+    """Show what became of each prompt of a session."""
+    store, session_id = request.store, _session_id(request)
+    session = find_session(store, session_id)
+    why = why_session(store, session_id, session)
+    if session is None and not why.moments:
+        raise NotFound(f"there is no session {session_id}")
+    last = int(request.query["upto"]) if request.query.get("upto", "").isdecimal() else len(why.moments)
+    first = max(0, last - MAX_MOMENTS)
+    return Answer(
+        "trace.html",
+        {
+            "session_id": session_id,
+            "summary": None if session is None else summarize_session(store, request.settings, session),
+            "briefings": [Briefing(what, at_ms, tokens) for what, at_ms, tokens in shown_of_session(store, session_id)],
+            "moments": [_trace(moment, why) for moment in why.moments[first:last]],
+            "earlier": first,
+            "upto": last,
+            "total": len(why.moments),
+        },
+    )
+
+
+def show_candidates(request: PageRequest) -> Answer:
+    """Show the memories that were considered at one moment, with what made each relevant."""
+    session_id, wanted = _session_id(request), request.path["outcome_id"]
+    outcome = next((found for found in outcomes_of_session(request.store, session_id) if str(found.id) == wanted), None)
+    if outcome is None:
+        raise NotFound("what became of this prompt is no longer recorded")
+    summaries = why_session(request.store, session_id, find_session(request.store, session_id)).summaries
+    considered = [(one, summaries.get(one.episode_id, ""), feature_bars(one.features)) for one in outcome.considered]
+    return Answer("candidates.html", {"considered": considered, "reasons": REASONS, "outcome": outcome})
+
+
+def show_turn(request: PageRequest) -> Answer:
+    """Show a turn of a session word for word, a part of it at a time."""
+    turn_id = request.path["turn_id"]
+    stored = load_turn_row(request.store, int(turn_id)) if turn_id.isdecimal() and len(turn_id) < 16 else None
+    if stored is None or stored.turn.session_id != request.path["session_id"]:
+        raise NotFound("this turn is not stored")
+    asked = request.query.get("from", "0")
+    start = int(asked) if asked.isdecimal() and len(asked) < 10 else 0
+    texts, position = [], 0
+    for block in stored.turn.said:
+        begin, end = max(start - position, 0), max(start + MAX_TURN_CHARACTERS - position, 0)
+        if part := block.text[begin:end]:
+            texts.append((block, part))
+        position += len(block.text)
+    more = start + MAX_TURN_CHARACTERS if position > start + MAX_TURN_CHARACTERS else None
+    return Answer("turn.html", {"stored": stored, "texts": texts, "more": more, "actions": stored.turn.actions[:30]})
+
+
+def ask_try(request: PageRequest) -> Answer:
+    """Show the form that tries a prompt."""
+    return Answer("try.html", {"prompt": "", "session_id": "", "result": None, "is_missing": False})
+
+
+def try_prompt(request: PageRequest) -> Answer:
+    """Show what Claude would be reminded of by a prompt, by the very decision that answers the hook. Stores nothing."""
+    prompt = request.form.get("prompt", "").strip()
+    if not prompt or len(prompt) > MAX_PROMPT_CHARACTERS:
+        raise BadRequest(f"type a prompt of 1 to {MAX_PROMPT_CHARACTERS:,} characters")
+    name = request.form.get("in", "")
+    project = find_project(request.store, name) if name else None
+    question = {"op": "explain", "prompt": prompt, "project_id": None if project is None else project.id}
+    answer = ask_worker(request.settings.places, question, timeout_seconds=TRY_SECONDS)
+    values: dict[str, Any] = {"prompt": prompt, "result": None, "is_missing": answer is None, "considered": []}
+    if answer is not None and "verdict" in answer:
+        values |= {
+            "result": answer,
+            "reason": REASONS[Verdict.from_stored(answer["verdict"])],
+            "considered": [
+                (memory, REASONS[Verdict.from_stored(memory["verdict"])], feature_bars(memory["features"])[:4])
+                for memory in answer["memories"]
+            ],
+        }
+    elif answer is not None:
+        raise BadRequest(f"the worker can't answer: {answer.get('error', 'it is of another version')}")
+    return Answer("try.html", values, block="result")
+
+
+def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
+    """Count the prompts since a time."""
+    return count_outcomes_since(store, since_ms, project_id, Channel.PROMPT)
+
+
+def _session_id(request: PageRequest) -> str:
+    session_id = request.path["session_id"]
+    if not is_session_id(session_id):
+        raise NotFound("there is no such session")
+    return session_id
+
+
+def _trace(moment: Moment, why: SessionWhy) -> TraceMoment:
+    is_start = any(outcome.channel is Channel.START for outcome in moment.outcomes)
+    title = moment.prompt or ("start of the session" if is_start else "a prompt whose transcript was not read")
+    return TraceMoment(
+        moment=moment,
+        title=title,
+        is_shown=moment.verdict in SHOWN_VERDICTS,
+        reason=REASONS[moment.verdict],
+        lines=tuple(_line(outcome, why) for outcome in moment.outcomes),
+    )
+
+
+def _line(outcome: Outcome, why: SessionWhy) -> TraceLine:
+    shown = tuple(
+        (candidate, why.summaries.get(candidate.episode_id, ""))
+        for candidate in outcome.considered
+        if candidate.verdict in SHOWN_VERDICTS
+    )
+    return TraceLine(outcome, REASONS[outcome.verdict], outcome.verdict in SHOWN_VERDICTS, shown)
+
+
+VIEW = View(
+    name="sessions",
+    title="Sessions",
+    key="s",
+    path="s",
+    routes=(
+        Route("/s", show_all),
+        Route("/s/try", ask_try),
+        Route("/s/try", try_prompt, method="POST"),
+        Route("/s/{session_id}", show),
+        Route("/s/{session_id}/at/{outcome_id}", show_candidates),
+        Route("/s/{session_id}/t/{turn_id}", show_turn),
+    ),
+    count_new=count_new,
+)

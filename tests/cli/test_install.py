@@ -1,0 +1,350 @@
+"""`engram install` on a fresh machine, again, and taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from engram.cli.main import engram
+from engram.cli.up_command import SAMPLES
+from engram.install.journal import explain_half_done
+from engram.models.store import open_store
+from engram.paths import Home
+from engram_hooks.block import settings_block
+from tests.earlier_machine import episode_row, make_machine
+from tests.install.conftest import snapshot
+
+DAY_SECONDS = 86_400
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's home folder with the sample sessions in ``.claude``; no variable names a folder, no claude is there."""
+    home = tmp_path / "user"
+    shutil.copytree(SAMPLES / "projects", home / ".claude" / "projects")
+    for name in ("ENGRAM_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "hashed")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    return home
+
+
+@pytest.fixture
+def run(user: Path) -> Callable[..., Result]:
+    """Run ``engram …`` in this process."""
+
+    def invoke(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
+        result = CliRunner().invoke(engram, list(arguments), input=stdin)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def home(user: Path) -> Home:
+    """The memory folder."""
+    return Home(user / ".claude-memory")
+
+
+def add_claude(user: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> Path:
+    """Put a stand-in for Claude Code on PATH that knows its version."""
+    command = user / "bin" / "claude"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{version} (Claude Code)"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+    return command
+
+
+def checkpoint(database: Path) -> None:
+    """Move what the write-ahead log holds into the file."""
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+
+
+def claude_folder(user: Path) -> dict[str, Any]:
+    return snapshot(user / ".claude")
+
+
+def test_from_nothing_to_a_recall_and_back_without_a_trace(run: Callable[..., Result], user: Path) -> None:
+    old = next((user / ".claude" / "projects" / "-home-dev-harbor").glob("*.jsonl"))
+    seconds = old.stat().st_mtime - 25 * DAY_SECONDS
+    os.utime(old, (seconds, seconds))
+    before = snapshot(user)
+
+    said = run("install", "--yes", "--no-service").output
+    answer = run("recall", "why did we leave SQLite").output
+
+    lines = [line for line in said.splitlines() if line and not line.startswith("•")]
+    assert lines[0].startswith("1 of your 5 Claude Code sessions are deleted by Claude Code within 7 days")
+    assert lines[-1].strip().startswith('engram recall "')
+    assert "Self-test    passed" in said
+    assert "Postgres" in answer
+    assert (user / ".claude-memory").stat().st_mode & 0o777 == 0o700
+    assert json.loads((user / ".claude" / "settings.json").read_text()) == {
+        "permissions": {"allow": ["mcp__plugin_engram_engram"]}
+    }
+    hooks = (user / ".claude" / "skills" / "engram" / "hooks" / "hooks.json").read_text()
+    assert sys.executable in hooks
+    assert not list((user / ".claude-memory").glob(".self-test*"))
+
+    run("uninstall", "--yes", "--purge")
+
+    assert snapshot(user) == before
+
+
+def test_a_dry_run_shows_every_line_and_writes_nothing(run: Callable[..., Result], user: Path) -> None:
+    (user / ".claude" / "settings.json").write_text('{\n  "env": {"KEY": "secret"}\n}')
+    before = snapshot(user)
+
+    said = run("install", "--dry-run").output
+    told = json.loads(run("install", "--dry-run", "--json").stdout)
+
+    assert '+      "mcp__plugin_engram_engram"' in said
+    assert f"create {user}/.claude/skills/engram/hooks/hooks.json" in said
+    assert told["sessions"] == 5
+    assert snapshot(user) == before
+
+
+def test_a_second_installation_keeps_the_choices_and_changes_nothing(run: Callable[..., Result], user: Path) -> None:
+    run("install", "--yes", "--no-service", "--no-plugin")
+    before = claude_folder(user)
+
+    told = json.loads(run("install", "--yes", "--json").stdout)
+
+    assert told["steps"] == ["settings", "permissions"]
+    assert told["changed"] == []
+    assert told["self_test"] == {"ok": True, "problem": None}
+    assert claude_folder(user) == before
+
+
+def test_the_plugin_and_the_settings_are_never_both_there(run: Callable[..., Result], user: Path) -> None:
+    settings = user / ".claude" / "settings.json"
+    theirs = {"matcher": "", "hooks": [{"type": "command", "command": "their-tool"}]}
+    by_hand = settings_block(None)
+    settings.write_text(json.dumps({"hooks": {**by_hand["hooks"], "Notification": [theirs]}}))
+    (user / ".claude.json").write_text(json.dumps({"mcpServers": by_hand["mcpServers"], "numStartups": 3}))
+    plugin = user / ".claude" / "skills" / "engram"
+
+    run("install", "--yes", "--no-service", "--no-import")
+    assert json.loads(settings.read_text())["hooks"] == {"Notification": [theirs]}
+    assert json.loads((user / ".claude.json").read_text()) == {"numStartups": 3}
+    assert plugin.is_dir()
+
+    run("install", "--yes", "--no-plugin", "--no-import")
+    value = json.loads(settings.read_text())
+    assert value["hooks"] == {"Notification": [theirs], **by_hand["hooks"]}
+    assert value["permissions"] == {"allow": ["mcp__engram"]}
+    assert "engram" in json.loads((user / ".claude.json").read_text())["mcpServers"]
+    assert not plugin.exists()
+
+    run("install", "--yes", "--plugin", "--no-import")
+    assert json.loads(settings.read_text())["hooks"] == {"Notification": [theirs]}
+    assert plugin.is_dir()
+
+    run("uninstall", "--yes")
+    assert json.loads(settings.read_text()) == {"hooks": {"Notification": [theirs]}}
+    assert json.loads((user / ".claude.json").read_text()) == {"numStartups": 3}
+    assert not plugin.parent.exists()
+
+
+def test_an_older_claude_code_gets_its_settings(
+    run: Callable[..., Result], user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_claude(user, monkeypatch, "2.1.90")
+
+    run("install", "--yes", "--no-service", "--no-import")
+
+    assert "Stop" in json.loads((user / ".claude" / "settings.json").read_text())["hooks"]
+    assert not (user / ".claude" / "skills").exists()
+
+
+def test_yes_never_chooses_a_model_and_a_choice_is_kept_with_an_absolute_command(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("install", "--yes", "--no-service", "--no-import")
+    assert not home.config_file.exists()
+    said = run("install", "--yes", "--extractor", "claude", code=1).output
+    assert "Claude Code was not found" in said
+    command = add_claude(user, monkeypatch, "2.1.330")
+
+    said = run("install", "--yes", "--no-import", "--extractor", "claude").output
+    run("install", "--yes", "--no-import")
+
+    assert home.config_file.read_text() == f'extractor = "claude"\nclaude_command = "{command}"\n'
+    assert "2.1.330" in said
+
+
+def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_claude(user, monkeypatch, "2.1.330")
+
+    said = run("install", "--no-service", "--no-import", stdin="n\nclaude\n").output
+
+    flat = " ".join(said.split())
+    assert "Your last 30 days (5 sessions, about 13 turns) would have cost $0.00 to $0.03 at list price" in flat
+    assert "list prices of Claude Haiku of 2026-11-22" in flat
+    assert "At most $1.00 a day" in flat
+    assert "What leaves this machine then" in flat
+    assert 'extractor = "claude"' in home.config_file.read_text()
+    assert not (user / ".claude" / "settings.json").exists()
+    # Asked once.
+    assert "Who writes" not in run("install", "--no-import").output
+
+
+def test_settings_that_are_read_only_stay_and_the_permission_is_explained(
+    run: Callable[..., Result], user: Path
+) -> None:
+    settings = user / ".claude" / "settings.json"
+    settings.write_text('{"model": "opus"}')
+    settings.chmod(0o444)
+    before = snapshot(settings)
+
+    said = run("install", "--yes", "--no-service", "--no-import").output
+
+    assert "is read-only" in said
+    assert "add mcp__plugin_engram_engram to permissions.allow yourself" in said
+    assert snapshot(settings) == before
+
+
+def test_codex_gets_the_tools_too_and_loses_them_at_the_end(run: Callable[..., Result], user: Path) -> None:
+    config = user / ".codex" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('model = "o9"\n# mine\n')
+    before = snapshot(config.parent)
+
+    run("install", "--yes", "--no-service", "--no-import", "--agent", "codex")
+    told = json.loads(run("install", "--yes", "--no-import", "--json").stdout)
+
+    assert told["steps"] == ["plugin", "permissions", "codex"]
+    assert tomllib.loads(config.read_text())["mcp_servers"]["engram"]["command"] == sys.executable
+    run("uninstall", "--yes")
+    assert snapshot(config.parent) == before
+
+
+def test_invalid_settings_are_named_and_nothing_is_changed(run: Callable[..., Result], user: Path) -> None:
+    (user / ".claude" / "settings.json").write_text('{"hooks": {\n')
+    before = claude_folder(user)
+
+    said = run("install", "--yes", "--no-service", code=1).output
+
+    assert "settings.json can't be edited: line 2, column 1" in said
+    assert claude_folder(user) == before
+
+
+def test_a_plugin_of_a_marketplace_is_left_as_it_is(run: Callable[..., Result], user: Path) -> None:
+    plugins = user / ".claude" / "plugins"
+    plugins.mkdir()
+    installed = {"plugins": {"engram@team": [{"installPath": str(plugins), "version": "1"}]}}
+    (plugins / "installed_plugins.json").write_text(json.dumps(installed))
+    (user / ".claude" / "settings.json").write_text('{"enabledPlugins": {"engram@team": true}}')
+
+    said = run("install", "--yes", "--no-service", "--no-import").output
+
+    assert "engram@team already" in said
+    assert not (user / ".claude" / "skills").exists()
+
+
+def test_of_the_earlier_engram_nothing_runs_its_memories_are_found_and_its_files_come_back(
+    run: Callable[..., Result], user: Path, home: Home
+) -> None:
+    home.root.mkdir(mode=0o700)
+    rows = [
+        episode_row(1, summary="The barge Wilhelmina is moored at pier 3", scope="global", project=None),
+        episode_row(2, summary="Tide tables come from the harbour's own gauge", scope="global", project=None),
+    ]
+    machine = make_machine(user, home.root, user / ".claude", rows)
+    checkpoint(home.memory_db)
+    before = snapshot(user)
+
+    refused = run("install", "--no-service", "--no-import", stdin="n\n", code=1).output
+    assert "An earlier Engram is on this machine" in refused
+    assert "approves every tool call" in refused
+    daemon = machine.start_daemon()
+    try:
+        said = run("install", "--yes", "--no-service").output
+        assert daemon.wait(10) is not None
+    finally:
+        daemon.kill()
+        daemon.communicate()
+        shutil.rmtree(user / ".bun")
+    assert "Imported 2 memories of the earlier Engram" in said
+    assert not machine.plist.exists()
+    assert "pretooluse-recollection" not in machine.settings_file.read_text()
+    assert "// the large one" in machine.settings_file.read_text()
+    assert "Wilhelmina" in run("recall", "where is the barge Wilhelmina moored").output
+    told = json.loads(run("install", "--yes", "--json").stdout)
+    assert (told["changed"], told["earlier"]) == ([], None)
+    assert "pretooluse-recollection" not in machine.settings_file.read_text()
+
+    run("uninstall", "--yes", "--purge")
+
+    left = {name: facts for name, facts in snapshot(user).items() if not name.endswith(("engram.sock", "engram.pid"))}
+    assert left == before
+
+
+def test_an_installer_that_was_killed_is_finished_by_the_next(
+    user: Path, run: Callable[..., Result], home: Home
+) -> None:
+    command = [sys.executable, "-m", "engram.cli.main", "install", "--yes", "--no-service", "--no-import"]
+    killed = subprocess.run(command, env={**os.environ, "ENGRAM_CRASH": "install.written:3"}, capture_output=True)
+    assert killed.returncode == -9
+    what, advice = explain_half_done(home) or ("", "")
+    assert "plugin" in what
+    assert "engram install" in advice
+
+    run("install", "--yes")
+
+    assert explain_half_done(home) is None
+    assert len(list((user / ".claude" / "skills" / "engram").rglob("*.json"))) == 3
+
+
+def test_an_interrupted_import_leaves_the_installation_and_goes_on_later(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("engram.cli.install_import.run_once", interrupt)
+        said = run("install", "--yes", "--no-service").output
+    assert "goes on" in said
+    assert (user / ".claude" / "skills" / "engram").is_dir()
+
+    run("install", "--yes")
+
+    with open_store(home.memory_db) as store:
+        from engram.models.counts import count_totals
+
+        assert count_totals(store).turns == 13
+
+
+def test_uninstall_tells_where_nothing_was_installed_and_keeps_files_of_others(
+    run: Callable[..., Result], home: Home
+) -> None:
+    assert "Nothing is installed" in run("uninstall").output
+    run("install", "--yes", "--no-service", "--no-import")
+    (home.root / "mine.txt").write_text("mine")
+
+    told = json.loads(run("uninstall", "--yes", "--purge", "--json").stdout)
+
+    assert told["left"] == [str(home.root / "mine.txt")]
+    assert [path.name for path in home.root.iterdir()] == ["mine.txt"]
+
+
+def test_a_question_cannot_be_asked_in_json(run: Callable[..., Result]) -> None:
+    assert "--json can't ask: add --yes" in run("install", "--json", code=1).output

@@ -1,0 +1,158 @@
+"""What an installation tells beforehand: what is about to be deleted, what Claude would cost, whether it can work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engram.cli.up_command import SAMPLES
+from engram.errors import InstallError
+from engram.install import preflight
+from engram.install.choices import choose
+from engram.install.cost_estimate import HIGH_DOLLARS, LOW_DOLLARS, estimate_cost
+from engram.install.preflight import check_machine
+from engram.install.purge import purge_memory
+from engram.install.self_test import CANARY, run_self_test
+from engram.paths import Home
+from engram.settings import Settings
+from engram.transcripts.claude_code.retention import find_expiring, read_cleanup_days
+from engram.transcripts.source import Source
+
+DAY_NS = 86_400 * 10**9
+NOW_SECONDS = 1_000 * 86_400
+
+
+def source(name: str, age_days: float, **facts: object) -> Source:
+    changed = int(NOW_SECONDS * 10**9 - age_days * DAY_NS)
+    made = Source("claude-code", Path(f"/p/{name}.jsonl"), name, name, size=1000, changed_at_ns=changed)
+    return replace(made, **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "days"),
+    [("", 30), ('{"cleanupPeriodDays": 90}', 90), ('{"cleanupPeriodDays": true}', 30), ("{", 30), ("[]", 30)],
+)
+def test_how_long_claude_code_keeps_its_sessions(tmp_path: Path, settings: str, days: int) -> None:
+    if settings:
+        (tmp_path / "settings.json").write_text(settings)
+
+    assert read_cleanup_days(tmp_path) == days
+
+
+def test_sessions_are_about_to_be_deleted_a_week_before(tmp_path: Path) -> None:
+    sources = [
+        source("new", 1),
+        source("old", 24),
+        source("oldest", 40),
+        source("subagent", 40, parent_id="old"),
+        source("codex", 40, agent="codex"),
+    ]
+
+    retention = find_expiring(sources, tmp_path, NOW_SECONDS)
+
+    assert [expiring.session_id for expiring in retention.expiring] == ["oldest", "old"]
+    assert (retention.sessions, retention.days) == (3, 30)
+
+
+def test_the_cost_is_that_of_the_turns_of_the_last_month_and_large_ones_are_estimated() -> None:
+    files = sorted((SAMPLES / "projects").rglob("*.jsonl"))
+    sources = [
+        Source("claude-code", path, path.stem, "", size=path.stat().st_size, changed_at_ns=NOW_SECONDS * 10**9)
+        for path in files
+    ]
+    old = replace(sources[0], changed_at_ns=(NOW_SECONDS - 40 * 86_400) * 10**9)
+
+    cost = estimate_cost(sources, NOW_SECONDS)
+    guessed = estimate_cost(sources, NOW_SECONDS, max_counted_bytes=1)
+
+    assert (cost.sessions, cost.turns) == (5, 13)
+    assert 5 <= guessed.turns <= 30
+    assert cost.low_dollars == pytest.approx(13 * LOW_DOLLARS / 1000)
+    assert cost.high_dollars == pytest.approx(13 * HIGH_DOLLARS / 1000)
+    assert estimate_cost([old, source("gone", 1)], NOW_SECONDS).turns == 0
+
+
+def test_choices_are_kept_until_they_are_given_again() -> None:
+    stored = choose(None, service=False, plugin=None).to_json()
+
+    assert choose({**stored, "unknown": 1}).service is False
+    assert choose(stored, service=True).service is True
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda settings, patch: patch.setenv("SUDO_USER", "ann"), "without sudo"),
+        (lambda settings, patch: patch.setattr(preflight, "is_bundled_intact", lambda: False), "Install Engram again"),
+        (lambda settings, patch: patch.setattr(preflight, "MIN_FREE_BYTES", 1 << 60), "are free on the disk"),
+        (lambda settings, patch: settings.claude_folder.write_text("a file"), "is not a folder"),
+    ],
+)
+def test_a_machine_that_would_not_work_is_refused(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[Settings, pytest.MonkeyPatch], None],
+    said: str,
+) -> None:
+    bundled = replace(settings, embedding_model="bundled")
+    if "sudo" in said:
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+    spoil(bundled, monkeypatch)
+
+    with pytest.raises(InstallError, match=said):
+        check_machine(bundled)
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "said"),
+    [("/gone/python", "can't be run"), ("/x/uv/archive-v0/abc/bin/python", "uv tool install engram-recall")],
+)
+def test_an_interpreter_that_does_not_stay_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, interpreter: str, said: str
+) -> None:
+    if "archive" in interpreter:
+        monkeypatch.setattr(preflight.os, "access", lambda *_: True)
+
+    with pytest.raises(InstallError, match=said):
+        check_machine(settings, interpreter=interpreter)
+
+
+def test_a_dry_check_creates_nothing(settings: Settings) -> None:
+    check_machine(replace(settings, home=settings.home / "new"), is_dry=True)
+
+    assert not (settings.home / "new").exists()
+
+
+@pytest.mark.model
+def test_the_self_test_uses_the_model_and_leaves_no_trace(settings: Settings) -> None:
+    result = run_self_test(replace(settings, embedding_model="bundled"))
+
+    assert (result.problem, result.has_vectors) == ("", True)
+    assert [path for path in settings.home.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()] == []
+    assert list(settings.home.glob(".self-test*")) == []
+
+
+def test_the_self_test_says_what_does_not_work(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engram.install.self_test.drain", lambda *_, **__: None)
+
+    assert run_self_test(settings).problem == "no memory was made of a session"
+    assert list(settings.home.glob(".self-test*")) == []
+
+
+def test_a_purge_deletes_this_programs_files_alone(tmp_path: Path) -> None:
+    home = Home(tmp_path / "memory").prepare()
+    for name in ("memory.db", "memory.db-wal", "memory.v2.db", "queue.db", ".env", "MEMORY.md", "engram-state.json"):
+        (home.root / name).write_text("x")
+
+    left = purge_memory(home, keep=[home.root / "memory.v2.db"])
+
+    assert [path.name for path in left] == ["MEMORY.md", "engram-state.json", "memory.v2.db"]
+    for path in left:
+        path.unlink()
+    assert purge_memory(home) == []
+    assert not home.root.exists()
+    assert purge_memory(home) == []

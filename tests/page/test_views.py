@@ -1,0 +1,162 @@
+"""What the views show and change, asked without a browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from engram.enums import Actor, Importance, Scope, Status
+from engram.memories.save import save_memory
+from engram.models.episode_history import history_of
+from engram.models.episodes import find_episode
+from engram.models.store import Store
+from engram.redaction import redact
+from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live
+from tests.page.serving import ServedPage
+
+#: Largest answer of a view, in bytes.
+MAX_HTML_BYTES = 20_000
+
+
+@pytest.fixture
+def lived(store: Store) -> Lived:
+    return live(store)
+
+
+def test_every_view_is_small_and_has_one_heading(page: ServedPage, lived: Lived) -> None:
+    paths = [
+        (),
+        ("s",),
+        ("s", SESSION),
+        ("s", "try"),
+        ("s", SESSION, "t", str(lived.turn_id)),
+        ("m", lived.fix.episode_id),
+    ]
+    for path in paths:
+        reply = page.see(*path)
+        assert reply.status == 200, path
+        assert len(reply.text.encode()) <= MAX_HTML_BYTES, path
+        assert len(re.findall("<h1", reply.text)) == 1, path
+
+
+def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage, lived: Lived) -> None:
+    text = page.see("m", lived.fix.episode_id).text
+
+    assert f"<mark>{SUMMARY}</mark>" in text
+    assert "s1.jsonl:18" in text or ":18" in text
+    assert "AssertionError: 1" in text
+    assert PROMPT in text
+    assert "0.71 ≥ 0.18" in text
+    assert "rare words in common" in text
+    assert "kept from what was said" in text
+
+
+def test_a_session_says_of_each_prompt_what_was_shown_or_why_nothing(page: ServedPage, lived: Lived) -> None:
+    text = page.see("s", SESSION).text
+
+    assert text.index(PROMPT) < text.index("● shown") + 200
+    assert "20 found → 1 shown" in text
+    assert QUIET in text
+    assert "it names no topic to search for" in text
+    (outcome,) = re.findall(rf"/s/{SESSION}/at/(\d+)", text)
+    assert "0.12 &lt; 0.18" in page.see("s", SESSION, "at", outcome).text
+    assert page.see("s", SESSION, "at", "999").status == 404
+
+
+def test_what_is_not_there_is_said_and_nothing_else_is_read(page: ServedPage, lived: Lived) -> None:
+    for path in (("m", "ep_000000000000"), ("m", "../memory.db"), ("s", "nothing"), ("s", "..%2f"), ("nowhere",)):
+        assert page.see(*path).status == 404, path
+    for path in (("s", "other", "t", str(lived.turn_id)), ("s", SESSION, "t", "x"), ("s", SESSION, "t", "9999")):
+        assert page.see(*path).status == 404, path
+
+
+def test_each_change_stands_in_history_as_the_users_and_is_undone(page: ServedPage, lived: Lived, store: Store) -> None:
+    memory = lived.fix.episode_id
+
+    def now() -> tuple[object, ...]:
+        episode = find_episode(store, memory)
+        assert episode is not None
+        flags = (episode.is_pinned, episode.is_lowered, episode.status)
+        return episode.summary, episode.content, episode.scope, episode.importance, *flags
+
+    before = now()
+    edit = {"summary": "Round up.", "content": "Round up.\r\nAlways.", "scope": "global", "importance": "high"}
+    edited = ("Round up.", "Round up.\nAlways.", Scope.GLOBAL, Importance.HIGH, False, False, Status.ACTIVE)
+    changes: dict[str, tuple[dict[str, str], tuple[object, ...]]] = {
+        "edit": (edit, edited),
+        "pin": ({}, (*before[:4], True, False, Status.ACTIVE)),
+        "wrong": ({}, (*before[:4], False, True, Status.ACTIVE)),
+        "supersede": ({"successor": lived.other.episode_id}, (*before[:6], Status.SUPERSEDED)),
+    }
+    for name, (form, after) in changes.items():
+        changed = page.do("m", memory, name, **form)
+        assert changed.status == 200, changed.text
+        assert now() == after, name
+        step = history_of(store, memory)[-1]
+        assert step.actor is Actor.USER
+        assert f"/undo/{step.id}" in changed.text, name
+        undone = page.do("m", memory, "undo", str(step.id))
+        assert undone.status == 200, undone.text
+        assert now() == before, name
+        again = page.do("m", memory, "undo", str(step.id))
+        assert again.status == 400
+        assert "was changed since" in again.text
+
+
+def test_nothing_is_changed_by_a_form_that_changes_nothing(page: ServedPage, lived: Lived, store: Store) -> None:
+    fix = lived.fix
+    steps = len(history_of(store, fix.episode_id))
+
+    same = {"summary": fix.summary, "content": fix.content, "scope": fix.scope, "importance": fix.importance}
+    assert "Nothing was changed." in page.do("m", fix.episode_id, "edit", **same).text
+    assert page.do("m", fix.episode_id, "edit", summary="x", content="", scope="moon", importance="high").status == 400
+    assert page.do("m", fix.episode_id, "supersede", successor=fix.episode_id).status == 400
+    assert page.do("m", fix.episode_id, "supersede", successor="ep_000000000000").status == 404
+    assert len(history_of(store, fix.episode_id)) == steps
+
+
+def test_forget_shows_what_goes_and_asks_before_it_goes(page: ServedPage, lived: Lived, store: Store) -> None:
+    canary = save_memory(store, "The canary sings in harbour nine.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    preview = page.ask(
+        f"{page.access.root}/m/{canary.episode_id}/forget", hx_request="true", hx_target="div#detail"
+    ).text
+    waiting = page.do("m", canary.episode_id, "forget", "wait").text
+
+    assert "canary sings" in preview
+    assert "can't be undone" in preview
+    assert "load delay:6s" in waiting
+    assert find_episode(store, canary.episode_id) is not None
+    gone = page.do("m", canary.episode_id, "forget")
+    assert gone.status == 200
+    assert find_episode(store, canary.episode_id) is None
+    for path in ((), ("s",), ("m", lived.fix.episode_id), ("m", canary.episode_id)):
+        assert "canary sings" not in page.see(*path).text, path
+
+
+def test_without_a_worker_the_views_say_what_is_missing(page: ServedPage, lived: Lived) -> None:
+    assert "worker is not running" in page.do("s", "try", prompt="How is VAT rounded?").text
+    assert page.do("s", "try", prompt=" ").status == 400
+    assert "does not run" in page.see("briefing", project="harbor").text
+    assert "Worker not running" in page.see("").text or "Watcher not running" in page.see("").text
+
+
+def test_the_start_page_of_an_empty_memory_says_the_next_steps(page: ServedPage) -> None:
+    text = page.see("").text
+
+    assert "Nothing is read yet" in text
+    assert "engram up" in text
+    assert "0 transcripts" in text
+
+
+def test_the_start_page_counts_what_happened_today(page: ServedPage, lived: Lived) -> None:
+    text = page.see("").text
+
+    assert "shown 1 memories (31 tokens) · 2 kept · 0 replaced · 0 judged wrong" in text
+    assert PROMPT in text
+    assert "silent: it names no topic" in text
+    assert page.see("", project="harbor").status == 200
+
+
+def test_a_body_that_is_too_long_is_refused(page: ServedPage, lived: Lived) -> None:
+    assert page.do("m", lived.fix.episode_id, "edit", content="x" * 500_000).status == 413

@@ -1,0 +1,47 @@
+"""Where a memory comes from: its turns, with the sentence marked that says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from engram.reports.origin import MAX_AROUND_CHARACTERS, mark_sentences
+
+
+def marked(text: str, wanted: str) -> list[str]:
+    return [span.text for span in mark_sentences(text, wanted) if span.is_marked]
+
+
+def test_a_statement_that_stands_there_is_marked_whole() -> None:
+    text = "We looked. The cache is keyed by path. Done."
+
+    assert marked(text, "The cache is keyed by path.") == ["The cache is keyed by path."]
+    assert "".join(span.text for span in mark_sentences(text, "The cache is keyed by path.")) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "expected"),
+    [
+        (
+            "I ran it. The export loses cents. Next I test.",
+            "The export loses its cents",
+            ["The export loses cents."],
+        ),
+        ("Hello there. How are you?", "The export loses its cents", []),
+        ("", "anything", []),
+        ("Nothing to compare with.", "", []),
+    ],
+)
+def test_the_sentence_that_says_the_most_is_marked(text: str, wanted: str, expected: list[str]) -> None:
+    assert marked(text, wanted) == expected
+
+
+def test_around_the_mark_a_long_text_is_cut() -> None:
+    from engram.reports.origin import _shorten
+
+    text = "before. " * 200 + "The export loses the cents. " + "after. " * 200
+    spans = _shorten(mark_sentences(text, "The export loses the cents."))
+
+    assert [span.is_marked for span in spans] == [False, True, False]
+    assert spans[0].text.startswith("… ")
+    assert spans[2].text.endswith(" …")
+    assert all(len(span.text) <= MAX_AROUND_CHARACTERS + 4 for span in spans)
