@@ -28,6 +28,7 @@ FLOORS = {
     "engram.log": 1,
     "engram.text": 1,
     "engram.config_file": 2,
+    "engram.vaults": 2,
     # Before "engram.install": what planners and reports share.
     "engram.install.file_state": 1,
     "engram.install.changes": 2,

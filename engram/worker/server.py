@@ -12,6 +12,7 @@ from typing import Any
 
 from engram.errors import EngramError, StoreError
 from engram.models.stages import note_success
+from engram.recollection.service import RecollectionService
 from engram.tasks.runtime import Runtime
 from engram.worker.answers import Answers, is_hook_payload, parse_request
 from engram.worker.connection import Client, open_listener
@@ -19,6 +20,7 @@ from engram.worker.reception import Reception
 from engram.worker.request_queue import RequestQueue
 from engram.worker.rival import STAGE, SocketGuard
 from engram.worker.rss import raise_file_limit
+from engram.worker.vaults import Vaults
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +43,8 @@ class RecallServer:
         """Nothing is opened before ``start``."""
         self._runtime = runtime
         self._path = runtime.settings.places.recall_socket
-        self._answers = Answers(runtime, self._is_wanted)
+        self.vaults = Vaults(runtime)
+        self._answers = Answers(runtime, self._is_wanted, self.vaults)
         self._guard = SocketGuard(runtime.store, self._path)
         self._reception: Reception | None = None
         self._is_closing = threading.Event()
@@ -102,7 +105,10 @@ class RecallServer:
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        has_ended = not any(thread.is_alive() for thread in self._threads)
+        if has_ended:
+            self.vaults.close()
+        return has_ended
 
     def answer(self, request: bytes | None) -> bytes:
         """Return the answer to a request; b"" for silence. Never raises."""
@@ -127,10 +133,9 @@ class RecallServer:
 
     def _answer_client(self, client: Client, request: bytes | None, max_wait_seconds: float) -> None:
         """Answer one complete request, unless its client has left or waited too long."""
-        recollection = self._runtime.recollection
         if client.is_gone or time.monotonic() - client.complete_at > max_wait_seconds:
             client.connection.close()
-            self._tell_unseen(request, recollection.never_asked)
+            self._tell_unseen(request, lambda service, payload: service.never_asked(payload))
             return
         self._of_thread.client = client
         answer = self.answer(request)
@@ -142,7 +147,7 @@ class RecallServer:
             logger.info("action=send_answer error=%s", error)
             client.connection.close()
             if answer:
-                self._tell_unseen(request, recollection.came_too_late)
+                self._tell_unseen(request, lambda service, payload: service.came_too_late(payload))
             return
         if sent < len(answer) and self._reception is not None and not self._is_closing.is_set():
             client.answer = memoryview(answer)[sent:]
@@ -160,12 +165,15 @@ class RecallServer:
         """Record what hooks were given, after it was sent: no hook waits for the write lock."""
         try:
             self._runtime.recollection.write_down()
+            self.vaults.write_down()
         except Exception as error:
             logger.warning("action=write_down failed=%s", type(error).__name__, exc_info=error)
 
-    def _tell_unseen(self, request: bytes | None, tell: Callable[[Mapping[str, Any]], object]) -> None:
+    def _tell_unseen(
+        self, request: bytes | None, tell: Callable[[RecollectionService, Mapping[str, Any]], object]
+    ) -> None:
         """Call ``tell`` with the payload of a hook that left before its answer: it was shown nothing."""
         with contextlib.suppress(EngramError):
             payload = parse_request(request)
             if is_hook_payload(payload):
-                tell(payload)
+                tell(self.vaults.for_payload(payload).recollection, payload)
