@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engram.consolidation.ageing import DAY_MS
 from engram.consolidation.confirm import TEST_PASSED, USER_AGREED
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
-from engram.models.episode_history import JUDGEMENT_ACTIONS, Change
+from engram.models.episode_history import JUDGEMENT_ACTIONS, Change, standing_steps
 from engram.models.episodes import Episode
 from engram.models.judgements import standing_judgements
 from engram.models.usefulness import Usefulness
@@ -24,7 +24,7 @@ def confirmed_by(episode: Episode, history: Sequence[Change]) -> str:
     """Return how a person or a test confirmed a memory; "" if neither did."""
     if episode.voice in (Voice.USER, Voice.CHOSEN):
         return "the user said it" if episode.source == Source.AUTO else "the user saved it"
-    for change in history:
+    for change in standing_steps(history):
         if change.action == "confirm" and change.reason.startswith((USER_AGREED, TEST_PASSED)):
             return change.reason
         if change.actor is Actor.USER and change.action in _CONFIRMING_ACTIONS:

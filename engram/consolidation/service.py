@@ -12,17 +12,18 @@ from engram.consolidation.branches import confirm_merged
 from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.distill import Distilling, distill_again
-from engram.consolidation.graduation import NOTE, graduate, not_graduating, retire, without_lines
+from engram.consolidation.graduation import NOTE, follow_graduation, graduate, not_graduating, retire, without_lines
 from engram.consolidation.reconcile import Reconciling, reconcile
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated
-from engram.consolidation.undo import NOT_AGAIN, standing_changes
+from engram.consolidation.undo import KIND as UNDO_KIND
+from engram.consolidation.undo import standing_changes, take_back
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.memories.purge import check_unpurged
-from engram.models import contradictions, episode_history, runs, watermarks
+from engram.models import episode_history, runs, watermarks
 from engram.models.episode_history import Change
-from engram.models.episode_undo import begin_ageing_anew, is_in_the_way, undo_change
+from engram.models.episode_undo import begin_ageing_anew, is_in_the_way
 from engram.models.leases import last_run_ms, release_lease, take_lease
 from engram.models.store import Store
 from engram.notes.day_files import notes_lock, read_text, write_text
@@ -165,9 +166,9 @@ def _report(context: Context) -> dict[str, object]:
 
 
 def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> list[str]:
-    """Take back everything that a consolidation, an extraction, a save or a decision changed; returns a line a change.
+    """Take back everything that a consolidation, an extraction, a save, a decision or an undo changed.
 
-    The last change is taken back first.
+    The last change is taken back first; returns a line for each. That is a run too, and can be taken back in its turn.
 
     What is taken back is not done again by itself, and what had aged begins to age anew.
 
@@ -183,17 +184,13 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
     check_unpurged(store, run_id)
     changes = standing_changes(store, run_id)
     _check_untouched(store, changes)
-    told = []
     with store.transaction() as tx:
-        for change in reversed(changes):
-            undo_change(tx, change, actor=actor)
-            told.append(f"undo {change.action} of {change.episode_id}")
-        episode_history.drop_history_of_run(tx, run_id)
-        contradictions.reopen_contradictions(tx, run_id)
-        watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in NOT_AGAIN])
+        told = take_back(tx, changes, actor=actor)
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
             begin_ageing_anew(tx, episode_id)
-        runs.update_run(tx, run, position="", report=run.report, state="undone")
+        runs.set_state(tx, run_id, "undone")
+    if run.kind == UNDO_KIND:
+        follow_graduation(store, settings, sorted({change.episode_id for change in changes}))
     graduated = [change.episode_id for change in changes if change.action == "graduate"]
     written = run.report.get("files_after", {})
     for name, text in run.report.get("files_before", {}).items():

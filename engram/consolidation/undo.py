@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engram.clock import iso_time
@@ -122,17 +122,32 @@ def undo_last_change(
         plan = plan_undo(tx, require_episode(tx, episode_id))
         if step is not None and plan.change.id != step:
             raise BadRequest(f"{episode_id} was changed since ({plan.change.action}); look at it again")
-        run_id = runs.add_run(tx, KIND)
-        for change in reversed(plan.together):
-            _check_unchanged(tx, change)
-            reason = f"{_name(change)}: {change.reason}" if change.reason else _name(change)
-            undo_change(tx, change, actor=actor, run_id=run_id, reason=reason)
+        take_back(tx, plan.together, actor=actor, check=_check_unchanged)
         _check_successors(tx, plan.together)
-        _settle_runs(tx, plan.together)
-        watermarks.note_undone(tx, [(c.action, c.episode_id) for c in plan.together if c.action in NOT_AGAIN])
-        runs.close_run(tx, run_id, plan.lines())
     follow_graduation(store, settings, list(dict.fromkeys(change.episode_id for change in plan.together)))
     return plan
+
+
+def take_back(
+    tx: Tx, changes: Sequence[Change], *, actor: Actor, check: Callable[[Tx, Change], None] = lambda *_: None
+) -> list[str]:
+    """Take changes back, the last one first, as a run of its own; returns a line for each.
+
+    ``check`` may refuse each change by an error, right before it is taken back.
+
+    What was decided of a contradiction in a run of which nothing stands any more is asked again, and a consolidation
+    does not repeat what was taken back.
+    """
+    run_id = runs.add_run(tx, KIND)
+    for change in reversed(changes):
+        check(tx, change)
+        reason = f"{_name(change)}: {change.reason}" if change.reason else _name(change)
+        undo_change(tx, change, actor=actor, run_id=run_id, reason=reason)
+    _settle_runs(tx, changes)
+    watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in NOT_AGAIN])
+    lines = UndoPlan(changes[-1], tuple(changes)).lines() if changes else []
+    runs.close_run(tx, run_id, lines)
+    return lines
 
 
 def _is_visible(step: Change) -> bool:

@@ -116,11 +116,6 @@ def drop_history(tx: Tx, episode_id: str) -> None:
     tx.run(tables.History.delete().where(tables.History.episode_id == episode_id))
 
 
-def drop_history_of_run(tx: Tx, run_id: int) -> None:
-    """Delete a run's history after the run was undone."""
-    tx.run(tables.History.delete().where(tables.History.run_id == run_id))
-
-
 @prepared
 def _history_of_episode(episode_id: str) -> Query:
     history = tables.History

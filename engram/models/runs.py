@@ -35,7 +35,7 @@ class Run:
 
 
 #: Runs that are listed and can be undone. A purge is logged beside them, and is final.
-UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide")
+UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide", "undo")
 #: Runs that added memories from a file. They are undone in their own way: what they added goes.
 IMPORT_KIND = "import"
 _RUNS = RecordReader(Run, tables.Run, readers={"report": json.loads})

@@ -138,6 +138,10 @@ def test_of_a_consolidation_only_what_belongs_together_is_taken_back(
     assert find(store, second.episode_id).is_current  # it is not merged again
     undo_run(store, settings, run_id, actor=Actor.USER)  # the rest of the run
     assert runs.content_digest(store) == untouched
+    rest = runs.list_runs(store)[0]
+    assert rest.kind == "undo"
+    undo_run(store, settings, rest.id, actor=Actor.USER)
+    assert [find(store, one.episode_id).is_current for one in (first, second, third, fourth)] == [True] * 3 + [False]
 
 
 def test_a_run_whose_every_change_was_taken_back_is_undone(store: Store, settings: Settings, keep: Keep) -> None:

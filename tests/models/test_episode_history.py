@@ -55,7 +55,9 @@ def test_what_tidying_and_use_change_is_no_part_of_it(keep: Callable[..., Episod
     assert left_out not in episode_history.snapshot(keep("a memory"))
 
 
-def test_the_steps_of_a_run_are_found_and_dropped_together(store: Store, keep: Callable[..., Episode]) -> None:
+def test_the_steps_of_a_run_are_found_together_and_what_was_taken_back_does_not_stand(
+    store: Store, keep: Callable[..., Episode]
+) -> None:
     one, other = keep("one"), keep("other")
     with store.transaction() as tx:
         run_id = add_run(tx, "decide")
@@ -67,11 +69,13 @@ def test_the_steps_of_a_run_are_found_and_dropped_together(store: Store, keep: C
 
     changes = episode_history.changes_of_run(store, run_id)
     with store.transaction() as tx:
-        episode_history.drop_history_of_run(tx, run_id)
+        for undoes in (changes[0].id, changes[0].id + 3):  # the archiving, and then the undo of it
+            episode_history.add_history(tx, one.episode_id, "undo", "", {}, {}, actor=Actor.USER, undoes=undoes)
+    history = episode_history.history_of(store, one.episode_id)
 
     assert [change.episode_id for change in changes] == [one.episode_id, other.episode_id]
-    assert episode_history.changes_of_run(store, run_id) == []
-    assert [step.action for step in episode_history.history_of(store, one.episode_id)] == ["add", "pin"]
+    assert [step.action for step in episode_history.standing_steps(history[:-1])] == ["add", "pin", "undo"]
+    assert [step.action for step in episode_history.standing_steps(history)] == ["add", "archive", "pin", "undo"]
 
 
 def test_the_history_of_one_memory_goes_alone(store: Store, keep: Callable[..., Episode]) -> None:
