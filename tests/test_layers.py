@@ -62,7 +62,8 @@ FLOORS = {
     "engram_hooks": 10,
     "engram.plugin": 11,
     "engram.install": 12,
-    "engram.cli": 13,
+    "engram.doctor": 13,
+    "engram.cli": 14,
 }
 
 #: Module or room of engram.search → its floor within the package.
