@@ -15,6 +15,9 @@
     │   ├── RetryLater          a temporary failure: try again later
     │   ├── ModelUnavailable    the language model needs the user's action; the local extractor is used meanwhile
     │   └── BudgetReached       a spending cap is reached; nothing was sent
+    ├── HubError                a hub can't be reached, or refuses
+    │   ├── HubUnreachable      no answer: offline, or the hub is down; it is tried again
+    │   └── HubRefused          the hub answered no; the message says why
     ├── ServiceError            launchd, systemd or the supervisor could not start or stop the processes
     ├── InstallError            the installation was refused or undone; nothing outside the memory folder changed
     ├── NotFound                no memory, note, session or task has that name
@@ -88,6 +91,23 @@ class ModelUnavailable(ExtractionError):
 
 class BudgetReached(ExtractionError):
     """A spending cap is reached; nothing was sent."""
+
+
+class HubError(EngramError):
+    """The hub can't be used."""
+
+
+class HubUnreachable(HubError):
+    """The hub can't be reached. It is tried again."""
+
+
+class HubRefused(HubError):
+    """The hub refused."""
+
+    def __init__(self, message: str = "", status: int = 0) -> None:
+        super().__init__(message)
+        #: HTTP status of the answer.
+        self.status = status
 
 
 class ServiceError(EngramError):

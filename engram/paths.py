@@ -116,6 +116,11 @@ class Home:
         return self.root / ".env"
 
     @property
+    def hub_keys(self) -> Path:
+        """Tokens of the hubs that were joined, and the keys of sealed spaces; mode 0600."""
+        return self.root / "hub-keys.json"
+
+    @property
     def recollections(self) -> Path:
         """Bites that wait for a hook."""
         return self.root / "recollections"

@@ -158,6 +158,11 @@ class Settings:
     #: Seconds without data after which a call of the openai extractor is given up.
     llm_timeout_seconds: float = 30.0
 
+    # Other machines
+    #: Keep a request open at a hub that was joined, so that what other machines said arrives at once. If false, the
+    #: worker asks once a minute.
+    hub_wait: bool = True
+
     # The processes
     #: Start watcher and worker with a Claude Code session if they do not run. For machines without launchd and systemd.
     start_with_session: bool = False

@@ -35,6 +35,8 @@ FLOORS = {
     "engram.transcripts": 2,
     "engram.redaction": 2,
     "engram.embedding": 2,
+    # Before "engram.hub.client": what machines and the hub agree on, pure.
+    "engram.hub.protocol": 2,
     "engram.models": 3,
     "engram.ingest": 4,
     "engram.search": 4,
@@ -43,6 +45,10 @@ FLOORS = {
     "engram.extraction": 5,
     "engram.reports": 6,
     "engram.memories": 6,
+    "engram.hub.client": 7,
+    # The service: it needs the extra, knows no memory.db, and nothing but its commands imports it.
+    "engram.hub.server": 7,
+    "engram.hub": 7,
     "engram.recollection": 7,
     "engram.consolidation": 7,
     "engram.exchange": 7,
@@ -56,7 +62,8 @@ FLOORS = {
     "engram_hooks": 10,
     "engram.plugin": 11,
     "engram.install": 12,
-    "engram.cli": 13,
+    "engram.doctor": 13,
+    "engram.cli": 14,
 }
 
 #: Module or room of engram.search → its floor within the package.
@@ -80,14 +87,18 @@ HOMES = {
     "playhouse": {"engram.models"},
     "cysqlite": {"engram.models", "engram.tasks"},
     "sqlite3": {"engram.models", "engram.tasks"},
-    "huey": {"engram.tasks"},
+    "huey": {"engram.tasks", "engram.hub.server"},
     "watchdog": {"engram.watcher"},
     "click": {"engram.cli"},
     "rich": {"engram.cli"},
-    "mcp": {"engram_mcp"},
+    # For the tests alone: loading it takes a second.
+    "mcp": set(),
     "jinja2": {"engram.page"},
-    "starlette": {"engram.page"},
-    "uvicorn": {"engram.page"},
+    "starlette": {"engram.page", "engram.hub.server"},
+    "uvicorn": {"engram.page", "engram.hub.server"},
+    "psycopg": {"engram.hub.server"},
+    "psycopg_pool": {"engram.hub.server"},
+    "cryptography": {"engram.hub.protocol"},
     "openai": {"engram.extraction"},
     "sentence_transformers": {"engram.embedding"},
     "torch": {"engram.embedding"},
@@ -178,6 +189,28 @@ def test_the_rooms_of_the_search_import_downwards_only() -> None:
     assert upwards == set()
 
 
+def test_nothing_imports_the_service_of_the_hub_before_its_commands_run() -> None:
+    at_the_top = {
+        name
+        for name, tree in ALL.items()
+        for node in tree.body
+        for imported, _ in imports(ast.Module(body=[node], type_ignores=[]))
+        if imported.startswith("engram.hub.server") and not isinstance(node, ast.If)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    anywhere = {
+        name
+        for name, tree in ALL.items()
+        for imported, is_for_types in imports(tree)
+        if imported.startswith("engram.hub.server") and not is_for_types
+    }
+
+    assert {name for name in at_the_top if not name.startswith("engram.hub.server")} == set()
+    assert {name for name in anywhere if not name.startswith("engram.hub.server")} == {
+        "engram.cli.hub_operator_commands"
+    }
+
+
 def test_the_package_itself_imports_nothing() -> None:
     assert list(imports(ALL["engram"])) == []
 
@@ -219,7 +252,7 @@ def test_sql_stands_in_models_alone() -> None:
     allowed = {"engram.tasks.storage", "engram.embedding.compile"}
     found = []
     for name, tree in ALL.items():
-        if part_of(name) == "engram.models" or name in allowed:
+        if part_of(name) in ("engram.models", "engram.hub.server") or name in allowed:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):

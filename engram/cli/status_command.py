@@ -11,6 +11,7 @@ from engram.models import counts
 from engram.models.model_readings import SecondChances, second_chances
 from engram.models.pauses import paused_scopes
 from engram.reports.health import Health, home_bytes, take_health
+from engram.reports.hub import report_hubs
 from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
 from engram.reports.status import status_to_json
@@ -34,9 +35,11 @@ def status(workspace: Workspace, as_json: bool) -> None:
         paused = sorted(paused_scopes(store))
         chances = second_chances(store) if workspace.settings.extractor in MODEL_EXTRACTORS else None
         offer = "" if as_json else offer_claude(store, workspace.settings)
+        hubs = report_hubs(store)
     worker = ask_status(workspace.places) if health.worker.is_alive else None
     if as_json:
         facts = status_to_json(health, projects, agents, paused, workspace.settings)
+        facts["hubs"] = [report.to_json() for report in hubs]
         facts["second_chance"] = None if chances is None else _chances_json(chances, health)
         print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
@@ -56,6 +59,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("shown to Claude", f"{totals.injections} times"),
             ("waiting", f"{health.waiting} tasks, {health.missing_vectors} texts without a vector"),
             ("unreadable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
+            *(("hub", report.line()) for report in hubs),
             ("paused", ", ".join(scope or "everything" for scope in paused)),
         ]
     )
@@ -109,5 +113,5 @@ def _pause(chances: SecondChances, health: Health) -> str:
 
 def _process(state: ProcessState) -> str:
     if not state.is_alive:
-        return "not running (start it with `engram up`)"
+        return "not running (start it with `engram service start`)"
     return f"running, pid {state.pid or '?'}" + (f", {state.rss_mb:.0f} MB" if state.rss_mb else "")

@@ -16,7 +16,7 @@ from typing import Any
 from peewee import fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Status
-from engram.models import episode_rows, tables
+from engram.models import episode_rows, hub_said, tables
 from engram.models.episode_history import ERASE, Change, add_history, drop_history, snapshot
 from engram.models.episodes import Episode, Evidence, episodes_superseded_by, find_episode, select_episodes
 from engram.models.store import Store
@@ -58,6 +58,7 @@ def add_episode(
     fields = snapshot(made)
     after = {name: fields[name] for name in _FIRST_FIELDS}
     add_history(tx, made.episode_id, action, reason, {}, after, actor=actor, run_id=run_id)
+    hub_said.note_made(tx, made, action)
     return made
 
 
@@ -123,6 +124,7 @@ def _change_fields(
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
     episode_rows.update_episode(tx, after, changes)
     _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
+    hub_said.note_changed(tx, episode, after, action, actor)
     return after
 
 
@@ -137,6 +139,7 @@ def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **chang
     if "entities" in changes:
         episode_rows.delete_unused_entities(tx)
     add_history(tx, episode.episode_id, ERASE, reason, {}, {}, actor=actor)
+    hub_said.note_erased(tx, episode, after)
     return after
 
 
@@ -184,6 +187,8 @@ def _move_episodes(tx: Tx, column: str, value: int, to_project: int | None, reas
         f"FROM episode WHERE {column} = ? AND project_id IS NOT ?",
         (tx.now_ms(), MOVE, reason, actor.value, to_project, value, to_project),
     )
+    moved = tables.Episode.select(tables.Episode.episode_id).where(tables.Episode._meta.columns[column] == value)
+    hub_said.note_moved(tx, moved)
     tx.run(
         f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {column} = ? AND project_id IS NOT ?",
         (to_project, value, to_project),
@@ -197,16 +202,20 @@ def delete_episode(tx: Tx, episode: Episode, *, actor: Actor, is_purge: bool = F
     those of a forget also keep an import and a restore from bringing it back. What it had replaced gets its successor
     as its own; without one, it is current again.
     """
-    remove_episode(tx, episode, actor=actor)
+    remove_episode(tx, episode, actor=actor, is_purge=is_purge)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.EPISODE, [episode.episode_id.encode()])
     if episode.slot:
         slot_kind = TombstoneKind.PURGED_SLOT if is_purge else TombstoneKind.SLOT
         add_tombstones(tx, slot_kind, [episode.slot.encode()])
 
 
-def remove_episode(tx: Tx, episode: Episode, *, actor: Actor) -> None:
-    """Delete a memory as if it had never been there: nothing keeps it from being imported again."""
+def remove_episode(tx: Tx, episode: Episode, *, actor: Actor, is_purge: bool = False) -> None:
+    """Delete a memory as if it had never been there: nothing keeps it from being imported again.
+
+    Other machines forget it, unless it is a purge.
+    """
     _release_predecessors(tx, episode, actor)
+    hub_said.note_deleted(tx, episode, is_purge=is_purge)
     episode_rows.delete_episode_rows(tx, episode)
 
 
@@ -275,6 +284,7 @@ def _release_predecessors(tx: Tx, episode: Episode, actor: Actor) -> None:
             after = dataclasses.replace(replaced, superseded_by=successor.episode_id if successor else "")
             episode_rows.update_episode(tx, after, ["superseded_by"])
             _record_change(tx, hidden, after, RELEASE, reason, actor=actor)
+            hub_said.note_changed(tx, replaced, after, RELEASE, actor)
     for predecessor in restored:
         _make_current(tx, dataclasses.replace(predecessor, superseded_by=""), reason, actor=actor)
 

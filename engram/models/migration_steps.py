@@ -130,6 +130,47 @@ def add_browsing(database: Any) -> None:
         )
 
 
+def add_hub(database: Any) -> None:
+    """From 14 to 15: the hubs that were joined, their spaces, and what was said of memories in them."""
+    for statement in (
+        'CREATE TABLE "hub_server" ("id" INTEGER NOT NULL PRIMARY KEY, "url" TEXT NOT NULL, '
+        '"member_id" INTEGER NOT NULL, "member_name" TEXT NOT NULL, "device_id" INTEGER NOT NULL, '
+        "\"last_push\" BLOB NOT NULL DEFAULT x'', \"in_flight\" BLOB NOT NULL DEFAULT x'', "
+        '"clock_error_ms" INTEGER NOT NULL DEFAULT 0, "joined_at_ms" INTEGER NOT NULL, '
+        '"synced_at_ms" INTEGER NOT NULL DEFAULT 0, "retry_at_ms" INTEGER NOT NULL DEFAULT 0, '
+        '"failures" INTEGER NOT NULL DEFAULT 0, "last_error" TEXT NOT NULL DEFAULT \'\')',
+        'CREATE UNIQUE INDEX "hub_server_url" ON "hub_server" ("url")',
+        'CREATE TABLE "hub_space" ("id" INTEGER NOT NULL PRIMARY KEY, "server_id" INTEGER, '
+        '"ns_id" INTEGER NOT NULL, "name" TEXT NOT NULL, "kind" TEXT NOT NULL, '
+        "\"role\" TEXT NOT NULL DEFAULT 'reader', "
+        '"is_sealed" INTEGER NOT NULL DEFAULT 1 CHECK (is_sealed IN (0, 1)), '
+        '"cursor" INTEGER NOT NULL DEFAULT 0, "mark_seq" INTEGER NOT NULL DEFAULT 0, '
+        '"mark" BLOB NOT NULL DEFAULT x\'\', "clock" INTEGER NOT NULL DEFAULT 0, '
+        '"published" INTEGER NOT NULL DEFAULT 0, '
+        '"is_muted" INTEGER NOT NULL DEFAULT 0 CHECK (is_muted IN (0, 1)), '
+        "\"last_error\" TEXT NOT NULL DEFAULT '', "
+        'FOREIGN KEY ("server_id") REFERENCES "hub_server" ("id") ON DELETE CASCADE, '
+        "CHECK (kind IN ('private', 'team', 'pack')), CHECK (role IN ('reader', 'writer', 'keeper')))",
+        'CREATE UNIQUE INDEX "hub_space_server_id_ns_id" ON "hub_space" ("server_id", "ns_id")',
+        'CREATE TABLE "hub_memory" ("space_id" INTEGER NOT NULL, "author" INTEGER NOT NULL, '
+        '"memory_id" BLOB NOT NULL, "episode_id" TEXT NOT NULL, "version" INTEGER NOT NULL DEFAULT 0, '
+        '"pushed" INTEGER NOT NULL DEFAULT 0, "said" TEXT NOT NULL DEFAULT \'{}\', "own_text" TEXT, '
+        '"is_forgotten" INTEGER NOT NULL DEFAULT 0 CHECK (is_forgotten IN (0, 1)), "waits_for" BLOB, '
+        'PRIMARY KEY ("space_id", "author", "memory_id"), '
+        'FOREIGN KEY ("space_id") REFERENCES "hub_space" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+        'CREATE INDEX "hub_memory_episode_id" ON "hub_memory" ("episode_id")',
+        'CREATE INDEX "hub_memory_outgoing" ON "hub_memory" ("space_id") WHERE ("version" > "pushed")',
+        'CREATE INDEX "hub_memory_waiting" ON "hub_memory" ("space_id", "waits_for") WHERE ("waits_for" IS NOT NULL)',
+        'CREATE TABLE "hub_set_aside" ("space_id" INTEGER NOT NULL, "direction" TEXT NOT NULL, '
+        '"author" INTEGER NOT NULL, "memory_id" BLOB NOT NULL, "seq" INTEGER NOT NULL DEFAULT 0, '
+        '"reason" TEXT NOT NULL, "at_ms" INTEGER NOT NULL, PRIMARY KEY ("space_id", "direction", '
+        '"author", "memory_id"), '
+        'FOREIGN KEY ("space_id") REFERENCES "hub_space" ("id") ON DELETE CASCADE, '
+        "CHECK (direction IN ('pull', 'push'))) WITHOUT ROWID",
+    ):
+        database.execute_sql(statement)
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -161,4 +202,5 @@ STEPS = (
     add_model_readings,
     add_undone_steps,
     add_browsing,
+    add_hub,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from peewee import Query, Select, fn
 
 from engram.models import tables
+from engram.models.hub_said import note_vetoed
 from engram.models.meta import get_meta, put_meta
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
@@ -73,6 +74,16 @@ def undone(store: Reader) -> frozenset[tuple[str, str]]:
 
 def note_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
     """Remember changes that the user took back."""
+    _keep_undone(tx, changes)
+    note_vetoed(tx, changes)
+
+
+def take_vetoes(tx: Tx, episode_id: str, actions: Sequence[str]) -> None:
+    """Remember changes that the user took back on another machine."""
+    _keep_undone(tx, [(action, episode_id) for action in actions])
+
+
+def _keep_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
     kept = list(dict.fromkeys([*_load_undone(tx), *changes]))[-MAX_UNDONE:]
     put_meta(tx, _UNDONE, json.dumps(kept))
 

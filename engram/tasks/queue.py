@@ -37,6 +37,7 @@ TASK_MODULES = (
     "engram.tasks.ingest",
     "engram.tasks.recollect",
     "engram.tasks.scan",
+    "engram.tasks.sync",
 )
 #: The module with the worker's start-up and shut-down hooks. Named, not imported: the worker is built on the queue.
 HOOKS_MODULE = "engram.worker.lifecycle"

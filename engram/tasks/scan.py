@@ -54,11 +54,13 @@ def scan_now(runtime: Runtime) -> int:
     """Enqueue everything that is due and return how many tasks that are. Raises StoreError."""
     from engram.consolidation.branches import read_branches
     from engram.ingest.moves import join_moved, read_hints
+    from engram.models.hub_spaces import list_servers
     from engram.models.unjoined import join_horizon_ms, next_unjoined
     from engram.tasks.embed import embed
     from engram.tasks.enqueue import enqueue_consolidation_if_overdue, enqueue_due
     from engram.tasks.extract import run_join
     from engram.tasks.index_notes import index_notes
+    from engram.tasks.sync import sync
 
     store, settings = runtime.store, runtime.settings
     enqueued = enqueue_due(store, settings)
@@ -69,6 +71,9 @@ def scan_now(runtime: Runtime) -> int:
     enqueued += enqueue_consolidation_if_overdue(store, settings)
     if next_unjoined(store, join_horizon_ms(store)) is not None:
         run_join(runtime)
+    if list_servers(store):
+        sync()
+        enqueued += 1
     runtime.recollection.tidy()
     read_hints(store)
     read_branches(store, settings, only_lively=True)

@@ -16,6 +16,7 @@ from engram.tasks.enqueue import enqueue_due
 from engram.tasks.queue import EngramQueue
 from engram.tasks.runtime import Runtime
 from engram.worker.backup import DailyBackup
+from engram.worker.hub_watch import HubWatch
 from engram.worker.rss import give_back_memory, rss_mb
 from engram.worker.server import RecallServer
 
@@ -64,6 +65,7 @@ class Housekeeper:
         self._quiet_checks = 0
         self._opened = runtime.store.file_identity()
         self._backup = DailyBackup(runtime)
+        self._hub_watch = HubWatch(runtime)
         self._was_busy = False
         #: Resident memory when unused memory was last returned, in MB.
         self._given_back_mb = 0.0
@@ -78,6 +80,7 @@ class Housekeeper:
     def close(self) -> None:
         """Stop the thread; waits for a check that is going on."""
         self._is_closing.set()
+        self._hub_watch.close()
         self._thread.join(5)
 
     def _run(self) -> None:
@@ -108,6 +111,7 @@ class Housekeeper:
             try:
                 self._check_work()
                 self._backup.look()
+                self._hub_watch.look()
             except BrokenDatabase as error:
                 logger.error("action=look failed=%s", error)
                 self._runtime.is_damaged.set()

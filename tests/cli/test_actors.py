@@ -41,6 +41,7 @@ CHANGING = {
     "restore",
     "projects",
     "ingest",
+    "hub",
 }
 #: Commands that change none. ``install``, ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
 #: ``ui`` opens are tested with the page.
@@ -98,7 +99,7 @@ def test_every_command_is_known_to_change_memories_or_not() -> None:
 
 
 def test_every_task_is_known_to_change_memories_or_not() -> None:
-    changing = {"extract", "consolidate", "ingest"}
+    changing = {"extract", "consolidate", "ingest", "sync"}
     reading = {"embed", "flush", "index_notes", "recollect", "scan"}
 
     assert {name.rpartition(".")[2] for name in TASK_MODULES} == changing | reading

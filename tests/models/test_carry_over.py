@@ -32,6 +32,10 @@ CHANGED = {"history", "meta", "transcript"}
 NEW = (
     tables.Branch,
     tables.FailedCall,
+    tables.HubMemory,
+    tables.HubServer,
+    tables.HubSetAside,
+    tables.HubSpace,
     tables.ModelReading,
     tables.Outcome,
     tables.OutcomeCandidate,

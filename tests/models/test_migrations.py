@@ -32,6 +32,7 @@ DIGESTS = {
     12: "e419842b651c4a05",
     13: "d81dcab22b0f8f77",
     14: "42aa0861a7cbd682",
+    15: "e9f9e00f8c21691c",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -79,6 +80,10 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP TABLE hub_set_aside",
+        "DROP TABLE hub_memory",
+        "DROP TABLE hub_space",
+        "DROP TABLE hub_server",
         "DROP INDEX vector_further",
         "DROP INDEX episode_suspect",
         "DROP INDEX episode_sorts",

@@ -19,6 +19,7 @@ from engram.models.tables.episodes import (
     History,
 )
 from engram.models.tables.failures import FailedCall
+from engram.models.tables.hub import HubMemory, HubServer, HubSetAside, HubSpace
 from engram.models.tables.injections import Injection, Shown
 from engram.models.tables.meta import MetaValue
 from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex, StandingFile
@@ -53,6 +54,10 @@ __all__ = [
     "FailedCall",
     "FormerName",
     "History",
+    "HubMemory",
+    "HubServer",
+    "HubSetAside",
+    "HubSpace",
     "Injection",
     "KnownValue",
     "Lease",
@@ -135,6 +140,10 @@ ALL_TABLES: tuple[type[Table], ...] = (
     Tombstone,
     Run,
     Spend,
+    HubServer,
+    HubSpace,
+    HubMemory,
+    HubSetAside,
 )
 #: Every view, those that others select from first.
 ALL_VIEWS: tuple[type[View], ...] = (PassageText, PassageContext, ProjectNamed, NoteChunkProject)

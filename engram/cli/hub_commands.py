@@ -1,0 +1,298 @@
+"""``engram hub``: several machines, one memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from engram.cli.confirming import confirm, tell, yes_option
+from engram.cli.hub_operator_commands import invite, members, serve, work
+from engram.cli.options import json_option
+from engram.cli.output import iso, print_json, print_table, say, when
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.enums import Actor
+from engram.errors import BadRequest, HubError
+from engram.hub.client.connection import Connection
+from engram.hub.client.joining import (
+    give_key,
+    join_hub,
+    leave_hub,
+    make_code,
+    require_server,
+    require_space,
+    rotate_key,
+)
+from engram.hub.client.keys import Keyring
+from engram.hub.client.rounds import sync_all
+from engram.hub.protocol.phrase import phrase_of
+from engram.ingest.folder import named_project
+from engram.models.hub_projects import PLACEHOLDER
+from engram.models.hub_spaces import server_by_id
+from engram.models.project_folders import merge_projects
+from engram.models.store import Store
+from engram.reports.hub import HubReport, report_hubs
+
+hub_option = click.option("--hub", "url", metavar="URL", default=None, help="Which hub (default: the only one).")
+
+_PHRASE_NOTE = (
+    "Write this recovery phrase down. It is shown once, and the hub does not have it. Whoever has it and a code can "
+    "read your memories; without it and without a machine that is in the space, nobody can."
+)
+
+
+@click.group("hub", invoke_without_command=True)
+@click.pass_context
+def hub(ctx: click.Context) -> None:
+    """Share memories between your machines, through a hub that cannot read them (default: status).
+
+    Nothing is sent anywhere before you join a hub.
+
+    Example: engram hub join https://hub.example.org K7QM-2XHD-RT
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(status, as_json=False)
+
+
+for _command in (serve, work, invite, members):
+    hub.add_command(_command)
+
+
+@hub.command("join")
+@click.argument("url")
+@click.argument("code")
+@click.option("--name", default="", help="What this machine is called (default: its host name).")
+@click.option(
+    "--phrase", is_flag=True, help="Ask for the recovery phrase, if the code has no second half (default: no)."
+)
+@json_option
+@pass_workspace
+def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_json: bool) -> None:
+    """Join a hub with a one-time code. Everything on this machine is then said to your other machines, sealed.
+
+    The operator of the hub gives you the first code. For each further machine, `engram hub devices --add` prints one.
+
+    Example: engram hub join https://hub.example.org K7QM-2XHD-RT
+    """
+    words = click.prompt("Recovery phrase", hide_input=True) if phrase else ""
+    with workspace.store() as store:
+        joined = join_hub(store, workspace.places, url, code, device_name=name, phrase=words)
+    workspace.wake_worker()
+    spaces = [space.name for space in joined.spaces]
+    if as_json:
+        facts = {"hub": joined.server.url, "member": joined.server.member_name, "spaces": spaces}
+        print_json(facts | ({"phrase": joined.phrase} if joined.phrase else {}))
+        return
+    say(f"Joined {joined.server.url} as {joined.server.member_name}; spaces: {', '.join(spaces) or 'none'}.")
+    if joined.phrase:
+        click.echo(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}")
+    click.echo("The worker syncs within a minute; `engram hub sync` does it now.")
+
+
+@hub.command("leave")
+@hub_option
+@yes_option
+@json_option
+@pass_workspace
+def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> None:
+    """Leave a hub: this machine's token and keys go. Memories stay here, and what it said stays on the hub.
+
+    Example: engram hub leave
+    """
+    with workspace.store() as store:
+        server = require_server(store, url)
+        confirm(yes, as_json, f"Leave {server.url}? Its keys are deleted from this machine.")
+        leave_hub(store, workspace.places, server)
+    tell(as_json, {"left": server.url}, f"Left {server.url}.")
+
+
+@hub.command("status")
+@json_option
+@pass_workspace
+def status(workspace: Workspace, as_json: bool) -> None:
+    """Show the hubs and spaces: what waits, what was set aside, the last round and the last failure.
+
+    Example: engram hub status --json
+    """
+    with workspace.store() as store:
+        reports = report_hubs(store)
+    if as_json:
+        print_json({"hubs": [report.to_json() for report in reports]})
+        return
+    if not reports:
+        click.echo("No hub was joined: nothing leaves this machine. `engram hub join URL CODE` joins one.")
+    for report in reports:
+        _print_report(report)
+
+
+def _print_report(report: HubReport) -> None:
+    last = f"last round {when(report.synced_at_ms)}" if report.synced_at_ms else "no round yet"
+    say(f"{report.url} as {report.member}: {last}{f'; failing: {report.error}' if report.error else ''}")
+    print_table(
+        ["space", "kind", "role", "sealed", "memories#", "waiting#", "set aside#", "problem"],
+        [
+            (
+                space.name,
+                space.kind,
+                space.role,
+                "yes" if space.is_sealed else "no",
+                space.memories,
+                space.waiting,
+                len(space.set_aside),
+                space.error or "–",
+            )
+            for space in report.spaces
+        ],
+        empty="No spaces.",
+    )
+    for space in report.spaces:
+        for reason, number in space.reasons.items():
+            say(f"{space.name}: {number} set aside: {reason}")
+
+
+@hub.command("spaces")
+@json_option
+@pass_workspace
+def spaces(workspace: Workspace, as_json: bool) -> None:
+    """List the spaces that this machine is in.
+
+    Example: engram hub spaces
+    """
+    with workspace.store() as store:
+        known = [space for report in report_hubs(store) for space in report.spaces]
+    if as_json:
+        print_json({"spaces": [space.to_json() for space in known]})
+        return
+    rows = [(space.name, space.kind, space.role, space.memories) for space in known]
+    print_table(["space", "kind", "role", "memories#"], rows, empty="No spaces.")
+
+
+@hub.command("devices")
+@click.option("--add", is_flag=True, help="Print a one-time code for another machine of yours (default: list).")
+@click.option(
+    "--remove", metavar="ID", type=int, default=None, help="Shut a machine out, such as a lost laptop (default: none)."
+)
+@hub_option
+@json_option
+@pass_workspace
+def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None, as_json: bool) -> None:
+    """List your machines, add one, or shut one out.
+
+    A code can be used once, within half an hour. Its second half carries the keys and never reaches the hub.
+
+    Example: engram hub devices --add
+    """
+    with workspace.store() as store:
+        server = require_server(store, url)
+    if add:
+        code = make_code(workspace.places, server)
+        command = f"engram hub join {server.url} {code}"
+        tell(as_json, {"code": code, "command": command}, f"On the other machine, within half an hour:\n  {command}")
+        return
+    with Connection(server.url, Keyring(workspace.places.hub_keys).token(server.url)) as connection:
+        answer = connection.ask("devices", {} if remove is None else {"remove": remove})
+    known: list[dict[str, Any]] = list(answer.get("devices", []))
+    if as_json:
+        print_json({"devices": known})
+        return
+    rows = [
+        (str(item["device"]), f"{item['name']}{' (this machine)' if item['self'] else ''}", iso(item["seen_ms"]))
+        for item in known
+    ]
+    print_table(["id", "machine", "last seen"], rows, empty="No machines.")
+    if remove is not None:
+        click.echo("It gets in no more. If somebody else has it: `engram hub key --rotate` seals anew what follows.")
+
+
+@hub.command("key")
+@click.argument("space", default="private")
+@click.option("--show", is_flag=True, help="Print the recovery phrase again (default: ask for one and keep it).")
+@click.option("--rotate", is_flag=True, help="Seal the space with a new key, and push everything again (default: no).")
+@yes_option
+@json_option
+@pass_workspace
+def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, as_json: bool) -> None:
+    """Give this machine the key of a sealed space by its recovery phrase, show the phrase, or make a new key.
+
+    Example: engram hub key --show
+    """
+    with workspace.store() as store:
+        if rotate:
+            confirm(yes, as_json, "Seal the space with a new key? Your other machines will ask for its phrase.")
+            phrase = rotate_key(store, workspace.places, space)
+        elif show:
+            phrase = phrase_of(_newest_key(workspace, store, space))
+        else:
+            give_key(store, workspace.places, space, click.prompt("Recovery phrase", hide_input=not as_json))
+            tell(as_json, {"space": space}, f"{space}: the key is kept; what could not be read is pulled again.")
+            return
+    tell(as_json, {"space": space, "phrase": phrase}, f"{phrase}\n\n{_PHRASE_NOTE}" if rotate else phrase)
+
+
+def _newest_key(workspace: Workspace, store: Store, name: str) -> bytes:
+    space = require_space(store, name)
+    server = None if space.server_id is None else server_by_id(store, space.server_id)
+    keys = {} if server is None else Keyring(workspace.places.hub_keys).keys(server.url, space.ns_id)
+    if not keys:
+        raise BadRequest(f"{name} has no key on this machine")
+    return list(keys.values())[-1]
+
+
+@hub.command("link")
+@click.argument("project")
+@click.argument("known_as", metavar="NAME")
+@yes_option
+@json_option
+@pass_workspace
+def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: bool) -> None:
+    """Say that PROJECT, a folder here, is what another machine calls NAME. Needed where they have no common remote.
+
+    `engram projects` lists both: what only other machines know has no folder.
+
+    Example: engram hub link harbor harbor-2
+    """
+    with workspace.store() as store:
+        into, other = named_project(store, project), named_project(store, known_as)
+        if not other.identity.startswith(PLACEHOLDER):
+            raise BadRequest(f"{other.name} is a folder of this machine; `engram projects merge` joins two of them")
+        confirm(yes, as_json, f"Give everything of {other.name} to {into.name}?")
+        merge_projects(store, into, other, "linked by hand", actor=Actor.USER)
+    facts = {"project": into.name, "linked": other.name}
+    tell(as_json, facts, f"What other machines call {other.name} is {into.name} here.")
+
+
+@hub.command("sync")
+@json_option
+@pass_workspace
+def sync(workspace: Workspace, as_json: bool) -> None:
+    """Make a round with every hub now: pull what other machines said, push what was said here.
+
+    Example: engram hub sync
+    """
+    from engram.tasks.sync import LEASE_SECONDS
+
+    with workspace.store() as store:
+        rounds = sync_once(workspace, store, LEASE_SECONDS)
+    workspace.wake_worker()
+    facts = [
+        {"pulled": done.pulled, "pushed": done.pushed, "refused": done.refused, "error": done.error} for done in rounds
+    ]
+    if errors := [done.error for done in rounds if done.error]:
+        raise HubError("; ".join(errors))
+    pulled, pushed = sum(done.pulled for done in rounds), sum(done.pushed for done in rounds)
+    tell(as_json, {"rounds": facts}, f"{pulled} statements pulled, {pushed} pushed.")
+
+
+def sync_once(workspace: Workspace, store: Store, seconds: float) -> list[Any]:
+    """Make the rounds under the lease that the worker takes too."""
+    import os
+
+    from engram.models.leases import release_lease, take_lease
+
+    owner = f"{os.getpid()}-command"
+    if not take_lease(store, "sync", owner, seconds):
+        raise HubError("the worker makes a round just now; try again in a moment")
+    try:
+        return sync_all(store, workspace.places, workspace.redactor(), is_forced=True)
+    finally:
+        release_lease(store, "sync", owner)

@@ -1,0 +1,1 @@
+"""A machine's side of the hub: joining, pulling, pushing."""

@@ -1,0 +1,182 @@
+"""Pull: take over what other machines said, a page at a time; page and cursor commit together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engram.enums import Actor, Voice
+from engram.errors import BadRequest
+from engram.hub.client.connection import Connection
+from engram.hub.client.keys import Keyring
+from engram.hub.protocol.frames import Page, Row
+from engram.hub.protocol.sealing import WrongKey, read_body
+from engram.hub.protocol.stamps import MAX_ACCEPTED_AHEAD_MS, clock_of
+from engram.hub.protocol.statement import EXTRACTED, TEXT, Statement, decode
+from engram.memories.forget_together import forget_together
+from engram.models.episodes import MAX_SUMMARY_CHARACTERS
+from engram.models.hub_incoming import Incoming, known_episodes, take_forgotten, take_statement
+from engram.models.hub_spaces import (
+    Server,
+    Space,
+    change_space,
+    drop_set_aside,
+    raise_clock,
+    set_aside,
+    space_by_id,
+)
+from engram.models.store import Store
+from engram.models.transaction import Tx
+from engram.paths import Home
+from engram.redaction import why_suspect
+
+logger = logging.getLogger(__name__)
+
+#: Rows of one page, which one transaction takes over.
+PAGE_ROWS = 1_000
+#: Longest content that is taken over, in characters.
+_MAX_CONTENT = 20_000
+
+
+@dataclass(slots=True)
+class Pulled:
+    """What a pull did."""
+
+    rows: int = 0
+    memories: int = 0
+    forgotten: int = 0
+    set_aside: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A page, read."""
+
+    statements: list[Incoming] = field(default_factory=list)
+    forgotten: list[Row] = field(default_factory=list)
+    #: Rows that could not be read, each with the reason.
+    unread: list[tuple[Row, str]] = field(default_factory=list)
+
+
+def pull_space(
+    store: Store,
+    places: Home,
+    connection: Connection,
+    server: Server,
+    space: Space,
+    keyring: Keyring,
+    redact: Callable[[str], str],
+) -> Pulled:
+    """Take over everything beyond the cursor of a space. It may be killed at any time."""
+    pulled = Pulled()
+    cursor = space.cursor
+    keys = keyring.keys(server.url, space.ns_id)
+    while True:
+        page = connection.pull(space.ns_id, cursor, PAGE_ROWS)
+        if page.upto <= cursor and not page.rows:
+            return pulled
+        read = _read_page(page.rows, space, keys, redact, store.now_ms() + server.clock_error_ms)
+        _take_page(store, places, space, page, read, pulled)
+        cursor = max(page.upto, cursor)
+        if len(page.rows) < PAGE_ROWS:
+            return pulled
+
+
+def _read_page(
+    rows: Sequence[Row], space: Space, keys: Mapping[bytes, bytes], redact: Callable[[str], str], hub_ms: int
+) -> _Read:
+    """Open, decode, redact and judge the rows of a page. Outside of any transaction."""
+    read = _Read()
+    for row in rows:
+        try:
+            if row.hlc > clock_of(hub_ms + 2 * MAX_ACCEPTED_AHEAD_MS):
+                raise BadRequest("its time lies far ahead")
+            plain = (
+                b""
+                if row.is_forgotten and not space.is_sealed
+                else read_body(keys, space.ns_id, row, is_sealed=space.is_sealed)
+            )
+            if row.is_forgotten:
+                read.forgotten.append(row)
+                continue
+            read.statements.append(
+                make_incoming(row, decode(plain), redact, is_own=space.is_private, is_proven=space.is_sealed)
+            )
+        except WrongKey:
+            read.unread.append((row, "sealed with a key that this machine has not"))
+        except (BadRequest, LookupError, TypeError, ValueError) as error:
+            read.unread.append((row, str(error) if isinstance(error, BadRequest) else "malformed"))
+    return read
+
+
+def make_incoming(
+    row: Row, statement: Statement, redact: Callable[[str], str], *, is_own: bool, is_proven: bool, origin: str = ""
+) -> Incoming:
+    """Return a statement with its text redacted and judged again.
+
+    What this person's own machines sealed keeps its voice: only they have the key. Anything else is judged as text
+    that was pasted: nobody typed it here.
+
+    Args:
+        is_own: it comes from the person's private space.
+        is_proven: it was opened with a key of the space.
+        origin: whose it is, where it is not the person's own.
+    """
+    register = statement.fields.get(TEXT) or statement.fields.get(EXTRACTED)
+    if register is None:
+        return Incoming(row=row, statement=statement, text=None, suspect="", origin=origin)
+    value = register[2]
+    text: dict[str, Any] = {
+        "s": redact(str(value["s"])).strip()[:MAX_SUMMARY_CHARACTERS],
+        "c": redact(str(value["c"]))[:_MAX_CONTENT],
+        "f": [redact(str(fact)) for fact in value["f"]][:50],
+        "e": [redact(str(name))[:200] for name in value["e"]][:100],
+    }
+    if not text["s"]:
+        raise BadRequest("it has no summary")
+    voice = Voice.from_stored(statement.birth.get("v")) if is_own and is_proven else None
+    is_typed, is_assistant = voice in (Voice.USER, Voice.CHOSEN), voice in (Voice.ASSISTANT, Voice.AGENT)
+    said = "\n".join([text["s"], text["c"], *text["f"]])
+    reason = why_suspect(said, is_typed=is_typed, is_assistant=is_assistant)
+    suspect = reason or (str(statement.birth.get("su") or "")[:200] if is_own else "")
+    return Incoming(row=row, statement=statement, text=text, suspect=suspect, origin=origin)
+
+
+def _take_page(store: Store, places: Home, space: Space, page: Page, read: _Read, pulled: Pulled) -> None:
+    """Take a page over in one transaction, with its cursor."""
+    done: list[object] = []
+
+    def take(tx: Tx) -> None:
+        for row in read.forgotten:
+            take_forgotten(tx, space, row)
+        done.extend(filter(None, [take_statement(tx, space, incoming) for incoming in read.statements]))
+        for row, reason in read.unread:
+            set_aside(tx, space.id, "pull", row.author, row.memory_id, seq=row.seq, reason=reason)
+        taken = [*(incoming.row for incoming in read.statements), *read.forgotten]
+        drop_set_aside(tx, space.id, "pull", [(row.author, row.memory_id) for row in taken])
+        newer = [incoming for incoming in read.statements if incoming.statement.unknown_fields]
+        for incoming in newer:
+            row = incoming.row
+            set_aside(
+                tx, space.id, "pull", row.author, row.memory_id, seq=row.seq, reason="has fields of a newer version"
+            )
+        if taken and space.is_private:
+            raise_clock(tx, space.id, max(row.hlc for row in taken))
+        change_space(tx, space.id, cursor=page.upto)
+        now = space_by_id(tx, space.id)
+        if now is not None and page.mark_seq >= now.mark_seq:
+            change_space(tx, space.id, mark_seq=page.mark_seq, mark=page.mark)
+
+    here = known_episodes(store, space, read.forgotten)
+    if here:
+        pulled.forgotten += forget_together(store, places, here, take, actor=Actor.TIDYING)
+    else:
+        with store.transaction() as tx:
+            take(tx)
+    pulled.rows += len(page.rows)
+    pulled.memories += len(done)
+    pulled.set_aside += len(read.unread)
+    if read.unread:
+        logger.warning("action=pull space=%d set_aside=%d", space.id, len(read.unread))

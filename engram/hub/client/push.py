@@ -1,0 +1,192 @@
+"""Push: send what waits, a page at a time. A row that is refused never holds up the others."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from engram.errors import HubRefused
+from engram.hub.client.connection import Connection
+from engram.hub.client.keys import Keyring
+from engram.hub.protocol.frames import (
+    FORGOTTEN,
+    KNOWN,
+    MAX_PAGE_BYTES,
+    NO_PUSH,
+    REFUSALS,
+    TAKEN,
+    Answers,
+    Push,
+    Row,
+)
+from engram.hub.protocol.sealing import open_body, seal_body
+from engram.hub.protocol.stamps import MAX_AHEAD_MS
+from engram.hub.protocol.statement import Statement, encode
+from engram.models.hub_outgoing import (
+    build_statements,
+    give_versions,
+    load_outgoing,
+    mark_pushed,
+    restamp_future,
+)
+from engram.models.hub_said import SaidMemory
+from engram.models.hub_spaces import (
+    Server,
+    Space,
+    change_server,
+    change_space,
+    drop_set_aside,
+    raise_clock,
+    server_by_id,
+    set_aside,
+    space_by_id,
+)
+from engram.models.store import Store
+
+logger = logging.getLogger(__name__)
+
+#: Rows of one page.
+PAGE_ROWS = 1_000
+#: The hub refuses a whole page with one of these where a single row is at fault.
+_PAGE_FAULTS = (400, 413, 422)
+
+
+@dataclass(slots=True)
+class Pushed:
+    """What a push did."""
+
+    rows: int = 0
+    refused: int = 0
+
+
+def push_space(
+    store: Store, connection: Connection, server: Server, space: Space, keyring: Keyring, hub_ms: int
+) -> Pushed:
+    """Send everything that waits in a space. It may be killed at any time: what arrived is known at the next round.
+
+    Raises:
+        HubUnreachable: no answer came.
+        HubRefused: the hub refuses this machine or space.
+    """
+    pushed = Pushed()
+    with store.transaction() as tx:
+        restamp_future(tx, space, server.device_id, hub_ms, MAX_AHEAD_MS)
+        give_versions(tx, space.id)
+    sender = _Sender(store, connection, server, space, keyring)
+    while True:
+        with store.snapshot() as reader:
+            memories = load_outgoing(reader, space.id, PAGE_ROWS)
+            statements = build_statements(reader, memories)
+        if not memories:
+            return pushed
+        page = sender.rows(memories, statements)
+        for some in _pages(page):
+            sender.send(some, pushed)
+        gone = [(memory.author, memory.memory_id, memory.version) for memory in memories]
+        sent = {row.memory_id for row in page}
+        lost = [key for key in gone if key[1] not in sent]
+        if lost:
+            # The memory is not there any more, and was not forgotten by a person: a purge, which stays here.
+            with store.transaction() as tx:
+                mark_pushed(tx, space.id, lost)
+
+
+def _pages(rows: Sequence[Row]) -> list[list[Row]]:
+    """Split rows into pages that the hub accepts."""
+    pages: list[list[Row]] = []
+    size = MAX_PAGE_BYTES
+    for row in rows:
+        if size + len(row.body) + 64 > MAX_PAGE_BYTES // 2:
+            pages.append([])
+            size = 0
+        pages[-1].append(row)
+        size += len(row.body) + 64
+    return pages
+
+
+class _Sender:
+    """Builds and sends the rows of one space."""
+
+    def __init__(self, store: Store, connection: Connection, server: Server, space: Space, keyring: Keyring) -> None:
+        self._store = store
+        self._connection = connection
+        self._server = server
+        self._space = space
+        keys = list(keyring.keys(server.url, space.ns_id).values())
+        self._key = keys[-1] if keys else b""
+
+    def rows(self, memories: Sequence[SaidMemory], statements: Mapping[bytes, Statement]) -> list[Row]:
+        """Return the rows of what waits; what is neither there nor forgotten has none."""
+        rows = []
+        for memory in memories:
+            statement = statements.get(memory.memory_id)
+            if statement is None and not memory.is_forgotten:
+                continue
+            row = Row(
+                author=memory.author,
+                memory_id=memory.memory_id,
+                device=self._server.device_id,
+                hlc=self._space.published if statement is None else statement.hlc,
+                version=memory.version,
+                is_forgotten=memory.is_forgotten,
+                body=b"",
+            )
+            rows.append(replace(row, body=self._body(row, statement)))
+        return rows
+
+    def _body(self, row: Row, statement: Statement | None) -> bytes:
+        if not self._space.is_sealed:
+            return b"" if statement is None else open_body(encode(statement))
+        return seal_body(self._key, self._space.ns_id, row, b"" if statement is None else encode(statement))
+
+    def send(self, rows: Sequence[Row], pushed: Pushed) -> None:
+        """Send a page; one that is refused is halved until the row at fault is found."""
+        try:
+            answers = self._push(rows)
+        except HubRefused as error:
+            if error.status not in _PAGE_FAULTS:
+                raise
+            if len(rows) == 1:
+                self._refuse(rows[0], str(error))
+                pushed.refused += 1
+                return
+            middle = len(rows) // 2
+            self.send(rows[:middle], pushed)
+            self.send(rows[middle:], pushed)
+            return
+        for row, answer in zip(rows, answers.answers, strict=True):
+            if answer in REFUSALS:
+                self._refuse(row, REFUSALS[answer])
+                pushed.refused += 1
+            elif answer in (TAKEN, KNOWN, FORGOTTEN):
+                pushed.rows += 1
+
+    def _push(self, rows: Sequence[Row]) -> Answers:
+        store, space_id, server_id = self._store, self._space.id, self._server.id
+        push_id = secrets.token_bytes(16)
+        with store.transaction() as tx:
+            server = server_by_id(tx, server_id)
+            assert server is not None
+            change_server(tx, server_id, in_flight=push_id)
+        push = Push(self._space.ns_id, push_id, server.last_push or NO_PUSH, tuple(rows))
+        answers = self._connection.push(push)
+        taken = [row for row, answer in zip(rows, answers.answers, strict=True) if answer in (TAKEN, KNOWN, FORGOTTEN)]
+        with store.transaction() as tx:
+            mark_pushed(tx, space_id, [(row.author, row.memory_id, row.version) for row in taken])
+            drop_set_aside(tx, space_id, "push", [(row.author, row.memory_id) for row in taken])
+            change_server(tx, server_id, last_push=push_id, in_flight=b"")
+            if taken:
+                raise_clock(tx, space_id, max(row.hlc for row in taken))
+            space = space_by_id(tx, space_id)
+            if space is not None and answers.mark_seq > space.mark_seq:
+                change_space(tx, space_id, mark_seq=answers.mark_seq, mark=answers.mark)
+        return answers
+
+    def _refuse(self, row: Row, reason: str) -> None:
+        """Set a row aside; it is sent again when it changes."""
+        with self._store.transaction() as tx:
+            set_aside(tx, self._space.id, "push", row.author, row.memory_id, reason=reason)
+            mark_pushed(tx, self._space.id, [(row.author, row.memory_id, row.version)])
+        logger.warning("action=push space=%d refused=1 reason=%s", self._space.id, reason)

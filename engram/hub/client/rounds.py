@@ -1,0 +1,226 @@
+"""A round with one hub: hello, pull, push. It may be killed at any instant and be run by any process, one at a time."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engram.errors import HubError, HubRefused
+from engram.hub.client.connection import Connection
+from engram.hub.client.joining import add_hub_space
+from engram.hub.client.keys import Keyring
+from engram.hub.client.pull import pull_space
+from engram.hub.client.push import push_space
+from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts
+from engram.hub.protocol.stamps import MAX_CLOCK_ERROR_MS
+from engram.models.hub_outgoing import become_device, enqueue_all, say_all_again
+from engram.models.hub_projects import adopt_placeholders
+from engram.models.hub_spaces import (
+    Server,
+    Space,
+    change_server,
+    change_space,
+    count_outgoing,
+    drop_space,
+    list_servers,
+    list_spaces,
+    private_space,
+    server_by_id,
+    space_by_id,
+)
+from engram.models.store import Store
+from engram.paths import Home
+
+logger = logging.getLogger(__name__)
+
+#: Waits after failures in a row, in seconds; the last one stays.
+RETRY_SECONDS = (5, 15, 60, 300, 900)
+
+
+@dataclass(slots=True)
+class Round:
+    """What a round did."""
+
+    pulled: int = 0
+    pushed: int = 0
+    #: Memories that were made, changed or forgotten here.
+    changed: int = 0
+    refused: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    #: Why it did not succeed; "" where it did.
+    error: str = ""
+
+    @property
+    def did_something(self) -> bool:
+        """True where anything was pulled or pushed."""
+        return bool(self.pulled or self.pushed)
+
+
+def sync_all(store: Store, places: Home, redact: Callable[[str], str], *, is_forced: bool = False) -> list[Round]:
+    """Make a round with every hub whose time has come. A hub that fails is tried again later; the others go on."""
+    rounds = []
+    for server in list_servers(store):
+        if not is_forced and store.now_ms() < server.retry_at_ms <= store.now_ms() + RETRY_SECONDS[-1] * 2_000:
+            continue
+        try:
+            done = sync_server(store, places, server, redact)
+            with store.transaction() as tx:
+                now_ms = tx.now_ms()
+                if server.failures or server.last_error or now_ms - server.synced_at_ms >= 1_000:
+                    change_server(tx, server.id, synced_at_ms=now_ms, failures=0, retry_at_ms=0, last_error="")
+        except HubError as error:
+            done = Round(error=str(error))
+            _note_failure(store, server, redact(str(error)))
+        rounds.append(done)
+    return rounds
+
+
+def _note_failure(store: Store, server: Server, reason: str) -> None:
+    wait = RETRY_SECONDS[min(server.failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
+    with store.transaction() as tx:
+        change_server(
+            tx,
+            server.id,
+            failures=server.failures + 1,
+            retry_at_ms=tx.now_ms() + int(wait * 1000),
+            last_error=reason[:300],
+        )
+    logger.warning("action=sync hub=%d failures=%d reason=%s", server.id, server.failures + 1, reason)
+
+
+def sync_server(store: Store, places: Home, server: Server, redact: Callable[[str], str]) -> Round:
+    """Make one round. Raises HubError."""
+    keyring = Keyring(places.hub_keys)
+    done = Round()
+    own = private_space(store)
+    if own is not None and own.server_id == server.id:
+        enqueue_all(store, own)
+    with Connection(server.url, keyring.token(server.url)) as connection:
+        try:
+            answer = _say_hello(store, connection, server, keyring)
+            current = server_by_id(store, server.id)
+            assert current is not None
+            for facts in answer.spaces:
+                space = _space_of(store, current, facts)
+                if space is not None:
+                    _sync_space(store, places, connection, current, space, facts, keyring, redact, done, answer.time_ms)
+            _drop_lost(store, current, answer)
+        finally:
+            done.sent_bytes, done.received_bytes = connection.sent_bytes, connection.received_bytes
+    if done.pulled:
+        adopt_placeholders(store)
+    return done
+
+
+def _say_hello(store: Store, connection: Connection, server: Server, keyring: Keyring) -> HelloAnswer:
+    """Begin the round. A copy of a machine, or one that was put back, becomes another device."""
+    spaces = list_spaces(store, server.id)
+    marks = {space.ns_id: (space.mark_seq, space.mark) for space in spaces if space.mark_seq}
+    push_ids = tuple(push_id for push_id in (server.last_push, server.in_flight) if push_id)
+    answer = connection.hello(HelloRequest(push_ids, marks))
+    if not answer.is_same:
+        member = Membership.from_json(connection.ask("renew", {}))
+        keyring.set_token(server.url, member.token)
+        connection.token = member.token
+        logger.warning("action=renew hub=%d reason=copy", server.id)
+        answer = connection.hello(HelloRequest((), marks))
+    error_ms = answer.time_ms - store.now_ms()
+    with store.transaction() as tx:
+        if answer.device_id != server.device_id:
+            for space in spaces:
+                become_device(tx, space, server.device_id, answer.device_id)
+        change_server(
+            tx,
+            server.id,
+            device_id=answer.device_id,
+            last_push=answer.push_id,
+            in_flight=b"",
+            clock_error_ms=error_ms if abs(error_ms) > MAX_CLOCK_ERROR_MS else 0,
+        )
+    return answer
+
+
+def _space_of(store: Store, server: Server, facts: SpaceFacts) -> Space | None:
+    """Return the space here that the hub tells of; a new seat makes one. None for a second private space."""
+    for space in list_spaces(store, server.id):
+        if space.ns_id == facts.ns_id:
+            return space
+    with store.transaction() as tx:
+        return None if facts.kind == "private" else add_hub_space(tx, server, facts)
+
+
+def _sync_space(
+    store: Store,
+    places: Home,
+    connection: Connection,
+    server: Server,
+    space: Space,
+    facts: SpaceFacts,
+    keyring: Keyring,
+    redact: Callable[[str], str],
+    done: Round,
+    hub_ms: int,
+) -> None:
+    """Pull and push one space. What is wrong with it does not hold up the others."""
+    try:
+        _check_key(keyring, server, facts)
+        if not facts.is_known:
+            logger.warning("action=heal hub=%d space=%d reason=put_back", server.id, space.id)
+            with store.transaction() as tx:
+                say_all_again(tx, space.id, server.member_id)
+                change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
+        with store.transaction() as tx:
+            if (space.role, space.name) != (facts.role, facts.name):
+                change_space(tx, space.id, role=facts.role, name=facts.name)
+        now = _reload(store, space)
+        if facts.head > now.cursor:
+            pulled = pull_space(store, places, connection, server, now, keyring, redact)
+            done.pulled += pulled.rows
+            done.changed += pulled.memories + pulled.forgotten
+            now = _reload(store, space)
+        if count_outgoing(store, space.id) and facts.role != "reader":
+            pushed = push_space(store, connection, server, now, keyring, hub_ms)
+            done.pushed += pushed.rows
+            done.refused += pushed.refused
+        error = ""
+    except HubRefused as refusal:
+        if refusal.status in (0, 401, 409, 429):
+            raise
+        error = str(refusal)
+    except _NoKey as missing:
+        error = str(missing)
+    if error != space.last_error:
+        with store.transaction() as tx:
+            change_space(tx, space.id, last_error=redact(error)[:300])
+
+
+class _NoKey(Exception):
+    """This machine has not the key that seals a space now."""
+
+
+def _check_key(keyring: Keyring, server: Server, facts: SpaceFacts) -> None:
+    if not facts.is_sealed:
+        return
+    keys = keyring.keys(server.url, facts.ns_id)
+    if not facts.key_id or facts.key_id not in keys:
+        raise _NoKey(f"its key was changed, or is not here: run `engram hub key {facts.name}` with the recovery phrase")
+    if list(keys)[-1] != facts.key_id:
+        keyring.add_key(server.url, facts.ns_id, keys[facts.key_id])
+
+
+def _drop_lost(store: Store, server: Server, answer: HelloAnswer) -> None:
+    """Let spaces go in which this member has no seat any more. What was pulled stays."""
+    told = {facts.ns_id for facts in answer.spaces}
+    for space in list_spaces(store, server.id):
+        if space.ns_id not in told and not space.is_private:
+            with store.transaction() as tx:
+                drop_space(tx, space.id)
+
+
+def _reload(store: Store, space: Space) -> Space:
+    now = space_by_id(store, space.id)
+    assert now is not None
+    return now

@@ -1,0 +1,1 @@
+"""What machines and the hub agree on: stamps, statements, frames, messages and sealing. Pure."""

@@ -1,0 +1,175 @@
+"""Frames: pages of rows as bytes, for pull and push. Integers are big-endian."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.errors import BadRequest
+
+#: Version of the frames and messages, part of every address of the service.
+PROTOCOL = 1
+#: Rows of one page.
+MAX_ROWS = 2_000
+#: Longest body of a row, in bytes, and of a whole page.
+MAX_BODY_BYTES = 65_536
+MAX_PAGE_BYTES = 8_000_000
+
+_ROW = struct.Struct(">QQ8sQQIBI")
+_PULLED = struct.Struct(">4sBQ16sQI")
+_PUSHED = struct.Struct(">4sBQ16s16sI")
+_ANSWERS = struct.Struct(">4sBQ16sI")
+_MAGIC_PULL, _MAGIC_PUSH, _MAGIC_ANSWERS = b"ENPL", b"ENPS", b"ENAN"
+
+#: Stands for the push before the first one.
+NO_PUSH = bytes(16)
+
+#: Answers to a row: it was stored; the hub has it already; the memory was forgotten; it is refused.
+TAKEN, KNOWN, FORGOTTEN, TOO_LARGE, BAD_CLOCK, NO_ROOM, NOT_YOURS = range(7)
+#: Why a row was refused, by its answer.
+REFUSALS = {
+    TOO_LARGE: "it is larger than the hub accepts",
+    BAD_CLOCK: "its time is too far ahead of the hub's",
+    NO_ROOM: "the space is full",
+    NOT_YOURS: "it belongs to another member",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One statement on its way: of one device, about one memory of one author."""
+
+    author: int
+    #: Eight bytes.
+    memory_id: bytes
+    device: int
+    hlc: int
+    #: Counts the changes of this statement by its device.
+    version: int
+    is_forgotten: bool
+    body: bytes
+    #: Place in the order of the space; 0 for a row that is pushed.
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of pulled rows."""
+
+    rows: tuple[Row, ...]
+    #: Everything up to this place was in this page or an earlier one.
+    upto: int
+    #: The mark at a place of the order, by which a hub that was put back is known.
+    mark_seq: int
+    mark: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A page of rows to push."""
+
+    ns_id: int
+    #: Sixteen bytes: this push, and the last one of this device that arrived; zeros before the first. A copy of the
+    #: machine that pushed meanwhile is known by it.
+    push_id: bytes
+    last_push_id: bytes
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What became of pushed rows, in their order, and the mark of the push."""
+
+    answers: tuple[int, ...]
+    mark_seq: int
+    mark: bytes
+
+
+def pack_page(page: Page) -> bytes:
+    """Return a page of pulled rows as bytes."""
+    head = _PULLED.pack(_MAGIC_PULL, PROTOCOL, page.upto, page.mark, page.mark_seq, len(page.rows))
+    return head + _pack_rows(page.rows)
+
+
+def unpack_page(data: bytes) -> Page:
+    """Return the page of some bytes. Raises BadRequest."""
+    upto, mark, mark_seq, count = _unpack_head(_PULLED, _MAGIC_PULL, data)
+    return Page(_unpack_rows(data, _PULLED.size, count), upto, mark_seq, mark)
+
+
+def pack_push(push: Push) -> bytes:
+    """Return a page of rows to push as bytes."""
+    head = _PUSHED.pack(_MAGIC_PUSH, PROTOCOL, push.ns_id, push.push_id, push.last_push_id, len(push.rows))
+    return head + _pack_rows(push.rows)
+
+
+def unpack_push(data: bytes) -> Push:
+    """Return the pushed page of some bytes. Raises BadRequest."""
+    ns_id, push_id, last_push_id, count = _unpack_head(_PUSHED, _MAGIC_PUSH, data)
+    return Push(ns_id, push_id, last_push_id, _unpack_rows(data, _PUSHED.size, count))
+
+
+def pack_answers(answers: Answers) -> bytes:
+    """Return answers as bytes."""
+    count = len(answers.answers)
+    return _ANSWERS.pack(_MAGIC_ANSWERS, PROTOCOL, answers.mark_seq, answers.mark, count) + bytes(answers.answers)
+
+
+def unpack_answers(data: bytes) -> Answers:
+    """Return the answers of some bytes. Raises BadRequest."""
+    mark_seq, mark, count = _unpack_head(_ANSWERS, _MAGIC_ANSWERS, data)
+    answers = data[_ANSWERS.size :]
+    if len(answers) != count:
+        raise BadRequest("the answer of the hub is cut off")
+    return Answers(tuple(answers), mark_seq, mark)
+
+
+def _unpack_head(head: struct.Struct, magic: bytes, data: bytes) -> list[Any]:
+    try:
+        found, version, *values = head.unpack_from(data)
+    except struct.error as error:
+        raise BadRequest("a frame is cut off") from error
+    if found != magic or version != PROTOCOL:
+        raise BadRequest("a frame is of another kind or version")
+    return values
+
+
+def _pack_rows(rows: Sequence[Row]) -> bytes:
+    parts = []
+    for row in rows:
+        head = (row.seq, row.author, row.memory_id, row.device, row.hlc, row.version, row.is_forgotten, len(row.body))
+        parts += [_ROW.pack(*head), row.body]
+    return b"".join(parts)
+
+
+def _unpack_rows(data: bytes, start: int, count: object) -> tuple[Row, ...]:
+    rows: list[Row] = []
+    if not isinstance(count, int) or count > MAX_ROWS:
+        raise BadRequest(f"a page has more than {MAX_ROWS} rows")
+    for _ in range(count):
+        try:
+            seq, author, memory_id, device, hlc, version, is_forgotten, size = _ROW.unpack_from(data, start)
+        except struct.error as error:
+            raise BadRequest("a frame is cut off") from error
+        start += _ROW.size
+        body = data[start : start + size]
+        if len(body) != size or max(author, device, hlc, seq) >= 1 << 63:
+            raise BadRequest("a frame is cut off")
+        start += size
+        rows.append(
+            Row(
+                author=author,
+                memory_id=memory_id,
+                device=device,
+                hlc=hlc,
+                version=version,
+                is_forgotten=bool(is_forgotten),
+                body=body,
+                seq=seq,
+            )
+        )
+    if start != len(data):
+        raise BadRequest("a frame has bytes beyond its rows")
+    return tuple(rows)

@@ -1,0 +1,167 @@
+"""Messages: the small requests and answers, as JSON. Unknown keys are ignored, so that both sides can grow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.errors import BadRequest
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceFacts:
+    """A space as the hub knows it, for one member."""
+
+    ns_id: int
+    name: str
+    #: private, team or pack.
+    kind: str
+    #: reader, writer or keeper.
+    role: str
+    is_sealed: bool
+    #: Id of the key that seals it now; b"" for an open space, or one whose first machine has not joined yet.
+    key_id: bytes
+    #: Place of its newest row.
+    head: int
+    #: False where the hub does not know the mark that the machine saw last: it was put back to an older copy.
+    is_known: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the facts as JSON."""
+        return {
+            "ns": self.ns_id,
+            "name": self.name,
+            "kind": self.kind,
+            "role": self.role,
+            "sealed": self.is_sealed,
+            "key": self.key_id.hex(),
+            "head": self.head,
+            "known": self.is_known,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> SpaceFacts:
+        """Return the facts of JSON."""
+        return cls(
+            ns_id=int(value["ns"]),
+            name=str(value["name"]),
+            kind=str(value["kind"]),
+            role=str(value["role"]),
+            is_sealed=bool(value["sealed"]),
+            key_id=bytes.fromhex(value["key"]),
+            head=int(value["head"]),
+            is_known=bool(value.get("known", True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HelloRequest:
+    """How a round begins: what the machine last pushed, and the last mark that it saw of each space."""
+
+    #: The last pushes that it knows or hopes to have arrived; none before the first.
+    push_ids: tuple[bytes, ...]
+    #: Space → (place, mark); none where it has seen no mark.
+    marks: Mapping[int, tuple[int, bytes]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the request as JSON."""
+        marks = [[ns_id, seq, mark.hex()] for ns_id, (seq, mark) in self.marks.items()]
+        return {"push_ids": [push_id.hex() for push_id in self.push_ids], "marks": marks}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> HelloRequest:
+        """Return the request of JSON."""
+        return cls(
+            tuple(bytes.fromhex(text) for text in value["push_ids"]),
+            {int(ns_id): (int(seq), bytes.fromhex(mark)) for ns_id, seq, mark in value["marks"]},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HelloAnswer:
+    """The hub's time, whether the machine is the one that pushed last, and its spaces."""
+
+    time_ms: int
+    #: The device that the token belongs to.
+    device_id: int
+    #: False for a copy of a machine, or one that was put back to an older state.
+    is_same: bool
+    #: The last push of this device that arrived.
+    push_id: bytes
+    spaces: tuple[SpaceFacts, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as JSON."""
+        spaces = [space.to_json() for space in self.spaces]
+        return {
+            "time_ms": self.time_ms,
+            "device": self.device_id,
+            "same": self.is_same,
+            "push_id": self.push_id.hex(),
+            "spaces": spaces,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> HelloAnswer:
+        """Return the answer of JSON."""
+        return cls(
+            time_ms=int(value["time_ms"]),
+            device_id=int(value["device"]),
+            is_same=bool(value["same"]),
+            push_id=bytes.fromhex(value["push_id"]),
+            spaces=tuple(SpaceFacts.from_json(space) for space in value["spaces"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What a machine gets when it joins, or when it becomes another device."""
+
+    member_id: int
+    member_name: str
+    device_id: int
+    token: str
+    spaces: tuple[SpaceFacts, ...]
+    #: Keys that another machine sealed for this one with the code's second half; b"" for none.
+    bundle: bytes = b""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the membership as JSON."""
+        return {
+            "member": self.member_id,
+            "name": self.member_name,
+            "device": self.device_id,
+            "token": self.token,
+            "spaces": [space.to_json() for space in self.spaces],
+            "bundle": self.bundle.hex(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Membership:
+        """Return the membership of JSON."""
+        return cls(
+            member_id=int(value["member"]),
+            member_name=str(value["name"]),
+            device_id=int(value["device"]),
+            token=str(value["token"]),
+            spaces=tuple(SpaceFacts.from_json(space) for space in value["spaces"]),
+            bundle=bytes.fromhex(value.get("bundle", "")),
+        )
+
+
+def to_bytes(value: Mapping[str, Any] | Sequence[Any]) -> bytes:
+    """Return JSON as bytes."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def from_bytes(data: bytes) -> dict[str, Any]:
+    """Return a JSON object. Raises BadRequest for anything else."""
+    try:
+        value = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BadRequest("this is not JSON") from error
+    if not isinstance(value, dict):
+        raise BadRequest("this is no JSON object")
+    return value

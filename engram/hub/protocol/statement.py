@@ -1,0 +1,112 @@
+"""Statements: what one device knows was said of a memory, field by field, each with its stamp.
+
+A statement holds the whole state that its device knows, not its own decisions alone. So any one of them is enough to
+make the memory elsewhere, the order in which they arrive does not matter, and any machine can restore a hub that lost
+some. Two states are joined field by field: the greater stamp counts.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engram.errors import BadRequest
+from engram.hub.protocol.stamps import Stamp
+
+#: Format of the statements that this program writes; a higher one is set aside until the program is updated.
+FORMAT = 1
+#: What was written by hand; what an extractor wrote counts only where nobody did.
+TEXT, EXTRACTED = "text", "extracted"
+#: Every field, with the value that it has where nobody decided it.
+FIELDS = (TEXT, EXTRACTED, "importance", "scope", "pinned", "lowered", "ends", "next", "confirmed", "vetoes")
+#: Largest statement after decompression, in bytes.
+MAX_PLAIN_BYTES = 1_000_000
+
+#: A stamped value as it is written: clock, device, value.
+Register = tuple[int, int, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The state of one memory."""
+
+    #: What never changes: kind, voice, source, times, project, evidence.
+    birth: Mapping[str, Any]
+    #: Field → stamped value. A field that is missing was never decided.
+    fields: Mapping[str, Register] = field(default_factory=dict)
+
+    @property
+    def hlc(self) -> int:
+        """The newest clock value in it; 0 for none."""
+        return max((register[0] for register in self.fields.values()), default=0)
+
+    @property
+    def unknown_fields(self) -> frozenset[str]:
+        """Fields that a newer program wrote and this one does not know."""
+        return frozenset(self.fields) - frozenset(FIELDS)
+
+
+class NewerFormat(BadRequest):
+    """A newer version of Engram wrote this. Update Engram."""
+
+
+def stamp_of(register: Register) -> Stamp:
+    """Return the stamp of a stamped value."""
+    return Stamp(register[0], register[1])
+
+
+def join(mine: Mapping[str, Register], theirs: Mapping[str, Register]) -> dict[str, Register]:
+    """Return the fields of ``theirs`` that count more than those of ``mine``.
+
+    Joining is commutative, associative and idempotent. A text of an extractor never replaces one written by hand.
+    """
+    newer = {
+        name: register
+        for name, register in theirs.items()
+        if name in FIELDS and (name not in mine or stamp_of(register) > stamp_of(mine[name]))
+    }
+    if TEXT in mine or TEXT in newer:
+        newer.pop(EXTRACTED, None)
+    return newer
+
+
+def encode(statement: Statement) -> bytes:
+    """Return a statement as compressed bytes."""
+    value = {"v": FORMAT, "b": dict(statement.birth), "f": {name: list(r) for name, r in statement.fields.items()}}
+    return zlib.compress(json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode(), 6)
+
+
+def decode(data: bytes) -> Statement:
+    """Return the statement of some bytes.
+
+    Raises:
+        NewerFormat: a newer program wrote it.
+        BadRequest: it is malformed, or too large.
+    """
+    try:
+        unpacker = zlib.decompressobj()
+        plain = unpacker.decompress(data, MAX_PLAIN_BYTES)
+        if not unpacker.eof:
+            raise BadRequest(f"a statement has more than {MAX_PLAIN_BYTES} bytes")
+        value = json.loads(plain.decode("utf-8"))
+        if int(value["v"]) > FORMAT:
+            raise NewerFormat()
+        fields = {str(name): _register(register) for name, register in value["f"].items()}
+        birth = value["b"]
+        if not isinstance(birth, dict):
+            raise BadRequest("a statement has no birth")
+        return Statement(birth, fields)
+    except BadRequest:
+        raise
+    except (zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise BadRequest(f"a statement is malformed: {type(error).__name__}") from error
+
+
+def _register(value: Any) -> Register:
+    hlc, device, content = value
+    if not (isinstance(hlc, int) and isinstance(device, int)) or not (0 <= hlc < 1 << 63 and 0 <= device < 1 << 63):
+        raise BadRequest("a statement has a stamp that is none")
+    return hlc, device, content

@@ -1,0 +1,376 @@
+"""Members, devices, one-time codes, spaces and seats of a hub. Raw SQL: the dialect is PostgreSQL's."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from engram.errors import BadRequest, NotFound
+from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts
+from engram.hub.protocol.phrase import code_hash
+from engram.hub.server.database import Database
+
+#: Names of the roles by their number.
+ROLES = ("", "reader", "writer", "keeper")
+#: How long a one-time code can be used: a member's first one, and one for another machine, in seconds.
+INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
+#: Largest bundle of keys that a code carries, in bytes.
+MAX_BUNDLE_BYTES = 100_000
+#: Longest name of a member, a device or a space, in characters.
+MAX_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """The device that asks, and its member."""
+
+    device_id: int
+    member_id: int
+    token_hash: bytes
+
+
+class Unknown(Exception):
+    """No device has that token, or no code is valid: nobody is told which."""
+
+
+def hash_token(token: str) -> bytes:
+    """Return what the hub keeps of a token."""
+    return hashlib.sha256(b"engram token " + token.encode()).digest()
+
+
+def find_asker(database: Database, token: str) -> Asker:
+    """Return the device of a token. Raises Unknown."""
+    token_hash = hash_token(token)
+    with database.service() as connection:
+        row = connection.execute(
+            "SELECT d.device_id, d.member_id FROM hub.device d JOIN hub.member m USING (member_id) "
+            "WHERE d.token_hash = %s AND d.gone_at IS NULL AND m.gone_at IS NULL",
+            (token_hash,),
+        ).fetchone()
+    if row is None:
+        raise Unknown
+    return Asker(row.device_id, row.member_id, token_hash)
+
+
+# -- by the operator
+
+
+def add_member(database: Database, name: str, hub_half: str) -> int:
+    """Add a member with a sealed private space, and a code for the first machine; returns the member's id.
+
+    A member who is there already gets another code: every machine was lost.
+    """
+    name = _checked_name(name)
+    with database.service() as connection:
+        row = connection.execute(
+            "SELECT member_id FROM hub.member WHERE name = %s AND gone_at IS NULL", (name,)
+        ).fetchone()
+        member_id = _add_member(connection, name) if row is None else int(row.member_id)
+        _add_code(connection, member_id, hub_half, b"", INVITATION_SECONDS)
+    return member_id
+
+
+def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
+    member_id, ns_id = _new_id(), _new_id()
+    try:
+        connection.execute("INSERT INTO hub.member (member_id, name) VALUES (%s, %s)", (member_id, name))
+    except psycopg.errors.UniqueViolation as error:
+        raise BadRequest(f"a member called {name!r} has left; choose another name") from error
+    connection.execute(
+        "INSERT INTO hub.namespace (ns_id, name, kind, is_sealed) VALUES (%s, %s, 'private', true)", (ns_id, "private")
+    )
+    connection.execute("INSERT INTO hub.seat VALUES (%s, %s, 3)", (ns_id, member_id))
+    return member_id
+
+
+def list_members(database: Database) -> list[Any]:
+    """Return every member with the number of devices and rows."""
+    with database.service() as connection:
+        return connection.execute(
+            "SELECT m.name, m.made_at, m.gone_at, (SELECT count(*) FROM hub.device d "
+            "WHERE d.member_id = m.member_id AND d.gone_at IS NULL) AS devices FROM hub.member m ORDER BY m.made_at"
+        ).fetchall()
+
+
+def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
+    """Let a member go: no device of theirs gets in again. Returns how many rows were erased with them."""
+    with database.service() as connection:
+        row = connection.execute(
+            "UPDATE hub.member SET gone_at = now() WHERE name = %s AND gone_at IS NULL RETURNING member_id", (name,)
+        ).fetchone()
+        if row is None:
+            raise NotFound(f"the hub has no member called {name[:MAX_NAME]!r}")
+        if not is_erased:
+            return 0
+        return connection.execute("DELETE FROM hub.statement WHERE author = %s", (row.member_id,)).rowcount
+
+
+# -- joining, devices
+
+
+def join(database: Database, hub_half: str, device_name: str) -> Membership:
+    """Make a device of the member that a code belongs to; the code is used up. Raises Unknown."""
+    with database.service() as connection:
+        row = connection.execute(
+            "UPDATE hub.code c SET used_at = now() FROM hub.member m WHERE c.code_hash = %s AND c.used_at IS NULL "
+            "AND c.expires_at > now() AND m.member_id = c.member_id AND m.gone_at IS NULL "
+            "RETURNING c.member_id, c.bundle, m.name",
+            (code_hash(hub_half),),
+        ).fetchone()
+        if row is None:
+            raise Unknown
+        connection.execute("UPDATE hub.code SET bundle = '' WHERE code_hash = %s", (code_hash(hub_half),))
+        device_id, token = _add_device(connection, row.member_id, device_name)
+        return Membership(
+            member_id=row.member_id,
+            member_name=row.name,
+            device_id=device_id,
+            token=token,
+            spaces=tuple(_spaces(connection, row.member_id, {})),
+            bundle=bytes(row.bundle),
+        )
+
+
+def renew(database: Database, asker: Asker) -> Membership:
+    """Make another device of the same member: the one that asks is a copy, or was put back to an older state."""
+    with database.service() as connection:
+        row = connection.execute(
+            "SELECT d.name AS device_name, m.name FROM hub.device d JOIN hub.member m USING (member_id) "
+            "WHERE d.device_id = %s",
+            (asker.device_id,),
+        ).fetchone()
+        assert row is not None
+        device_id, token = _add_device(connection, asker.member_id, row.device_name)
+        return Membership(
+            member_id=asker.member_id,
+            member_name=row.name,
+            device_id=device_id,
+            token=token,
+            spaces=tuple(_spaces(connection, asker.member_id, {})),
+        )
+
+
+def _add_device(connection: psycopg.Connection[Any], member_id: int, name: str) -> tuple[int, str]:
+    device_id, token = _new_id(), secrets.token_urlsafe(32)
+    connection.execute(
+        "INSERT INTO hub.device (device_id, member_id, name, token_hash) VALUES (%s, %s, %s, %s)",
+        (device_id, member_id, _checked_name(name or "a machine"), hash_token(token)),
+    )
+    return device_id, token
+
+
+def add_code(database: Database, asker: Asker, digest: bytes, bundle: bytes) -> None:
+    """Keep a code for another machine of the same member, with the keys that its second half opens."""
+    if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
+        raise BadRequest("this is no code")
+    with database.service() as connection:
+        connection.execute(
+            "INSERT INTO hub.code (code_hash, member_id, expires_at, bundle) "
+            "VALUES (%s, %s, now() + make_interval(secs => %s), %s)",
+            (digest, asker.member_id, CODE_SECONDS, bundle),
+        )
+
+
+def _add_code(
+    connection: psycopg.Connection[Any], member_id: int, hub_half: str, bundle: bytes, seconds: float
+) -> None:
+    connection.execute(
+        "INSERT INTO hub.code (code_hash, member_id, expires_at, bundle) "
+        "VALUES (%s, %s, now() + make_interval(secs => %s), %s)",
+        (code_hash(hub_half), member_id, seconds, bundle),
+    )
+
+
+def list_devices(database: Database, asker: Asker) -> list[dict[str, Any]]:
+    """Return the devices of the member who asks."""
+    with database.service() as connection:
+        rows = connection.execute(
+            "SELECT device_id, name, made_at, seen_at FROM hub.device WHERE member_id = %s AND gone_at IS NULL "
+            "ORDER BY made_at",
+            (asker.member_id,),
+        ).fetchall()
+    return [
+        {
+            "device": row.device_id,
+            "name": row.name,
+            "joined_ms": int(row.made_at.timestamp() * 1000),
+            "seen_ms": int(row.seen_at.timestamp() * 1000),
+            "self": row.device_id == asker.device_id,
+        }
+        for row in rows
+    ]
+
+
+def remove_device(database: Database, asker: Asker, device_id: int) -> None:
+    """Shut a device of the same member out; what it said stays. Raises NotFound."""
+    with database.service() as connection:
+        done = connection.execute(
+            "UPDATE hub.device SET gone_at = now() WHERE device_id = %s AND member_id = %s AND gone_at IS NULL",
+            (device_id, asker.member_id),
+        )
+        if done.rowcount == 0:
+            raise NotFound("there is no such device")
+
+
+# -- rounds
+
+
+def hello(database: Database, asker: Asker, request: HelloRequest, now_ms: int) -> HelloAnswer:
+    """Say whether the machine is the one that pushed last, and how its spaces stand."""
+    with database.service() as connection:
+        row = connection.execute(
+            "UPDATE hub.device SET seen_at = now() WHERE device_id = %s RETURNING push_id", (asker.device_id,)
+        ).fetchone()
+        assert row is not None
+        push_id = bytes(row.push_id or b"")
+        spaces = _spaces(connection, asker.member_id, request.marks)
+    is_same = push_id in request.push_ids or not push_id
+    return HelloAnswer(
+        time_ms=now_ms, device_id=asker.device_id, is_same=is_same, push_id=push_id, spaces=tuple(spaces)
+    )
+
+
+def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> list[SpaceFacts]:
+    asked = list(marks.items())
+    rows = connection.execute(
+        "SELECT n.ns_id, n.name, n.kind, n.is_sealed, n.key_id, n.head, s.role, k.mark AS kept, "
+        "p.seq AS asked_seq, p.mark AS asked, (SELECT min(seq) FROM hub.mark o WHERE o.ns_id = n.ns_id) AS oldest "
+        "FROM hub.seat s JOIN hub.namespace n USING (ns_id) "
+        "LEFT JOIN unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS p(ns_id, seq, mark) ON p.ns_id = n.ns_id "
+        "LEFT JOIN hub.mark k ON k.ns_id = n.ns_id AND k.seq = p.seq "
+        "WHERE s.member_id = %s ORDER BY n.made_at, n.ns_id",
+        (
+            [ns_id for ns_id, _ in asked],
+            [mark[0] for _, mark in asked],
+            [mark[1] for _, mark in asked],
+            member_id,
+        ),
+    )
+    return [
+        SpaceFacts(
+            ns_id=row.ns_id,
+            name=row.name,
+            kind=row.kind,
+            role=ROLES[row.role],
+            is_sealed=row.is_sealed,
+            key_id=bytes(row.key_id),
+            head=row.head,
+            is_known=_is_known(row),
+        )
+        for row in rows
+    ]
+
+
+def _is_known(row: Any) -> bool:
+    """True where the hub knows the mark that a machine saw last, or is too young or old to say."""
+    if not row.asked_seq:
+        return True
+    if row.kept is not None:
+        return bytes(row.kept) == bytes(row.asked)
+    return row.oldest is not None and row.asked_seq < row.oldest
+
+
+def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: bytes) -> bool:
+    """Let a space be sealed with another key, provided that it was sealed with the one before; False if not."""
+    if len(after) != 8:
+        raise BadRequest("this is no id of a key")
+    with database.service() as connection:
+        done = connection.execute(
+            "UPDATE hub.namespace n SET key_id = %s FROM hub.seat s WHERE n.ns_id = %s AND n.key_id = %s "
+            "AND n.is_sealed AND s.ns_id = n.ns_id AND s.member_id = %s AND s.role = 3",
+            (after, ns_id, before, asker.member_id),
+        )
+        return done.rowcount == 1
+
+
+# -- spaces and seats of teams
+
+
+def make_team(database: Database, asker: Asker, name: str, *, is_sealed: bool) -> int:
+    """Make a team's space with the member who asks as its keeper; returns its id."""
+    name, ns_id = _checked_name(name), _new_id()
+    with database.service() as connection:
+        connection.execute(
+            "INSERT INTO hub.namespace (ns_id, name, kind, is_sealed) VALUES (%s, %s, 'team', %s)",
+            (ns_id, name, is_sealed),
+        )
+        connection.execute("INSERT INTO hub.seat VALUES (%s, %s, 3)", (ns_id, asker.member_id))
+    return ns_id
+
+
+def set_seat(database: Database, asker: Asker, ns_id: int, member: str, role: str) -> None:
+    """Give a member a role in a team's space; "" takes the seat away. Only keepers may.
+
+    Raises:
+        NotFound: there is no such space for the asker, or no such member.
+    """
+    if role not in ROLES:
+        raise BadRequest("a role is reader, writer or keeper")
+    with database.service() as connection:
+        _require_keeper(connection, asker, ns_id)
+        row = connection.execute(
+            "SELECT member_id FROM hub.member WHERE name = %s AND gone_at IS NULL", (member,)
+        ).fetchone()
+        if row is None:
+            raise NotFound("there is no such space or member")
+        if not role:
+            connection.execute("DELETE FROM hub.seat WHERE ns_id = %s AND member_id = %s", (ns_id, row.member_id))
+            return
+        connection.execute(
+            "INSERT INTO hub.seat VALUES (%s, %s, %s) "
+            "ON CONFLICT (ns_id, member_id) DO UPDATE SET role = excluded.role",
+            (ns_id, row.member_id, ROLES.index(role)),
+        )
+
+
+def list_seats(database: Database, asker: Asker, ns_id: int) -> list[dict[str, Any]]:
+    """Return the members of a space and their roles, for one of them. Raises NotFound."""
+    with database.service() as connection:
+        rows = connection.execute(
+            "SELECT m.member_id, m.name, s.role FROM hub.seat s JOIN hub.member m USING (member_id) "
+            "WHERE s.ns_id = %s AND EXISTS (SELECT 1 FROM hub.seat o WHERE o.ns_id = s.ns_id AND o.member_id = %s) "
+            "ORDER BY m.name",
+            (ns_id, asker.member_id),
+        ).fetchall()
+    if not rows:
+        raise NotFound("there is no such space or member")
+    return [{"member": row.member_id, "name": row.name, "role": ROLES[row.role]} for row in rows]
+
+
+def _require_keeper(connection: psycopg.Connection[Any], asker: Asker, ns_id: int) -> None:
+    row = connection.execute(
+        "SELECT 1 AS one FROM hub.seat s JOIN hub.namespace n USING (ns_id) "
+        "WHERE s.ns_id = %s AND s.member_id = %s AND s.role = 3 AND n.kind = 'team'",
+        (ns_id, asker.member_id),
+    ).fetchone()
+    if row is None:
+        raise NotFound("there is no such space or member")
+
+
+def heads_beyond(database: Database, asker: Asker, places: Sequence[tuple[int, int]]) -> bool:
+    """True where one of the member's spaces has something beyond a place."""
+    with database.service() as connection:
+        row = connection.execute(
+            "SELECT 1 AS one FROM unnest(%s::bigint[], %s::bigint[]) AS p(ns_id, after) "
+            "JOIN hub.namespace n USING (ns_id) JOIN hub.seat s USING (ns_id) "
+            "WHERE s.member_id = %s AND n.head > p.after LIMIT 1",
+            ([ns_id for ns_id, _ in places], [after for _, after in places], asker.member_id),
+        ).fetchone()
+    return row is not None
+
+
+def _checked_name(name: str) -> str:
+    clean = " ".join("".join(char for char in name if char.isprintable()).split())
+    if not clean or len(clean) > MAX_NAME:
+        raise BadRequest(f"a name has 1 to {MAX_NAME} characters")
+    return clean
+
+
+def _new_id() -> int:
+    """Return a random id: it tells nobody how many there are."""
+    return secrets.randbits(52) | 1

@@ -1,0 +1,349 @@
+"""What other machines said, taken over: memories are made and changed, field by field, and never said again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import Query
+
+from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
+from engram.hub.protocol.frames import Row
+from engram.hub.protocol.stamps import Stamp
+from engram.hub.protocol.statement import EXTRACTED, TEXT, Register, Statement, join, stamp_of
+from engram.models import tables
+from engram.models.episode_changes import add_episode, change_episode
+from engram.models.episodes import (
+    Episode,
+    Evidence,
+    episode_by_slot,
+    episodes_superseded_by,
+    find_episode,
+    is_episode_id,
+    new_episode_id,
+)
+from engram.models.hub_projects import place_of
+from engram.models.hub_said import SYNC, SaidMemory, fields_of_text, find_said
+from engram.models.hub_spaces import Space
+from engram.models.statement import prepared
+from engram.models.tombstone_transfer import is_named_by_tombstone
+from engram.models.tombstones import is_episode_gone
+from engram.models.transaction import Reader, Tx, Value
+from engram.models.watermarks import take_vetoes
+
+_REASON = "said on another machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A statement that arrived, read, redacted and judged."""
+
+    row: Row
+    statement: Statement
+    #: The text without secrets; None where the statement has none.
+    text: Mapping[str, Any] | None
+    #: Why it is never injected; "" where it may be.
+    suspect: str
+    #: Whose memory it is, where it is not this person's own: "teammate NAME" or "pack NAME".
+    origin: str = ""
+
+
+def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
+    """Take over what a statement says; returns the memory that it made or changed, None where nothing was new."""
+    row = incoming.row
+    mine = find_said(tx, space.id, row.author, row.memory_id)
+    if mine is None:
+        return _make(tx, space, incoming)
+    if mine.is_forgotten:
+        return None
+    newer = join(_registers(mine), incoming.statement.fields)
+    if newer:
+        said = {**mine.said, **{name: _without_text(name, register) for name, register in newer.items()}}
+        if TEXT in said:
+            said.pop(EXTRACTED, None)
+        tx.run(_store_said(space.id, row.author, row.memory_id, json.dumps(said)))
+    _note_known(tx, mine, incoming.statement)
+    episode = find_episode(tx, mine.episode_id)
+    if episode is None:
+        return None
+    if episode.project_id is None and (project := incoming.statement.birth.get("p")):
+        episode = _change(tx, episode, project_id=place_of(tx, project).id)
+    if not newer:
+        return None
+    return _apply(tx, space, mine, episode, newer, incoming)
+
+
+def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
+    """Take a memory that this machine says for others off the list, where the hub has all of it."""
+    has_all = all(
+        name in theirs.fields and stamp_of(theirs.fields[name]) >= Stamp(register[0], register[1])
+        for name, register in mine.said.items()
+    )
+    if mine.version == 0 and mine.pushed < 0 and has_all:
+        tx.run(_mark_known(mine.space_id, mine.author, mine.memory_id))
+
+
+def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
+    """Make the memory of a statement, unless it was forgotten or purged here."""
+    row, birth = incoming.row, incoming.statement.birth
+    fields = incoming.statement.fields
+    if incoming.text is None:
+        return None
+    is_own = not incoming.origin
+    uuids = [str(uuid) for uuid in birth.get("e", ())] if is_own else []
+    slot = str(birth["sl"]) if is_own and birth.get("sl") else None
+    source = Source.from_stored(birth.get("s")) if is_own else Source.AUTO
+    episode_id = str(birth.get("id") or "")
+    said = {name: _without_text(name, register) for name, register in join({}, fields).items()}
+    stored: dict[str, Value] = {
+        "space_id": space.id,
+        "author": row.author,
+        "memory_id": row.memory_id,
+        "episode_id": episode_id,
+        "said": json.dumps(said),
+    }
+    if is_own and is_named_by_tombstone(tx, episode_id, slot, uuids, source, with_purged=False):
+        # It was forgotten here, perhaps before this machine joined: it is forgotten everywhere.
+        tx.insert_many(tables.HubMemory, [stored | {"said": "{}", "is_forgotten": 1, "version": 1}])
+        return None
+    if is_own and is_named_by_tombstone(tx, episode_id, slot, uuids, source):
+        tx.insert_many(tables.HubMemory, [stored])
+        return None
+    if is_own and (known := _of_stable_id(tx, row.memory_id.hex())) is not None:
+        tx.insert_many(tables.HubMemory, [stored | {"episode_id": known}])
+        return None
+    if not is_episode_id(episode_id) or find_episode(tx, episode_id) is not None or is_episode_gone(tx, episode_id):
+        episode_id = new_episode_id()
+    twin = episode_by_slot(tx, slot) if slot else None
+    new = _episode(tx, incoming, episode_id, None if twin else slot)
+    evidence = [Evidence(uuid) for uuid in uuids]
+    made = add_episode(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or _REASON)
+    tx.insert_many(tables.HubMemory, [stored | {"episode_id": made.episode_id}])
+    mine = find_said(tx, space.id, row.author, row.memory_id)
+    assert mine is not None
+    made = _apply(tx, space, mine, made, _decisions(fields), incoming)
+    if twin is not None:
+        _archive_twin(tx, twin, made, is_by_hand=TEXT in fields)
+    for waiting in tx.fetch_values(_waiting_for(space.id, row.memory_id)):
+        _follow(tx, waiting, made.episode_id)
+    tx.run(_stop_waiting(space.id, row.memory_id))
+    return made
+
+
+def _episode(tx: Tx, incoming: Incoming, episode_id: str, slot: str | None) -> Episode:
+    """Return the memory that a statement describes. Another person's has no voice of its own, and holds in its
+    project alone.
+    """
+    birth, fields = incoming.statement.birth, incoming.statement.fields
+    is_own = not incoming.origin
+    project = birth.get("p")
+    scope = Scope.GLOBAL if birth.get("g") else Scope.PROJECT
+    importance = Importance.HIGH if birth.get("im") else Importance.NORMAL
+    if "scope" in fields:
+        scope = Scope.from_stored(fields["scope"][2])
+    if "importance" in fields:
+        importance = Importance.from_stored(fields["importance"][2])
+    assert incoming.text is not None
+    return Episode(
+        episode_id=episode_id,
+        kind=Kind.from_stored(birth.get("k")),
+        **fields_of_text(incoming.text),
+        project_id=place_of(tx, project).id if project else None,
+        scope=scope if is_own else Scope.PROJECT,
+        importance=importance if is_own else Importance.NORMAL,
+        source=Source.from_stored(birth.get("s")) if is_own else Source.AUTO,
+        voice=Voice.from_stored(birth.get("v")) if is_own else Voice.ASSISTANT,
+        status=Status.PROVISIONAL if birth.get("pr") else Status.ACTIVE,
+        confidence=min(1.0, max(0.0, float(birth.get("cf", 0.5)))),
+        quality=float(birth.get("q", 0.0)),
+        suspect=incoming.suspect,
+        valid_from_ms=_time_or_none(birth.get("vf")),
+        extractor=str(birth.get("x") or "hub")[:40],
+        created_at_ms=int(birth.get("c") or 0),
+        kept_at_ms=int(birth.get("t") or 0),
+        slot=slot,
+        stable_id=incoming.row.memory_id.hex() if is_own else "",
+        origin=incoming.origin,
+    )
+
+
+def _apply(
+    tx: Tx, space: Space, mine: SaidMemory, episode: Episode, newer: Mapping[str, Register], incoming: Incoming
+) -> Episode:
+    """Change a memory as the newer fields say. Of another person's, only text and end are taken over."""
+    changes: dict[str, Any] = {}
+    values = {name: register[2] for name, register in newer.items()}
+    if {TEXT, EXTRACTED} & set(newer) and incoming.text is not None:
+        changes |= fields_of_text(incoming.text) | {"suspect": incoming.suspect}
+        _release_merged(tx, episode)
+        if mine.own_text is not None:
+            tx.run(_drop_own_text(mine.space_id, mine.author, mine.memory_id))
+    if not incoming.origin:
+        if "importance" in values:
+            changes["importance"] = Importance.from_stored(values["importance"])
+        if "scope" in values:
+            scope = Scope.from_stored(values["scope"])
+            changes["scope"] = scope if scope == Scope.GLOBAL or episode.project_id is not None else episode.scope
+        changes |= {
+            field: bool(values[name])
+            for name, field in (("pinned", "is_pinned"), ("lowered", "is_lowered"))
+            if name in values
+        }
+        if values.get("confirmed") and episode.status == Status.PROVISIONAL:
+            changes["status"] = Status.ACTIVE
+        if "vetoes" in values:
+            take_vetoes(tx, episode.episode_id, [str(action) for action in values["vetoes"]])
+    if "ends" in values or "next" in values:
+        said = {**{name: register[2] for name, register in mine.said.items() if len(register) > 2}, **values}
+        changes |= _force(tx, space, mine, episode, said)
+    changes = {name: value for name, value in changes.items() if getattr(episode, name) != value}
+    return _change(tx, episode, **changes) if changes else episode
+
+
+def _force(tx: Tx, space: Space, mine: SaidMemory, episode: Episode, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that say whether a memory is in force."""
+    follower_id = bytes.fromhex(str(said["next"])) if said.get("next") else None
+    follower = find_said(tx, space.id, mine.author, follower_id) if follower_id else None
+    is_waiting = follower_id is not None and follower is None
+    tx.run(_wait_for(mine.space_id, mine.author, mine.memory_id, follower_id if is_waiting else None))
+    if follower is not None and not follower.is_forgotten:
+        return _superseded_by(tx, follower.episode_id)
+    if said.get("ends") is not None:
+        return {"status": Status.ARCHIVED, "superseded_by": "", "valid_to_ms": int(said["ends"]) or None}
+    status = episode.status if episode.status.is_current else Status.ACTIVE
+    return {"status": status, "superseded_by": "", "valid_to_ms": None}
+
+
+def _superseded_by(tx: Tx, episode_id: str) -> dict[str, Any]:
+    follower = find_episode(tx, episode_id)
+    at_ms = None if follower is None else follower.holds_from_ms
+    return {"status": Status.SUPERSEDED, "superseded_by": episode_id, "valid_to_ms": at_ms}
+
+
+def _follow(tx: Tx, episode_id: str, follower_id: str) -> None:
+    """The memory that replaced another one is here now."""
+    episode = find_episode(tx, episode_id)
+    if episode is not None:
+        _change(tx, episode, **_superseded_by(tx, follower_id))
+
+
+def _release_merged(tx: Tx, episode: Episode) -> None:
+    """What tidying had merged into a memory whose text changes elsewhere comes back: its words would be hidden."""
+    for merged in episodes_superseded_by(tx, episode.episode_id):
+        if merged.status == Status.ARCHIVED:
+            _change(tx, merged, status=Status.ACTIVE, superseded_by="")
+
+
+def _archive_twin(tx: Tx, twin: Episode, made: Episode, *, is_by_hand: bool) -> None:
+    """Of two memories of the same proposal of the same turn one stays in force: the one that a hand wrote."""
+    kept, archived = (made, twin) if is_by_hand else (twin, made)
+    if kept.is_current and archived.is_current:
+        reason = f"says the same as {kept.episode_id}"
+        change_episode(
+            tx,
+            archived,
+            "archive",
+            reason,
+            status=Status.ARCHIVED,
+            superseded_by=kept.episode_id,
+            actor=Actor.TIDYING,
+        )
+
+
+def take_forgotten(tx: Tx, space: Space, row: Row) -> None:
+    """Note that a memory was forgotten elsewhere; ``memories.forget_together`` has deleted it here."""
+    tx.run(_note_forgotten(space.id, row.author, row.memory_id))
+
+
+def known_episodes(store: Reader, space: Space, rows: Sequence[Row]) -> list[str]:
+    """Return the ids of the memories here that some rows are about."""
+    ids = []
+    for row in rows:
+        mine = find_said(store, space.id, row.author, row.memory_id)
+        if mine is not None and not mine.is_forgotten and find_episode(store, mine.episode_id) is not None:
+            ids.append(mine.episode_id)
+    return ids
+
+
+def _change(tx: Tx, episode: Episode, **changes: Any) -> Episode:
+    return change_episode(tx, episode, SYNC, _REASON, actor=Actor.TIDYING, **changes)
+
+
+def _decisions(fields: Mapping[str, Register]) -> dict[str, Register]:
+    """The fields that are not part of a memory from its beginning."""
+    return {name: register for name, register in join({}, fields).items() if name not in (TEXT, EXTRACTED)}
+
+
+def _registers(mine: SaidMemory) -> dict[str, Register]:
+    return {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else None) for name, r in mine.said.items()}
+
+
+def _without_text(name: str, register: Register) -> list[Any]:
+    return list(register[:2] if name in (TEXT, EXTRACTED) else register)
+
+
+def _of_stable_id(tx: Tx, stable_id: str) -> str | None:
+    episode = tables.Episode
+    value = tx.fetch_value(episode.select(episode.episode_id).where(episode.stable_id == stable_id))
+    return None if value is None else str(value)
+
+
+def _time_or_none(value: object) -> int | None:
+    return int(value) if isinstance(value, int) else None
+
+
+@prepared
+def _store_said(space_id: int, author: int, memory_id: bytes, said: str) -> Query:
+    memory = tables.HubMemory
+    of_memory = (memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id)
+    return memory.update(said=said).where(of_memory)
+
+
+@prepared
+def _mark_known(space_id: int, author: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    of_memory = (memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id)
+    return memory.update(pushed=memory.version).where(of_memory)
+
+
+@prepared
+def _drop_own_text(space_id: int, author: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    of_memory = (memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id)
+    return memory.update(own_text=None).where(of_memory)
+
+
+@prepared
+def _wait_for(space_id: int, author: int, memory_id: bytes, follower: bytes | None) -> Query:
+    memory = tables.HubMemory
+    of_memory = (memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id)
+    return memory.update(waits_for=follower).where(of_memory)
+
+
+@prepared
+def _waiting_for(space_id: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    return memory.select(memory.episode_id).where((memory.space == space_id) & (memory.waits_for == memory_id))
+
+
+@prepared
+def _stop_waiting(space_id: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    return memory.update(waits_for=None).where((memory.space == space_id) & (memory.waits_for == memory_id))
+
+
+@prepared
+def _note_forgotten(space_id: int, author: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    return memory.insert(space=space_id, author=author, memory_id=memory_id, episode_id="", is_forgotten=1).on_conflict(
+        conflict_target=(memory.space, memory.author, memory.memory_id),
+        update={
+            memory.is_forgotten: 1,
+            memory.said: "{}",
+            memory.own_text: None,
+            memory.waits_for: None,
+            memory.pushed: memory.version,
+        },
+    )

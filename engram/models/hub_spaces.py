@@ -1,0 +1,240 @@
+"""The hubs that this machine joined, and their spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import SQL, Query, fn
+
+from engram.models import tables
+from engram.models.records import RecordReader
+from engram.models.statement import prepared
+from engram.models.transaction import Reader, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A hub that this machine joined."""
+
+    id: int
+    url: str
+    #: The hub's ids of the person and of this machine.
+    member_id: int
+    member_name: str
+    device_id: int
+    #: The last push that the hub has, and the one that was sent and not answered yet; b"" for none.
+    last_push: bytes
+    in_flight: bytes
+    #: The hub's time less this machine's, in milliseconds; 0 for a small difference.
+    clock_error_ms: int
+    joined_at_ms: int
+    synced_at_ms: int
+    #: When it is tried again after a failure.
+    retry_at_ms: int
+    failures: int
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A space of a hub, or an installed pack."""
+
+    id: int
+    #: None for a pack.
+    server_id: int | None
+    #: The hub's id.
+    ns_id: int
+    name: str
+    #: private, team or pack.
+    kind: str
+    #: reader, writer or keeper.
+    role: str
+    is_sealed: bool
+    cursor: int
+    mark_seq: int
+    mark: bytes
+    #: The hybrid logical clock, and the greatest value of it that the hub has seen.
+    clock: int
+    published: int
+    is_muted: bool
+    last_error: str
+
+    @property
+    def is_private(self) -> bool:
+        """True for the person's own space."""
+        return self.kind == "private"
+
+
+_SERVERS = RecordReader(Server, tables.HubServer, readers={"last_push": bytes, "in_flight": bytes})
+_SPACES = RecordReader(Space, tables.HubSpace, readers={"mark": bytes})
+
+
+def list_servers(store: Reader) -> list[Server]:
+    """Every hub that was joined, the oldest first."""
+    return store.fetch_records(_SERVERS, _SERVERS.select().order_by(tables.HubServer.id))
+
+
+def find_server(store: Reader, url: str) -> Server | None:
+    """The hub of an address."""
+    return store.fetch_record(_SERVERS, _SERVERS.select().where(tables.HubServer.url == url))
+
+
+def server_by_id(store: Reader, server_id: int) -> Server | None:
+    """The hub of a row."""
+    return store.fetch_record(_SERVERS, _SERVERS.select().where(tables.HubServer.id == server_id))
+
+
+def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
+    """Every space, or those of one hub, the oldest first."""
+    query = _SPACES.select().order_by(tables.HubSpace.id)
+    return store.fetch_records(
+        _SPACES, query if server_id is None else query.where(tables.HubSpace.server == server_id)
+    )
+
+
+def space_by_id(store: Reader, space_id: int) -> Space | None:
+    """The space of a row."""
+    return store.fetch_record(_SPACES, _SPACES.select().where(tables.HubSpace.id == space_id))
+
+
+def find_space(store: Reader, name: str) -> Space | None:
+    """The space of a name, the oldest first."""
+    return store.fetch_record(
+        _SPACES, _SPACES.select().where(tables.HubSpace.name == name).order_by(tables.HubSpace.id)
+    )
+
+
+def private_space(store: Reader) -> Space | None:
+    """The space that all of a person's own memories belong to; None where no hub was joined. Cheap."""
+    return store.fetch_record(_SPACES, _private_space())
+
+
+def add_server(tx: Tx, url: str, member_id: int, member_name: str, device_id: int) -> Server:
+    """Keep a hub that this machine just joined."""
+    row_id = tx.insert(
+        tables.HubServer.insert(
+            url=url, member_id=member_id, member_name=member_name, device_id=device_id, joined_at_ms=tx.now_ms()
+        )
+    )
+    server = server_by_id(tx, row_id)
+    assert server is not None
+    return server
+
+
+def change_server(tx: Tx, server_id: int, **changes: Any) -> None:
+    """Change columns of a hub."""
+    tx.run(tables.HubServer.update(**changes).where(tables.HubServer.id == server_id))
+
+
+def drop_server(tx: Tx, server_id: int) -> None:
+    """Leave a hub: its spaces go, with what was said in them. Memories stay."""
+    tx.run(tables.HubServer.delete().where(tables.HubServer.id == server_id))
+
+
+def add_space(
+    tx: Tx, server_id: int | None, ns_id: int, name: str, *, kind: str, role: str = "reader", is_sealed: bool = False
+) -> Space:
+    """Keep a space that this machine is a part of from now on."""
+    row_id = tx.insert(
+        tables.HubSpace.insert(server=server_id, ns_id=ns_id, name=name, kind=kind, role=role, is_sealed=is_sealed)
+    )
+    space = space_by_id(tx, row_id)
+    assert space is not None
+    return space
+
+
+def change_space(tx: Tx, space_id: int, **changes: Any) -> None:
+    """Change columns of a space."""
+    tx.run(tables.HubSpace.update(**changes).where(tables.HubSpace.id == space_id))
+
+
+def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
+    """Let the clock of a space, and what its hub has seen of it, be at least ``hlc``."""
+    space = tables.HubSpace
+    tx.run(
+        space.update(clock=fn.MAX(space.clock, hlc), published=fn.MAX(space.published, hlc)).where(space.id == space_id)
+    )
+
+
+def drop_space(tx: Tx, space_id: int) -> None:
+    """Leave a space: what was said in it goes. Memories stay."""
+    tx.run(tables.HubSpace.delete().where(tables.HubSpace.id == space_id))
+
+
+# -- what was set aside
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A row that could not be taken over, or that the hub refused."""
+
+    space_id: int
+    #: pull or push.
+    direction: str
+    author: int
+    memory_id: bytes
+    #: Place in the hub's order; 0 for a push.
+    seq: int
+    reason: str
+    at_ms: int
+
+
+_SET_ASIDE = RecordReader(SetAside, tables.HubSetAside, readers={"memory_id": bytes})
+
+
+def set_aside(
+    tx: Tx, space_id: int, direction: str, author: int, memory_id: bytes, *, seq: int = 0, reason: str = ""
+) -> None:
+    """Note a row that the others go on without."""
+    tx.run(
+        tables.HubSetAside.insert(
+            space=space_id,
+            direction=direction,
+            author=author,
+            memory_id=memory_id,
+            seq=seq,
+            reason=reason[:300],
+            at_ms=tx.now_ms(),
+        ).on_conflict_replace()
+    )
+
+
+def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[int, bytes]]) -> None:
+    """Rows, by author and memory, went through after all."""
+    table = tables.HubSetAside
+    if tx.fetch_first(_any_set_aside(space_id)) is None:
+        return
+    for author, memory_id in rows:
+        of_row = (table.author == author) & (table.memory_id == memory_id)
+        tx.run(table.delete().where((table.space == space_id) & (table.direction == direction) & of_row))
+
+
+def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]:
+    """Everything that was set aside, in one space or in all, the oldest first."""
+    query = _SET_ASIDE.select().order_by(tables.HubSetAside.at_ms)
+    return store.fetch_records(
+        _SET_ASIDE, query if space_id is None else query.where(tables.HubSetAside.space == space_id)
+    )
+
+
+def count_outgoing(store: Reader, space_id: int) -> int:
+    """How many statements of a space wait to be pushed."""
+    return int(store.fetch_value(_count_outgoing(space_id)))
+
+
+@prepared
+def _private_space() -> Query:
+    return _SPACES.select().where(tables.HubSpace.kind == SQL("'private'")).order_by(tables.HubSpace.id).limit(SQL("1"))
+
+
+@prepared
+def _any_set_aside(space_id: int) -> Query:
+    return tables.HubSetAside.select(tables.HubSetAside.seq).where(tables.HubSetAside.space == space_id).limit(SQL("1"))
+
+
+@prepared
+def _count_outgoing(space_id: int) -> Query:
+    memory = tables.HubMemory
+    return memory.select(fn.COUNT(SQL("*"))).where((memory.space == space_id) & (memory.version > memory.pushed))

@@ -1,0 +1,113 @@
+"""How the hubs and spaces of this machine stand: for status, commands and the page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engram.models.hub_outgoing import count_statements
+from engram.models.hub_spaces import SetAside, Space, count_outgoing, list_servers, list_set_aside, list_spaces
+from engram.models.transaction import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceReport:
+    """How one space stands."""
+
+    name: str
+    kind: str
+    role: str
+    is_sealed: bool
+    memories: int
+    forgotten: int
+    #: Statements that wait to be pushed.
+    waiting: int
+    set_aside: tuple[SetAside, ...]
+    error: str
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Why rows were set aside → how many."""
+        return Counter(row.reason for row in self.set_aside)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        return {
+            "space": self.name,
+            "kind": self.kind,
+            "role": self.role,
+            "sealed": self.is_sealed,
+            "memories": self.memories,
+            "forgotten": self.forgotten,
+            "waiting": self.waiting,
+            "set_aside": dict(self.reasons),
+            "error": self.error or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HubReport:
+    """How one hub stands."""
+
+    url: str
+    member: str
+    synced_at_ms: int
+    failures: int
+    error: str
+    spaces: tuple[SpaceReport, ...]
+
+    @property
+    def waiting(self) -> int:
+        """Statements that wait to be pushed."""
+        return sum(space.waiting for space in self.spaces)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        return {
+            "hub": self.url,
+            "member": self.member,
+            "synced_at_ms": self.synced_at_ms or None,
+            "failures": self.failures,
+            "error": self.error or None,
+            "waiting": self.waiting,
+            "spaces": [space.to_json() for space in self.spaces],
+        }
+
+    def line(self) -> str:
+        """Return the report in one line, for ``engram status``."""
+        state = f"failing: {self.error}" if self.error else "in step" if not self.waiting else f"{self.waiting} waiting"
+        problems = [f"{space.name}: {space.error}" for space in self.spaces if space.error]
+        aside = sum(len(space.set_aside) for space in self.spaces)
+        return "; ".join([f"{self.url} ({state})", *problems, *([f"{aside} set aside"] if aside else [])])
+
+
+def report_hubs(store: Reader) -> list[HubReport]:
+    """Return how every hub stands that was joined."""
+    return [
+        HubReport(
+            url=server.url,
+            member=server.member_name,
+            synced_at_ms=server.synced_at_ms,
+            failures=server.failures,
+            error=server.last_error,
+            spaces=tuple(_report(store, space) for space in list_spaces(store, server.id)),
+        )
+        for server in list_servers(store)
+    ]
+
+
+def _report(store: Reader, space: Space) -> SpaceReport:
+    counts = count_statements(store, space.id)
+    return SpaceReport(
+        name=space.name,
+        kind=space.kind,
+        role=space.role,
+        is_sealed=space.is_sealed,
+        memories=counts["memories"],
+        forgotten=counts["forgotten"],
+        waiting=count_outgoing(store, space.id),
+        set_aside=tuple(list_set_aside(store, space.id)),
+        error=space.last_error,
+    )

@@ -1,0 +1,148 @@
+"""``engram hub``: the walk of its page, typed; and what it says where no hub was joined or one is down."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from engram.cli.main import engram
+
+REPO = Path(__file__).resolve().parents[2]
+PAGE = (REPO / "docs" / "hub.md").read_text(encoding="utf-8")
+
+pytest.importorskip("psycopg", reason="the extra hub is not installed")
+
+from tests.hub.machines import Hub  # noqa: E402
+from tests.hub.postgres import running_postgres, system_folder, wheel_folder  # noqa: E402
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    programs = wheel_folder() or system_folder()
+    if programs is None:
+        pytest.skip("no PostgreSQL is installed")
+    with running_postgres(programs) as server, Hub.running(server.make_database()) as hub:
+        yield hub
+
+
+def type_command(home: Path, line: str, **options: Any) -> Result:
+    """Type a command on the machine of a home."""
+    program, *arguments = shlex.split(line)
+    assert program == "engram"
+    return CliRunner().invoke(engram, ["--home", str(home), *arguments], **options)
+
+
+def walk(place: str) -> list[str]:
+    """The commands that the page gives for a machine."""
+    match = re.search(rf"<!-- walk: {place} -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
+    assert match is not None, f"the page has no walk for {place}"
+    return match[1].splitlines()
+
+
+def test_the_walk_of_the_page_leads_from_nothing_to_two_machines(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGRAM_HUB_DATABASE", hub.database.dsn)
+    code, told = "", ""
+    for place in ("server", "laptop", "desktop"):
+        for line in walk(place):
+            typed = line.replace("https://hub.example.org", hub.url).replace("CODE", code)
+            done = type_command(tmp_path / place, typed)
+            assert done.exit_code == 0, f"{typed}: {done.output}"
+            told = done.output
+            if found := re.search(r"\b(?:[2-9A-Z]{4}-){2,6}[2-9A-Z]{2,4}\b", told):
+                code = found[0]
+            if "hub join" in line and place == "laptop":
+                assert re.search(r"(?:[a-z]{5} ){16}[a-z]{5}", told)
+
+    assert "The staging database is called heron." in told
+
+
+def test_a_hub_is_shown_left_and_its_keys_are_gone(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "laptop"
+    code = hub.invite("grace")
+    joined = json.loads(type_command(home, f"engram hub join {hub.url} {code} --json").output)
+    assert joined["spaces"] == ["private"]
+    type_command(home, 'engram save --global "Use tabs."')
+    before = json.loads(type_command(home, "engram hub status --json").output)["hubs"][0]
+    assert json.loads(type_command(home, "engram hub sync --json").output)["rounds"][0]["pushed"] == 1
+    after = json.loads(type_command(home, "engram status --json").output)["hubs"][0]
+    assert (before["waiting"], after["waiting"], after["spaces"][0]["memories"]) == (1, 0, 1)
+    assert "private" in type_command(home, "engram hub").output
+    assert "in step" in type_command(home, "engram status").output
+    assert "private" in type_command(home, "engram hub spaces").output
+    assert type_command(home, "engram hub key --show").output.strip() == joined["phrase"]
+    assert "(this machine)" in type_command(home, "engram hub devices").output
+
+    new = json.loads(type_command(home, "engram hub key --rotate --yes --json").output)["phrase"]
+    assert new != joined["phrase"]
+    assert type_command(home, "engram hub sync").exit_code == 0
+    other = tmp_path / "desktop"
+    wrong = type_command(
+        other, f"engram hub join {hub.url} {hub.invite('grace')} --phrase", input=joined["phrase"] + "\n"
+    )
+    assert wrong.exit_code == 1
+    right = type_command(other, f"engram hub join {hub.url} {hub.invite('grace')} --phrase", input=new + "\n")
+    assert right.exit_code == 0, right.output
+    assert type_command(other, "engram hub sync").exit_code == 0
+    assert "Use tabs." in type_command(other, 'engram recall "tabs"').output
+
+    keys = (home / "hub-keys.json").read_text()
+    assert (home / "hub-keys.json").stat().st_mode & 0o777 == 0o600
+    assert type_command(home, "engram hub leave --yes").exit_code == 0
+    assert hub.url in keys
+    assert (home / "hub-keys.json").read_text() == "{}"
+    assert "No hub was joined" in type_command(home, "engram hub status").output
+    assert "Use tabs." in type_command(home, 'engram recall "tabs"').output
+    monkeypatch.setenv("ENGRAM_HUB_DATABASE", hub.database.dsn)
+    assert "grace" in type_command(home, "engram hub members").output
+    assert "gets in no more" in type_command(home, "engram hub members --remove grace --erase --yes").output
+
+
+def test_a_hub_that_is_down_is_named_and_nothing_else_changes(hub: Hub, tmp_path: Path) -> None:
+    home = tmp_path / "laptop"
+    type_command(home, f"engram hub join {hub.url} {hub.invite('joan')}")
+    type_command(home, "engram hub sync")
+    # Another port, where nobody listens.
+    from engram.models.hub_spaces import change_server, list_servers
+    from engram.models.store import open_store
+
+    keys = (home / "hub-keys.json").read_text()
+    (home / "hub-keys.json").write_text(keys.replace(hub.url, "http://127.0.0.1:9"))
+    with open_store(home / "memory.db") as store, store.transaction() as tx:
+        change_server(tx, list_servers(store)[0].id, url="http://127.0.0.1:9")
+
+    assert type_command(home, 'engram save --global "Use tabs."').exit_code == 0
+    failed = type_command(home, "engram hub sync")
+    assert failed.exit_code == 1
+    assert "can't be reached" in failed.output
+    assert "failing: http://127.0.0.1:9 can't be reached" in type_command(home, "engram status").output
+    assert json.loads(type_command(home, "engram hub status --json").output)["hubs"][0]["waiting"] == 1
+    assert "Use tabs." in type_command(home, 'engram recall "tabs"').output
+
+
+def test_a_link_by_hand_needs_a_project_that_only_another_machine_knows(tmp_path: Path) -> None:
+    from engram.models.hub_projects import place_of
+    from engram.models.projects import ensure_project
+    from engram.models.store import open_store
+
+    home = tmp_path / "laptop"
+    type_command(home, "engram status")
+    with open_store(home / "memory.db") as store, store.transaction() as tx:
+        ensure_project(tx, "/home/ada/notes", "notes", "/home/ada/notes")
+        ensure_project(tx, "/home/ada/boat", "boat", "/home/ada/boat")
+        place_of(tx, ["id:0123456789abcdef", "", "jottings"])
+
+    refused = type_command(home, "engram hub link notes boat --yes")
+    assert (refused.exit_code, "folder of this machine" in refused.output) == (1, True)
+    assert "is notes here" in type_command(home, "engram hub link notes jottings --yes").output
+    assert type_command(home, "engram hub leave").exit_code == 1

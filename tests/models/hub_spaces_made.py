@@ -1,0 +1,15 @@
+"""A memory that joined a hub, as its tables say it, without a hub."""
+
+from __future__ import annotations
+
+from engram.models.hub_spaces import Space, add_server, add_space
+from engram.models.store import Store
+
+MEMBER, DEVICE, NS_ID = 41, 7, 99
+
+
+def join_made_up(store: Store) -> Space:
+    """Put a private space into a memory; returns it."""
+    with store.transaction() as tx:
+        server = add_server(tx, "https://hub.example.org", MEMBER, "Ada", DEVICE)
+        return add_space(tx, server.id, NS_ID, "private", kind="private", role="keeper", is_sealed=True)
