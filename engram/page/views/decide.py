@@ -80,7 +80,7 @@ VIEW = View(
     is_more=True,
     routes=(
         Route("/decide", show),
-        Route("/decide/files", show_files),
+        Route("/decide/files", show_files, is_part=True),
         Route("/decide/undo/{episode_id}", undo, method="POST"),
         Route("/decide/trust/{episode_id}", trust, method="POST"),
         Route("/decide/wrong/{episode_id}", judge_wrong, method="POST"),

@@ -121,8 +121,8 @@ VIEW = View(
     path="health",
     routes=(
         Route("/health", show),
-        Route("/health/checks", show_checks),
-        Route("/health/preview", preview),
+        Route("/health/checks", show_checks, is_part=True),
+        Route("/health/preview", preview, is_part=True),
         Route("/health/runs/{number}", show_run),
         Route("/health/runs/{number}/undo", undo, method="POST"),
     ),
