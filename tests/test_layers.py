@@ -28,6 +28,7 @@ FLOORS = {
     "engram.log": 1,
     "engram.text": 1,
     "engram.config_file": 2,
+    "engram.vaults": 2,
     # Before "engram.install": what planners and reports share.
     "engram.install.file_state": 1,
     "engram.install.changes": 2,
@@ -41,8 +42,8 @@ FLOORS = {
     "engram.ingest": 4,
     "engram.search": 4,
     "engram.notes": 4,
-    "engram.earlier": 4,
     "engram.extraction": 5,
+    "engram.earlier": 5,
     "engram.reports": 6,
     "engram.memories": 6,
     "engram.hub.client": 7,
@@ -62,7 +63,8 @@ FLOORS = {
     "engram_hooks": 10,
     "engram.plugin": 11,
     "engram.install": 12,
-    "engram.cli": 13,
+    "engram.doctor": 13,
+    "engram.cli": 14,
 }
 
 #: Module or room of engram.search → its floor within the package.

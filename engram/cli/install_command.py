@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from engram.cli import exits
-from engram.cli.confirming import confirm, yes_option
+from engram.cli.confirming import yes_option
 from engram.cli.install_import import (
     Existing,
     find_existing,
@@ -26,7 +26,7 @@ from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.earlier.find import EarlierEngram, find_earlier
-from engram.errors import BadRequest, EngramError
+from engram.errors import BadRequest, EngramError, InstallError
 from engram.install.changes import Step
 from engram.install.choices import AGENTS, Choices, choose
 from engram.install.claude_code import ClaudeCode, find_claude_code
@@ -102,22 +102,18 @@ def install(
     agents = tuple(sorted({*stored.get("agents", ()), *agents}))
     choices = choose(stored, service=service, plugin=plugin, agents=agents)
     if dry_run:
-        steps = _plan(workspace, choices, machine)
-        _print_plan(workspace, steps, machine, as_json)
+        _print_plan(workspace, _plan(workspace, choices, machine), machine, as_json)
         return
     if as_json and not yes:
         raise BadRequest("--json can't ask: add --yes")
     if machine.earlier.is_active and not as_json:
         show_earlier(machine.earlier)
-        confirm(yes, as_json, "Stop it and go on?")
-    if not yes and journal is None:
-        choices = choose(choices.to_json(), permissions=ask_permission())
-    if extractor is None and not yes and journal is None:
-        cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
-        extractor = ask_extractor(settings, machine.claude, cost)
+    if not yes:
+        try:
+            choices, extractor = _ask(workspace, choices, machine, extractor)
+        except click.Abort:
+            raise InstallError("nothing was changed. Without a terminal to ask, add --yes") from None
     _set_extractor(workspace, extractor, machine.claude)
-    if choices.service and not yes and journal is None and best_system(settings).name is SystemName.BACKGROUND:
-        ask_session_start(workspace)
     result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
     _finish(ctx, workspace, choices, machine, result, as_json)
 
@@ -161,9 +157,26 @@ def _plan(workspace: Workspace, choices: Choices, machine: Machine) -> list[Step
     )
 
 
+def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> tuple[Choices, str | None]:
+    """Ask what only the user can decide; most of it at the first installation alone. Raises Abort."""
+    settings = workspace.settings
+    if machine.earlier.is_active:
+        click.confirm("Stop it and go on?", abort=True)
+    if machine.journal is not None:
+        return choices, extractor
+    choices = choose(choices.to_json(), permissions=ask_permission())
+    if extractor is None:
+        cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
+        extractor = ask_extractor(settings, machine.claude, cost)
+    if choices.service and best_system(settings).name is SystemName.BACKGROUND:
+        ask_session_start(workspace)
+    return choices, extractor
+
+
 def _print_plan(workspace: Workspace, steps: Sequence[Step], machine: Machine, as_json: bool) -> None:
     """Show what an installation would do."""
-    lines = list(preview(steps))
+    redact = workspace.redactor()
+    lines = [redact(line) for line in preview(steps)]
     if as_json:
         print_json({"plan": lines, "sessions": machine.existing.number})
         return
@@ -213,9 +226,14 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
     # Also where no session was read, there is a memory then.
     with workspace.store():
         pass
-    outcome.notes += variable_notes(workspace) if choices.service else []
+    outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
     earlier = import_earlier(workspace) if machine.earlier.databases and not no_import else ""
     return Result(outcome, steps, imported, earlier, run_self_test(settings))
+
+
+def _terminal_notes(workspace: Workspace) -> list[str]:
+    is_running = process_state(workspace.places.worker_lock).is_alive
+    return ["An `engram up` runs with the code of before: stop it and start it again."] if is_running else []
 
 
 def _finish(

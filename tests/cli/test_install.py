@@ -19,13 +19,14 @@ from click.testing import CliRunner, Result
 from engram.cli.main import engram
 from engram.cli.up_command import SAMPLES
 from engram.install.journal import explain_half_done
+from engram.install.self_test import SelfTest
 from engram.models.store import open_store
-from engram.paths import Home
+from engram.paths import Home, default_claude_folder
 from engram.process_lock import is_process_alive
 from engram.reports.processes import process_state
 from engram_hooks.block import settings_block
 from tests.earlier_machine import episode_row, make_machine
-from tests.install.conftest import snapshot
+from tests.install.conftest import SETTINGS, snapshot
 
 DAY_SECONDS = 86_400
 
@@ -236,6 +237,36 @@ def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
     assert not (user / ".claude" / "settings.json").exists()
     # Asked once.
     assert "Who writes" not in run("install", "--no-import").output
+
+
+# The other forms: tests/install/test_transaction.py.
+@pytest.mark.parametrize("form", ["absent", "comments", "hooks of other tools", "link", "linked folder", "hard link"])
+def test_both_ways_give_every_byte_mode_and_link_back(
+    run: Callable[..., Result], user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    (tmp_path / "elsewhere").mkdir()
+    if "link" in form:
+        monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere" / "claude"))
+        shutil.move(user / ".claude", tmp_path / "elsewhere" / "claude")
+    folder = default_claude_folder()
+    SETTINGS[form](folder / "settings.json")
+    before = snapshot(user, tmp_path / "elsewhere")
+
+    run("install", "--yes", "--no-service", "--no-import", "--no-plugin")
+    assert "engram_hooks" in (folder / "settings.json").read_text()
+    run("install", "--yes", "--no-import", "--plugin")
+    assert "engram_hooks" not in (folder / "settings.json").read_text()
+    run("uninstall", "--yes", "--purge")
+
+    assert snapshot(user, tmp_path / "elsewhere") == before
+
+
+def test_without_a_terminal_nothing_is_asked_or_changed(run: Callable[..., Result], user: Path) -> None:
+    before = claude_folder(user)
+
+    assert "Without a terminal to ask, add --yes" in run("install", "--no-service", stdin="", code=1).output
+    assert claude_folder(user) == before
 
 
 def test_settings_that_are_read_only_stay_and_the_permission_is_explained(
