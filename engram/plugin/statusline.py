@@ -55,7 +55,7 @@ def plan_statusline(
         may_replace: the user agreed to replace another tool's status line; uninstall puts it back.
     """
     path = claude_folder / "settings.json"
-    summary = f"show in Claude Code's status line what Engram does ({path})"
+    summary = f"Show in Claude Code's status line what Engram does ({path})"
     if owner_of(settings) is StatusLineOwner.ANOTHER and not may_replace:
         return Step("statusline", summary, notes=("The status line is another tool's and stays as it is.",))
     entry = JsonEntry(("statusLine",), statusline_entry(home))
