@@ -224,11 +224,12 @@ def measure_database(home: Home) -> dict[str, float]:
 
     def timed(method: Any) -> Any:
         def run(*args: Any, **kwargs: Any) -> Any:
-            began = time.perf_counter()
+            # The processor's time: other programs on the machine do not count, and everything is in memory.
+            began = time.thread_time()
             try:
                 return method(*args, **kwargs)
             finally:
-                spent[0] += (time.perf_counter() - began) * 1000
+                spent[0] += (time.thread_time() - began) * 1000
 
         return run
 
