@@ -198,7 +198,8 @@ def measure_browser(home: Home, browser: Browser, views: int) -> dict[str, float
             sizes.append(len(answer.body()))
         keys = _type(tab, root)
         for number in range(views):
-            tab.request.get(root + shown[number % len(shown)], headers={"Sec-Fetch-Site": "same-origin"})
+            path = shown[number % len(shown)]
+            assert tab.request.get(root + path, headers={"Sec-Fetch-Site": "same-origin"}).ok, path
         return {
             "command to first paint, ms": statistics.median(started),
             "first contentful paint p95, ms": p95(paints),
