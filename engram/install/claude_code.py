@@ -24,6 +24,7 @@ from engram.plugin.plan import (
     without_our_server,
 )
 from engram.plugin.registered import Way, find_registrations, read_documents
+from engram.plugin.statusline import StatusLineOwner, owner_of, plan_statusline
 from engram.reports.claude_checks import claude_json
 from engram.settings import Settings
 
@@ -75,7 +76,7 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     """
     home = None if is_default_home(settings.places) else settings.places
     settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
-    documents = {path: _read_document(path) for path in (settings_path, servers_path)}
+    documents = {path: read_document(path) for path in (settings_path, servers_path)}
     registrations = find_registrations(read_documents(settings.claude_folder))
     market = next((found for found in registrations if found.way is Way.MARKETPLACE and found.is_enabled), None)
     is_plugin = market is not None or (choices.plugin and claude.supports_plugin)
@@ -98,6 +99,11 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
             steps.append(
                 Step("settings", "Remove Engram's hooks from Claude Code's settings: the plugin has them", changes)
             )
+    if choices.statusline:
+        known = documents[settings_path]
+        # Ours is planned anew each time: what is not planned is retired.
+        known = {} if owner_of(known) is StatusLineOwner.ENGRAM else known
+        steps.append(plan_statusline(settings.claude_folder, known, home))
     if choices.permissions:
         steps.append(_plan_permission(settings_path, permission_rule(is_plugin=is_plugin)))
     return steps
@@ -118,7 +124,7 @@ def _plan_permission(path: Path, rule: str) -> Step:
     return Step("permissions", summary, (FileChange(path, edit=edit),))
 
 
-def _read_document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
     """The object in a settings file; {} if there is none. Raises InstallError if it can't be read."""
     state, data = read_state(real_path(path, is_link=False))
     if state.kind is not StateKind.FILE:

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from engram.errors import BrokenDatabase, StoreError
+from engram.errors import BrokenDatabase, EngramError, StoreError
 from engram.models.stages import is_damage_noted, note_damage
 from engram.settings import DEFAULT_LIMIT_RSS_MB
 from engram.tasks.enqueue import enqueue_due
@@ -19,6 +19,7 @@ from engram.worker.backup import DailyBackup
 from engram.worker.hub_watch import HubWatch
 from engram.worker.rss import give_back_memory, rss_mb
 from engram.worker.server import RecallServer
+from engram.worker.status_lines import StatusLines
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class Housekeeper:
         self._quiet_checks = 0
         self._opened = runtime.store.file_identity()
         self._backup = DailyBackup(runtime)
+        self._status_lines = StatusLines(runtime)
         self._hub_watch = HubWatch(runtime)
         self._was_busy = False
         #: Resident memory when unused memory was last returned, in MB.
@@ -110,6 +112,7 @@ class Housekeeper:
         with contextlib.suppress(StoreError):
             try:
                 self._check_work()
+                self._look_at_vaults()
                 self._backup.look()
                 self._hub_watch.look()
             except BrokenDatabase as error:
@@ -124,6 +127,12 @@ class Housekeeper:
             executor.running_seconds for executor in (self._runtime.executor, self._runtime.model_executor)
         )
         return longest_seconds < MAX_ACTION_SECONDS and self._server.longest_wait_seconds < MAX_REQUEST_WAIT_SECONDS
+
+    def _look_at_vaults(self) -> None:
+        try:
+            self._server.vaults.look()
+        except EngramError as error:
+            logger.warning("action=look_at_vaults failed=%s", error)
 
     def _check_memory(self) -> None:
         is_busy, used_mb = self._runtime.is_busy, rss_mb()
@@ -149,6 +158,8 @@ class Housekeeper:
         """Enqueue due work; load new vectors if the database changed; truncate its log if it was quiet."""
         store = self._runtime.store
         version = store.data_version()
+        with contextlib.suppress(OSError):
+            self._status_lines.write(has_changed=version != self._data_version)
         if version == self._data_version:
             self._quiet_checks += 1
             if self._quiet_checks == 6:

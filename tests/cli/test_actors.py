@@ -71,6 +71,7 @@ READING = {
     "export",
     "hooks",
     "service",
+    "plugin",
     "config",
     "model",
     "completion",

@@ -194,6 +194,22 @@ def test_the_plugin_and_the_settings_are_never_both_there(run: Callable[..., Res
     assert not plugin.parent.exists()
 
 
+def test_the_status_line_stays_with_an_update_and_goes_when_it_is_not_wanted(
+    run: Callable[..., Result], user: Path
+) -> None:
+    settings = user / ".claude" / "settings.json"
+
+    run("install", "--yes", "--no-service", "--no-import", "--statusline")
+    run("install", "--yes", "--no-import")
+    assert "statusline.sh" in json.loads(settings.read_text())["statusLine"]["command"]
+    run("install", "--yes", "--no-import", "--no-statusline")
+    assert "statusLine" not in json.loads(settings.read_text())
+
+    settings.write_text('{"statusLine": {"type": "command", "command": "theirs"}}')
+    assert "another tool's and stays" in run("install", "--yes", "--no-import", "--statusline").output
+    assert json.loads(settings.read_text())["statusLine"]["command"] == "theirs"
+
+
 def test_an_older_claude_code_gets_its_settings(
     run: Callable[..., Result], user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,10 +412,30 @@ def test_an_interrupted_import_leaves_the_installation_and_goes_on_later(
         assert count_totals(store).turns == 13
 
 
+@pytest.mark.parametrize("way", ["--plugin", "--no-plugin"])
+def test_uninstall_works_after_the_memory_folder_was_deleted(
+    run: Callable[..., Result], user: Path, home: Home, way: str
+) -> None:
+    settings = user / ".claude" / "settings.json"
+    settings.write_text('{\n  // mine\n  "permissions": {\n    "allow": ["Read"]\n  }\n}\n')
+    (user / ".claude" / "skills").mkdir()
+    before = claude_folder(user)
+    run("install", "--yes", "--no-service", "--no-import", way)
+    shutil.rmtree(home.root)
+
+    told = json.loads(run("uninstall", "--yes", "--json").stdout)
+
+    assert told["problems"] == []
+    assert claude_folder(user) == before
+    assert not home.root.exists()
+    assert not (user / ".claude.json").exists()
+    assert "not installed" in run("uninstall").output
+
+
 def test_uninstall_tells_where_nothing_was_installed_and_keeps_files_of_others(
     run: Callable[..., Result], home: Home
 ) -> None:
-    assert "Nothing is installed" in run("uninstall").output
+    assert "not installed" in run("uninstall").output
     run("install", "--yes", "--no-service", "--no-import")
     (home.root / "mine.txt").write_text("mine")
 
