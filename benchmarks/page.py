@@ -198,7 +198,8 @@ def measure_browser(home: Home, browser: Browser, views: int) -> dict[str, float
             sizes.append(len(answer.body()))
         keys = _type(tab, root)
         for number in range(views):
-            tab.request.get(root + shown[number % len(shown)], headers={"Sec-Fetch-Site": "same-origin"})
+            path = shown[number % len(shown)]
+            assert tab.request.get(root + path, headers={"Sec-Fetch-Site": "same-origin"}).ok, path
         return {
             "command to first paint, ms": statistics.median(started),
             "first contentful paint p95, ms": p95(paints),
@@ -224,11 +225,12 @@ def measure_database(home: Home) -> dict[str, float]:
 
     def timed(method: Any) -> Any:
         def run(*args: Any, **kwargs: Any) -> Any:
-            began = time.perf_counter()
+            # The processor's time: other programs on the machine do not count, and everything is in memory.
+            began = time.thread_time()
             try:
                 return method(*args, **kwargs)
             finally:
-                spent[0] += (time.perf_counter() - began) * 1000
+                spent[0] += (time.thread_time() - began) * 1000
 
         return run
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from peewee import SQL, ColumnBase, Query, fn
 
@@ -15,6 +16,8 @@ from engram.transcripts.record import Role
 
 #: Turns that are looked at for the words of the latest prompts.
 MAX_LATEST_TURNS = 120
+#: Steps of the history, and bites, that are looked at for the counts of days.
+MAX_RECENT_ROWS = 20_000
 #: Characters of a prompt that are read.
 MAX_PROMPT_CHARACTERS = 300
 
@@ -46,9 +49,9 @@ def counts_since(store: Reader, since_ms: int, project_id: int | None = None) ->
     """Count what happened since a time; of a project, or of all."""
     injection, episode, history, shown = tables.Injection, tables.Episode, tables.History, tables.Shown
     of_project = episode.select(episode.episode_id).where(episode.project == project_id)
-    is_bite: ColumnBase = (injection.state == "shown") & (injection.at_ms >= since_ms)
+    is_bite: ColumnBase = (injection.state == "shown") & (injection.at_ms >= since_ms) & _is_recent(injection)
     is_kept: ColumnBase = episode.created_at_ms >= since_ms
-    is_change: ColumnBase = history.at_ms >= since_ms
+    is_change: ColumnBase = (history.at_ms >= since_ms) & _is_recent(history)
     if project_id is not None:
         is_bite &= injection.episode_id.in_(of_project)
         is_kept &= episode.project == project_id
@@ -85,6 +88,7 @@ def shown_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int
     """Count the bites that Claude was shown in each of some spans of time."""
     injection, episode = tables.Injection, tables.Episode
     condition = (injection.state == "shown") & (injection.at_ms >= days[0][0]) & (injection.at_ms < days[-1][1])
+    condition &= _is_recent(injection)
     if project_id is not None:
         own = episode.select(episode.episode_id).where(episode.project == project_id)
         condition &= injection.episode_id.in_(own)
@@ -108,6 +112,13 @@ def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
     """Return the prompts of the turns that were read last, the latest first."""
     rows = store.fetch(_latest_prompts(Role.USER.value, MAX_LATEST_TURNS))
     return [LatestPrompt(row.turn_id, row.session_id, row.at_ms or 0, row.text) for row in rows]
+
+
+def _is_recent(table: Any) -> ColumnBase:
+    """The condition that a row is among the last ones: rows are added as time goes on, and have no index of times."""
+    newest = table.alias("newest")
+    condition: ColumnBase = table.id > newest.select(fn.COALESCE(fn.MAX(newest.id), 0) - MAX_RECENT_ROWS)
+    return condition
 
 
 def _by_day(times: Sequence[int], days: Sequence[tuple[int, int]]) -> list[int]:

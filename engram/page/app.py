@@ -42,7 +42,7 @@ R = TypeVar("R")
 #: Longest body of a form, in bytes: the longest memory with every character encoded.
 MAX_FORM_BYTES = 400_000
 #: Threads that read the memory at the same time; each has its own connection and cache.
-MAX_THREADS = 3
+MAX_THREADS = 2
 
 _ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
 <meta http-equiv="refresh" content="0;url={root}/"><title>Engram</title></html>

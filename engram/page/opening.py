@@ -96,6 +96,8 @@ def _start(places: Home, flags: Mapping[str, str]) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        # One arena for all threads: glibc would keep one for each, mostly empty.
+        env={**os.environ, "MALLOC_ARENA_MAX": "1"},
     )
     assert process.stdout is not None
     with process.stdout as output:
