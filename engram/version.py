@@ -1,24 +1,12 @@
-"""The version of this installation: as it was released, and of the code as it lies here."""
+"""The version of Engram: as it was released, and of the code as it lies here. The build reads it here."""
 
 from __future__ import annotations
 
-import hashlib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-#: Name of the distribution.
-DISTRIBUTION = "engram-recall"
-#: What is reported where Engram runs without being installed.
-UNKNOWN = "0"
+#: Semantic version, as in CHANGELOG.md.
+VERSION = "0.1.0"
 _PACKAGE = Path(__file__).resolve().parent
-
-
-def engram_version() -> str:
-    """Return the version of the installed distribution; "0" if it is not installed."""
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return UNKNOWN
 
 
 def code_version(package: Path = _PACKAGE) -> str:
@@ -27,6 +15,9 @@ def code_version(package: Path = _PACKAGE) -> str:
     Two processes with different values run different code. The fingerprint is made of names, sizes and times of the
     files: it changes with every update, and with every edit of a checkout. Takes a few milliseconds.
     """
+    # Not above: every session of Claude Code waits for the MCP server, which needs the constant alone.
+    import hashlib
+
     digest = hashlib.blake2b(digest_size=4)
     for path in sorted(package.rglob("*.py")):
         try:
@@ -34,4 +25,4 @@ def code_version(package: Path = _PACKAGE) -> str:
         except OSError:
             continue
         digest.update(f"{path.relative_to(package)} {facts.st_size} {facts.st_mtime_ns}\n".encode())
-    return f"{engram_version()}+{digest.hexdigest()}"
+    return f"{VERSION}+{digest.hexdigest()}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,66 +13,84 @@ from engram.cli import exits
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.errors import BrokenDatabase, HomeError, StoreError
-from engram.paths import is_default_home
-from engram.plugin.checks import check_registrations, has_plugin
-from engram.plugin.plan import permission_rule
-from engram.plugin.registered import find_registrations, read_documents
-from engram.reports.checks import Check, State, check_all
-from engram.reports.claude_checks import check_claude
+from engram.doctor.fixes import apply_fixes
+from engram.doctor.machine import Machine
+from engram.doctor.report import write_report
+from engram.doctor.table import run_checks
+from engram.errors import HomeError, StoreError
+from engram.reports.checks import Check, State
 from engram.reports.health import take_health
-from engram.reports.model_checks import check_language_model
-from engram.transcripts.project import find_repository
-from engram_hooks.block import settings_block
 
 _COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
 
 
 @click.command("doctor")
+@click.option(
+    "--fix",
+    "is_fixed",
+    is_flag=True,
+    help="Mend what is safe: modes of the memory folder, the hooks' interpreter, processes that do not run, hang or "
+    "are outdated (default: only say what to do).",
+)
+@click.option(
+    "--report",
+    "is_report",
+    is_flag=True,
+    help="Print a text for a bug report, without paths, names and contents (default: the findings).",
+)
 @json_option
 @pass_workspace
 @click.pass_context
-def doctor(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
+def doctor(ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: bool, as_json: bool) -> None:
     """Check everything and say what to do. The exit code is 1 if something does not work.
 
-    Checks the program and the database, who can read the memory folder, the transcripts, watcher and worker, the
-    models, the hooks, the MCP server and its permission in Claude Code's settings, stages that fail or are behind,
-    unreadable lines, and tasks that were given up.
+    Checks the program and its interpreter, other programs of the same name, the database and who can read and write
+    the memory folder, the transcripts and whether Claude Code is about to delete some, the service, whether watcher
+    and worker run, make progress and run the installed code, the models, the hooks or the plugin, the MCP server and
+    its permission, an earlier or a half-done installation, stages that fail or are behind, unreadable lines, and tasks
+    that were given up.
 
-    Example: engram doctor
+    Example: engram doctor --fix
     """
-    settings = workspace.settings
-    folder = Path.cwd()
-    registrations = find_registrations(read_documents(settings.claude_folder, find_repository(folder) or folder))
-    home = None if is_default_home(settings.places) else settings.places
-    by_plugin = has_plugin(registrations)
-    rule = permission_rule(is_plugin=by_plugin)
-    checks = [
-        *_check_memory(workspace),
-        *check_language_model(settings),
-        *check_registrations(registrations, home),
-        *check_claude(settings, settings_block(), folder, rule=rule, has_plugin=by_plugin),
-    ]
+    if is_report and (as_json or is_fixed):
+        raise click.UsageError("--report is used alone")
+    done: list[str] = []
+    with _machine(workspace) as machine:
+        checks = run_checks(machine)
+        if is_fixed:
+            done = apply_fixes(machine, checks)
+        elif is_report:
+            click.echo(write_report(machine, checks))
+            return
+    if done:
+        with _machine(workspace) as machine:
+            checks = run_checks(machine)
     is_well = all(check.state is not State.BAD for check in checks)
     if as_json:
-        print_json({"ok": is_well, "checks": [dataclasses.asdict(check) for check in checks]})
+        print_json({"ok": is_well, "fixed": done, "checks": [dataclasses.asdict(check) for check in checks]})
     else:
-        for check in checks:
-            click.secho(f"{check.state.value:<5}", fg=_COLOURS[check.state], nl=False)
-            say(f"{check.name}: {check.detail}")
-            if check.advice:
-                say(f"     → {check.advice}")
+        _show(checks, done)
     ctx.exit(exits.OK if is_well else exits.FAILED)
 
 
-def _check_memory(workspace: Workspace) -> list[Check]:
-    """The checks of Engram's own side; if the memory can't be opened, that is the finding."""
-    settings = workspace.settings
-    try:
-        with workspace.store() as store:
-            return check_all(store, settings, take_health(store, settings))
-    except BrokenDatabase as error:
-        advice = "run `engram up`, which sets the file aside and reads the transcripts again, or `engram restore`"
-        return [Check("memory.db", State.BAD, str(error), advice)]
-    except (HomeError, StoreError) as error:
-        return [Check("memory folder", State.BAD, str(error), "correct that, or set another folder in ENGRAM_HOME")]
+def _show(checks: list[Check], done: list[str]) -> None:
+    for line in done:
+        say(f"fixed: {line}" if not line.startswith("could not") else line)
+    for check in checks:
+        click.secho(f"{check.state.value:<5}", fg=_COLOURS[check.state], nl=False)
+        say(f"{check.name}: {check.detail}")
+        if check.advice:
+            say(f"     → {check.advice}")
+
+
+@contextlib.contextmanager
+def _machine(workspace: Workspace) -> Iterator[Machine]:
+    """One look at this machine, with the open memory; if it can't be opened, with the reason."""
+    settings, folder = workspace.settings, Path.cwd()
+    with contextlib.ExitStack() as opened:
+        try:
+            store = opened.enter_context(workspace.store())
+            machine = Machine(settings, folder, store, take_health(store, settings))
+        except (HomeError, StoreError) as error:
+            machine = Machine(settings, folder, error=error)
+        yield machine

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from engram.cli import exits
-from engram.cli.confirming import confirm, yes_option
+from engram.cli.confirming import yes_option
 from engram.cli.install_import import (
     Existing,
     find_existing,
@@ -19,14 +19,14 @@ from engram.cli.install_import import (
     import_lines,
     say_unless,
 )
-from engram.cli.install_questions import ask_extractor, ask_permission, show_earlier
-from engram.cli.install_report import next_command, print_report
+from engram.cli.install_questions import ask_extractor, ask_permission, ask_session_start, show_earlier
+from engram.cli.install_report import next_command, print_report, variable_notes
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.earlier.find import EarlierEngram, find_earlier
-from engram.errors import BadRequest, EngramError
+from engram.errors import BadRequest, EngramError, InstallError
 from engram.install.changes import Step
 from engram.install.choices import AGENTS, Choices, choose
 from engram.install.claude_code import ClaudeCode, find_claude_code
@@ -39,7 +39,9 @@ from engram.install.run import Outcome
 from engram.install.self_test import SelfTest, run_self_test
 from engram.install.transaction import install_steps
 from engram.reports.processes import process_state
-from engram.version import engram_version
+from engram.services.choose import best_system
+from engram.services.protocol import SystemName
+from engram.version import VERSION
 from engram_hooks.block import link_interpreter
 
 
@@ -100,19 +102,17 @@ def install(
     agents = tuple(sorted({*stored.get("agents", ()), *agents}))
     choices = choose(stored, service=service, plugin=plugin, agents=agents)
     if dry_run:
-        steps = _plan(workspace, choices, machine)
-        _print_plan(workspace, steps, machine, as_json)
+        _print_plan(workspace, _plan(workspace, choices, machine), machine, as_json)
         return
     if as_json and not yes:
         raise BadRequest("--json can't ask: add --yes")
     if machine.earlier.is_active and not as_json:
         show_earlier(machine.earlier)
-        confirm(yes, as_json, "Stop it and go on?")
-    if not yes and journal is None:
-        choices = choose(choices.to_json(), permissions=ask_permission())
-    if extractor is None and not yes and journal is None:
-        cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
-        extractor = ask_extractor(settings, machine.claude, cost)
+    if not yes:
+        try:
+            choices, extractor = _ask(workspace, choices, machine, extractor)
+        except click.Abort:
+            raise InstallError("nothing was changed. Without a terminal to ask, add --yes") from None
     _set_extractor(workspace, extractor, machine.claude)
     result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
     _finish(ctx, workspace, choices, machine, result, as_json)
@@ -157,9 +157,26 @@ def _plan(workspace: Workspace, choices: Choices, machine: Machine) -> list[Step
     )
 
 
+def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> tuple[Choices, str | None]:
+    """Ask what only the user can decide; most of it at the first installation alone. Raises Abort."""
+    settings = workspace.settings
+    if machine.earlier.is_active:
+        click.confirm("Stop it and go on?", abort=True)
+    if machine.journal is not None:
+        return choices, extractor
+    choices = choose(choices.to_json(), permissions=ask_permission())
+    if extractor is None:
+        cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
+        extractor = ask_extractor(settings, machine.claude, cost)
+    if choices.service and best_system(settings).name is SystemName.BACKGROUND:
+        ask_session_start(workspace)
+    return choices, extractor
+
+
 def _print_plan(workspace: Workspace, steps: Sequence[Step], machine: Machine, as_json: bool) -> None:
     """Show what an installation would do."""
-    lines = list(preview(steps))
+    redact = workspace.redactor()
+    lines = [redact(line) for line in preview(steps)]
     if as_json:
         print_json({"plan": lines, "sessions": machine.existing.number})
         return
@@ -203,16 +220,20 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
         say_unless(is_quiet, f"• {step.summary}")
 
     link_interpreter(settings.places)
-    outcome = install_steps(
-        settings.places, steps, options=choices.to_json(), version=engram_version(), before_step=before_step
-    )
+    outcome = install_steps(settings.places, steps, options=choices.to_json(), version=VERSION, before_step=before_step)
     if not choices.service:
         read_sessions()
     # Also where no session was read, there is a memory then.
     with workspace.store():
         pass
+    outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
     earlier = import_earlier(workspace) if machine.earlier.databases and not no_import else ""
     return Result(outcome, steps, imported, earlier, run_self_test(settings))
+
+
+def _terminal_notes(workspace: Workspace) -> list[str]:
+    is_running = process_state(workspace.places.worker_lock).is_alive
+    return ["An `engram up` runs with the code of before: stop it and start it again."] if is_running else []
 
 
 def _finish(
@@ -223,7 +244,7 @@ def _finish(
     if as_json:
         print_json(
             {
-                "version": engram_version(),
+                "version": VERSION,
                 "steps": [step.name for step in result.steps],
                 "changed": result.outcome.changed,
                 "notes": [*result.outcome.notes, *(note for step in result.steps for note in step.notes)],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from engram.cli.output import say
+from engram.cli.workspace import Workspace
+from engram.config_file import set_value
 from engram.earlier.find import EarlierEngram
 from engram.install.claude_code import ClaudeCode
 from engram.install.cost_estimate import DAYS, SOURCE, CostEstimate
@@ -43,6 +45,14 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
         click.echo("Claude Code was not found on this machine, so it can't write them yet.")
     default = settings.extractor if settings.extractor != "local" else "claude" if claude.command else "local"
     return str(click.prompt("Choose", type=click.Choice(["claude", "local", "openai"]), default=default))
+
+
+def ask_session_start(workspace: Workspace) -> None:
+    """Ask whether Claude Code's sessions start worker and watcher, where nothing starts them at login."""
+    click.echo("This machine has no launchd or systemd that could start Engram again after a restart.")
+    if click.confirm("May a session of Claude Code start it if it does not run?", default=True):
+        set_value(workspace.settings.home, "start_with_session", "true")
+        workspace.reload()
 
 
 def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:

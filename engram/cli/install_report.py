@@ -70,6 +70,16 @@ def next_command(workspace: Workspace) -> str:
     return "engram status"
 
 
+def variable_notes(workspace: Workspace) -> list[str]:
+    """Settings that this shell's variables make and a service does not see."""
+    folders = ("home", "claude_folder")
+    return [
+        f"The service does not see ENGRAM_{name.upper()} of this shell: engram config set {name} …"
+        for name, source in sorted(workspace.loaded.sources.items())
+        if source == "environment" and name not in folders
+    ]
+
+
 def _service(steps: Sequence[Step]) -> str:
     return next((step.summary for step in steps if step.name == "service"), "none")
 

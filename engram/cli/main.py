@@ -20,6 +20,7 @@ from engram.cli.workspace import Workspace, flags_from
 from engram.errors import EngramError
 from engram.paths import Home, default_home
 from engram.redaction.display import visible
+from engram.version import VERSION
 
 #: Command → module that defines it, in the order of the help.
 COMMANDS = {
@@ -64,6 +65,7 @@ COMMANDS = {
     "restore": "engram.cli.restore_command",
     "hub": "engram.cli.hub_commands",
     "hooks": "engram.cli.hooks_command",
+    "plugin": "engram.cli.plugin_command",
     "service": "engram.cli.service_command",
     "config": "engram.cli.config_command",
     "model": "engram.cli.model_command",
@@ -170,7 +172,7 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
     multiple=True,
     help="Any setting for this call only, such as --set recall_limit=10. Can be given several times (default: none).",
 )
-@click.version_option(package_name="engram-recall", prog_name="engram")
+@click.version_option(VERSION, prog_name="engram")
 @click.pass_context
 def engram(ctx: click.Context, home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> None:
     """Long-term memory for Claude Code. It stays on this machine; you can see, explain, edit and forget everything.

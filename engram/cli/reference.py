@@ -138,7 +138,7 @@ def tools_page() -> str:
     from engram_mcp.access import Access
     from engram_mcp.server import INSTRUCTIONS, build_server
 
-    server = build_server(Access(Settings(), "/"))
+    server = build_server(lambda: Access(Settings(), "/"))
     lines = [_MADE, "# MCP tools\n", f"What the agent is told: {INSTRUCTIONS}\n"]
     for tool in sorted(server.tools.values(), key=lambda tool: tool.name):
         lines += [f"## {tool.name}\n", str(tool.description), ""]

@@ -113,5 +113,5 @@ def _pause(chances: SecondChances, health: Health) -> str:
 
 def _process(state: ProcessState) -> str:
     if not state.is_alive:
-        return "not running (start it with `engram up`)"
+        return "not running (start it with `engram service start`)"
     return f"running, pid {state.pid or '?'}" + (f", {state.rss_mb:.0f} MB" if state.rss_mb else "")

@@ -28,6 +28,9 @@ from engram.install.kept_steps import change_to_json, first_actions
 from engram.install.run import Run, undo_actions
 from engram.install.take_back import drop_folders, keep_copy, take_back
 
+#: How often a change of a file begins anew that another program writes at the same time.
+MAX_TRIES = 5
+
 
 def plan_files(steps: Sequence[Step]) -> dict[Path, tuple[str, FileChange]]:
     """Path → the name of the first step that changes it, and all changes of it as one. Raises InstallError."""
@@ -60,7 +63,7 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
         _act(step.before)
         for path, (name, change) in files.items():
             if name == step.name:
-                _change(run, path, step.name, change)
+                _change_until_quiet(run, path, step.name, change)
         _act(step.after)
         record.is_done = True
         run.save()
@@ -84,6 +87,8 @@ def _retire(run: Run, steps: set[str], files: set[str]) -> None:
     for record in reversed([step for step in ledger.steps if step.name not in steps]):
         undo_actions(run, record.after)
         undo_actions(run, record.before)
+    if run.outcome.problems:
+        raise InstallError("; ".join(run.outcome.problems))
     for file in [record for path, record in ledger.files.items() if path not in files]:
         _remember(run, file.path, Path(file.real))
         run.note(take_back(run.home, file, file.original))
@@ -94,8 +99,22 @@ def _retire(run: Run, steps: set[str], files: set[str]) -> None:
         reach("install.retired")
 
 
+class _Raced(InstallError):
+    """Another program wrote the file between reading and writing."""
+
+
+def _change_until_quiet(run: Run, path: Path, step: str, change: FileChange) -> None:
+    """Change one file; begin anew if another program, such as Claude Code itself, writes it at this moment."""
+    for _ in range(MAX_TRIES - 1):
+        try:
+            return _change(run, path, step, change)
+        except _Raced:
+            run.journal.before.pop(str(path), None)
+    return _change(run, path, step, change)
+
+
 def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
-    """Record, write and verify one file."""
+    """Record, write and verify one file. Raises _Raced if it changed meanwhile; nothing is written then."""
     is_link = change.link_target is not None or change.is_removal
     real = real_path(path, is_link=is_link)
     drop_temporary(real)
@@ -127,7 +146,7 @@ def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
         if written.kind is not StateKind.ABSENT:
             make_folders(real.parent)
         if read_state(real)[0] != state:
-            raise InstallError(f"another program changed {path} at this moment. Run `engram install` again")
+            raise _Raced(f"another program keeps changing {path}. Close it, then run `engram install` again")
         write_state(real, written, content)
         reach("install.written")
         if read_state(real)[0] != written:

@@ -64,6 +64,13 @@ def count_missing_vectors(store: Reader, model: str) -> int:
     return total
 
 
+def count_vectors_by_model(store: Reader) -> dict[str, int]:
+    """Return how many vectors each model made, by the model's name. Reads every vector's row."""
+    vector, model = tables.Vector, tables.VectorModel
+    query = vector.select(model.name, fn.COUNT(vector.seq).alias("vectors")).join(model).group_by(model.name)
+    return {row.name: row.vectors for row in store.fetch(query)}
+
+
 def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes]]) -> None:
     """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten meanwhile are left out.
 

@@ -11,11 +11,12 @@ from engram.paths import Home
 from engram.plugin.files import plugin_files
 from engram.plugin.registered import Registration, Way, find_double
 from engram.reports.checks import Check, State
-from engram.version import engram_version
+from engram.version import VERSION
 
 #: Files of the plugin larger than this are not read, in bytes.
 _MAX_FILE_BYTES = 1_000_000
-_RENEW = "run: engram install"
+_COMMAND = "engram install"
+_RENEW = f"run: {_COMMAND}"
 
 
 def check_registrations(
@@ -31,13 +32,20 @@ def check_registrations(
     for found in registrations:
         if found.way is not Way.SETTINGS:
             yield _check_plugin(found, home, interpreter)
-        elif found.version and found.version != engram_version():
-            detail = f"those in {found.path} are of version {found.version}, this is {engram_version()}"
-            yield Check("hooks' version", State.WARN, detail, _RENEW)
+        elif found.version and found.version != VERSION:
+            detail = f"those in {found.path} are of version {found.version}, this is {VERSION}"
+            yield Check("hooks' version", State.WARN, detail, _RENEW, command=_COMMAND)
     if double := find_double(registrations):
         places = " and ".join(f"by the {found.way} {found.path}" for found in double)
         detail = f"registered twice, {places}: memories are shown once, but every hook runs twice"
-        yield Check("hooks", State.WARN, detail, "run: engram install, which keeps the plugin alone")
+        yield Check(
+            "hooks",
+            State.WARN,
+            detail,
+            "run: engram install, which keeps the plugin alone",
+            command=_COMMAND,
+            public="registered twice",
+        )
 
 
 def has_plugin(registrations: list[Registration]) -> bool:
@@ -47,16 +55,18 @@ def has_plugin(registrations: list[Registration]) -> bool:
 
 def _check_plugin(found: Registration, home: Home | None, interpreter: str) -> Check:
     if not found.is_enabled:
-        advice = f"run: claude plugin enable {found.plugin_id}, unless you disabled it on purpose"
-        return Check("plugin", State.WARN, f"{found.plugin_id} is disabled, or all hooks are", advice)
-    if found.version != engram_version():
-        detail = f"{found.path} is of version {found.version or 'unknown'}, this is {engram_version()}"
-        return Check("plugin", State.WARN, detail, _RENEW)
+        command = f"claude plugin enable {found.plugin_id}"
+        detail = f"{found.plugin_id} is disabled, or all hooks are"
+        advice = f"run: {command}, unless you disabled it on purpose"
+        return Check("plugin", State.WARN, detail, advice, command=command, public="disabled")
+    if found.version != VERSION:
+        detail = f"{found.path} is of version {found.version or 'unknown'}, this is {VERSION}"
+        return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)
     if found.way is Way.SKILLS_FOLDER:
         differing = _differing(found.path, plugin_files(home, interpreter))
         if differing:
             detail = f"{found.path} was changed, or made for another installation: {', '.join(differing[:3])}"
-            return Check("plugin", State.WARN, detail, _RENEW)
+            return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)
     return Check("plugin", State.OK, f"{found.plugin_id}, version {found.version}")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engram.paths import Home
-from engram.version import engram_version
+from engram.version import VERSION
 from engram_hooks.block import settings_block
 
 #: Name of the plugin and of its MCP server.
@@ -47,7 +47,7 @@ def plugin_files(home: Home | None = None, interpreter: str = sys.executable) ->
     block = settings_block(home, interpreter)
     made = {
         MANIFEST: _manifest(),
-        "hooks/hooks.json": {"description": f"Engram {engram_version()}", "hooks": block["hooks"]},
+        "hooks/hooks.json": {"description": f"Engram {VERSION}", "hooks": block["hooks"]},
         ".mcp.json": {"mcpServers": block["mcpServers"]},
     }
     copied = {path: (_CONTENT / name).read_bytes() for path, name in _COPIED.items()}
@@ -73,7 +73,7 @@ def _manifest() -> dict[str, Any]:
     return {
         "name": NAME,
         "description": DESCRIPTION,
-        "version": engram_version(),
+        "version": VERSION,
         "author": {"name": AUTHOR},
         "license": "MIT",
         "keywords": ["memory", "recall"],

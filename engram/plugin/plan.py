@@ -66,7 +66,7 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, interpreter: str 
     """
     folder = skills_folder(claude_folder)
     files = plugin_files(home, interpreter)
-    obsolete = sorted(_paths_in(folder, files) - set(files))
+    obsolete = other_files(folder, files)
     # Without a manifest, files that the plugin has are the rest of an interrupted installation.
     if obsolete and not is_ours(read_documents(claude_folder).skills_manifest):
         raise InstallError(
@@ -148,12 +148,11 @@ def without_our_server(document: Mapping[str, Any]) -> JsonEdit:
     return JsonEdit(drop=(JsonEntry(("mcpServers", NAME), server),))
 
 
-def _paths_in(folder: Path, files: Collection[str]) -> set[str]:
-    """Return the relative paths of all files in a folder; empty if there is none."""
-    return {
-        str((Path(root) / name).relative_to(folder))
+def other_files(folder: Path, files: Collection[str]) -> list[str]:
+    """Return the relative paths of files in a folder that are not among ``files``; hidden ones are not counted."""
+    return sorted(
+        path
         for root, _, names in os.walk(folder)
         for name in names
-        # Hidden files are the system's own, such as .DS_Store.
-        if not name.startswith(".") or name in files
-    }
+        if (path := str((Path(root) / name).relative_to(folder))) not in files and not name.startswith(".")
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -59,6 +60,12 @@ class Check:
     detail: str
     #: What to do; "" if all is well.
     advice: str = ""
+    #: The one command that mends it, with its arguments; "" if it takes more than a command.
+    command: str = ""
+    #: Name of what ``engram doctor --fix`` does about it; "" if only the user should.
+    fix: str = ""
+    #: The finding without private words, for a bug report; "" if name and state must do.
+    public: str = ""
 
 
 def check_all(store: Store, settings: Settings, health: Health) -> list[Check]:
@@ -83,23 +90,26 @@ def _moves(store: Store) -> Iterator[Check]:
             "moved project",
             State.WARN,
             f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same",
-            f"if it is, run: engram projects merge {present.name} {former.name}",
+            f"if it is, run: engram projects merge {shlex.quote(present.name)} {shlex.quote(former.name)}",
+            command=f"engram projects merge {shlex.quote(present.name)} {shlex.quote(former.name)}",
         )
 
 
 def _program(store: Store) -> Iterator[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Check("python", State.OK, f"{version}, {sys.executable}")
+    yield Check("python", State.OK, f"{version}, {sys.executable}", public=version)
     number = sqlite_version(store.driver)
     text = f"{store.driver} with SQLite {'.'.join(map(str, number))}"
     if number >= SAFE_SQLITE:
-        yield Check("driver", State.OK, text)
+        yield Check("driver", State.OK, text, public=text)
     else:
         yield Check(
             "driver",
             State.WARN,
             f"{text}; before {'.'.join(map(str, SAFE_SQLITE))} several processes can damage a database",
-            "install cysqlite, which has its own SQLite: pip install cysqlite",
+            f"install cysqlite, which has its own SQLite: {shlex.quote(sys.executable)} -m pip install cysqlite",
+            command=f"{shlex.quote(sys.executable)} -m pip install cysqlite",
+            public=text,
         )
 
 
@@ -113,7 +123,10 @@ def _home(settings: Settings) -> Iterator[Check]:
             "memory folder",
             State.BAD,
             f"{places.root} can be read by other users (mode {mode:04o}{', ' + named if named else ''})",
-            f"run: chmod -R go-rwx {places.root}",
+            f"run: chmod -R go-rwx {shlex.quote(str(places.root))}",
+            command=f"chmod -R go-rwx {shlex.quote(str(places.root))}",
+            fix="close-folder",
+            public=f"mode {mode:04o}, {len(exposed)} exposed files",
         )
     else:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
@@ -145,7 +158,10 @@ def _memory(store: Store) -> Iterator[Check]:
             "memory.db",
             State.BAD,
             damage,
-            "restart the worker: it repairs the file or sets it aside. `engram restore` brings back a backup",
+            "restart the worker, which repairs the file or sets it aside: engram service restart. `engram restore` "
+            "brings back a backup",
+            command="engram service restart",
+            public="damaged",
         )
     else:
         yield Check("memory.db", State.OK, f"no damage, {store.path.stat().st_size / 1e6:.1f} MB")
@@ -172,10 +188,22 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
 def _processes(health: Health) -> Iterator[Check]:
     for name, state in (("watcher", health.watcher), ("worker", health.worker)):
         if state.is_alive:
-            yield Check(name, State.OK, f"running, pid {state.pid}, {state.rss_mb} MB")
+            text = f"running, pid {state.pid}, {state.rss_mb} MB"
+            yield Check(name, State.OK, text, public=f"running, {state.rss_mb} MB")
     for trouble in health.troubles():
-        name = trouble.about if trouble.about in ("watcher", "worker") else f"stage {trouble.about}"
-        yield Check(name, State.BAD if trouble.is_broken else State.WARN, trouble.text, trouble.advice)
+        state_of_trouble = State.BAD if trouble.is_broken else State.WARN
+        if trouble.about in ("watcher", "worker"):
+            yield Check(
+                trouble.about,
+                state_of_trouble,
+                trouble.text,
+                trouble.advice,
+                command="engram service start",
+                fix="start",
+                public="not running",
+            )
+        else:
+            yield Check(f"stage {trouble.about}", state_of_trouble, trouble.text, trouble.advice)
 
 
 def _model(settings: Settings) -> Iterator[Check]:
@@ -185,6 +213,8 @@ def _model(settings: Settings) -> Iterator[Check]:
             State.WARN,
             "hashed: it compares words, not meaning",
             "run: engram config set embedding_model bundled",
+            command="engram config set embedding_model bundled",
+            public="hashed",
         )
         return
     if settings.embedding_model == BUNDLED:
@@ -212,7 +242,8 @@ def _model(settings: Settings) -> Iterator[Check]:
             "model",
             State.WARN,
             f"{settings.embedding_model} is not compiled: without a worker, searches use text alone",
-            "start the worker, which compiles it: engram up",
+            "start the worker, which compiles it: engram service start",
+            command="engram service start",
         )
 
 
@@ -230,6 +261,8 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
             State.BAD,
             f"{len(dead)} tasks failed too often, such as {dead[0].kind}: {dead[0].last_error}",
             "remove the cause, then run: engram tasks retry --dead",
+            command="engram tasks retry --dead",
+            public=f"{len(dead)} tasks",
         )
     if totals.suspects:
         yield Check(
@@ -237,13 +270,22 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
             State.WARN,
             f"{totals.suspects} memories look like instructions and are never injected",
             "list them with `engram export`; edit or forget them",
+            command="engram export",
+            public=f"{totals.suspects} memories",
         )
     for scope in sorted(paused_scopes(store)):
         what = scope or "everything"
         project = f" --project {scope}" if scope else ""
         command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"
-        yield Check("paused", State.WARN, f"{what} is paused", f"to go on: {command}")
+        yield Check("paused", State.WARN, f"{what} is paused", f"to go on: {command}", command=command, public="yes")
     if not settings.capture or not settings.inject or settings.extractor == "off":
         off = [name for name in ("capture", "inject") if not getattr(settings, name)]
         off += ["extractor"] if settings.extractor == "off" else []
-        yield Check("switched off", State.WARN, ", ".join(off), "`engram config` shows where each setting comes from")
+        yield Check(
+            "switched off",
+            State.WARN,
+            ", ".join(off),
+            "`engram config` shows where each setting comes from",
+            command="engram config",
+            public=", ".join(off),
+        )

@@ -17,13 +17,14 @@ from engram.transcripts.project import find_repository
 _LIMIT_BYTES = 4_000_000
 #: What the command of every hook of Engram contains.
 _MARK = "engram_hooks"
-_ADVICE = "run `engram hooks` and merge what it prints into Claude Code's settings"
+_ADVICE = "run: engram install (or merge by hand what `engram hooks` prints into Claude Code's settings)"
+_COMMAND = "engram install"
 
 
 def check_claude(
     settings: Settings, block: Mapping[str, Any], folder: Path, *, rule: str, has_plugin: bool
 ) -> Iterator[Check]:
-    """Check the hooks, their interpreter, the MCP server, and the permission to use it.
+    """Check the hooks, the MCP server, and the permission to use it.
 
     Args:
         settings: names Claude Code's configuration folder and the memory folder.
@@ -32,11 +33,8 @@ def check_claude(
         rule: the permission rule that lets Claude use every tool of the server.
         has_plugin: a plugin brings hooks and server, so that they are not looked for in the settings.
     """
-    if has_plugin:
-        yield from _check_interpreter(settings)
-    else:
+    if not has_plugin:
         yield from _check_hooks(settings, block)
-        yield from _check_interpreter(settings)
         yield from _check_server(settings)
     yield _check_permission(settings, folder, rule)
 
@@ -51,21 +49,12 @@ def _check_hooks(settings: Settings, block: Mapping[str, Any]) -> Iterator[Check
     if settings_file.get("disableAllHooks") is True:
         yield Check("hooks", State.BAD, f"{path} disables all hooks (disableAllHooks)", "remove that line")
     elif missing:
-        yield Check("hooks", State.BAD, f"missing or outdated in {path}: {', '.join(missing)}", _ADVICE)
+        yield _mended_by_install("hooks", State.BAD, f"missing or outdated in {path}: {', '.join(missing)}")
     else:
         yield from _check_scripts(ours)
     if obsolete:
         detail = f"hooks of an earlier version in {path}: {', '.join(obsolete)}"
-        advice = "remove Engram's PreCompact hook, and replace its Stop hook by the one that `engram hooks` prints"
-        yield Check("obsolete hooks", State.WARN, detail, advice)
-
-
-def _check_interpreter(settings: Settings) -> Iterator[Check]:
-    link = settings.places.python_link
-    if not link.exists():
-        yield Check(
-            "hooks' interpreter", State.BAD, f"{link} is a broken link, so hooks stay silent", "run: engram hooks"
-        )
+        yield _mended_by_install("obsolete hooks", State.WARN, detail)
 
 
 def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
@@ -95,8 +84,14 @@ def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
         "permission",
         State.WARN,
         f"{detail}: print mode (claude -p) refuses them",
-        f'add "{rule}" to permissions.allow in {files[0]}',
+        f'run: engram install (or add "{rule}" to permissions.allow in {files[0]})',
+        command=_COMMAND,
     )
+
+
+def _mended_by_install(name: str, state: State, detail: str) -> Check:
+    """A finding that the installer mends."""
+    return Check(name, state, detail, _ADVICE, command=_COMMAND)
 
 
 def _rules(settings_file: dict[str, Any]) -> tuple[set[str], set[str]]:
@@ -120,7 +115,7 @@ def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
         }
     )
     if gone:
-        yield Check("hooks", State.BAD, f"they name files that do not exist: {', '.join(gone[:3])}", _ADVICE)
+        yield _mended_by_install("hooks", State.BAD, f"they name files that do not exist: {', '.join(gone[:3])}")
     else:
         yield Check("hooks", State.OK, f"{len(ours)} events")
 
@@ -136,14 +131,21 @@ def _paths(command: str) -> list[str]:
     return [path for path in paths if path.startswith("/") and _MARK in path]
 
 
+def server_command(settings: Settings) -> str:
+    """The command of the MCP server in the user's file; "" if it is not registered there."""
+    servers = _read(claude_json(settings)).get("mcpServers")
+    server = servers.get("engram") if isinstance(servers, dict) else None
+    return str(server.get("command", "")) if isinstance(server, dict) else ""
+
+
 def _check_server(settings: Settings) -> Iterator[Check]:
     path = claude_json(settings)
     servers = _read(path).get("mcpServers")
     server = servers.get("engram") if isinstance(servers, dict) else None
     if not isinstance(server, dict):
-        yield Check("MCP server", State.WARN, f"not in {path}: Claude can't search memory itself", _ADVICE)
+        yield _mended_by_install("MCP server", State.WARN, f"not in {path}: Claude can't search memory itself")
     elif not Path(str(server.get("command", ""))).exists():
-        yield Check("MCP server", State.BAD, f"its command {server.get('command')!r} does not exist", _ADVICE)
+        yield _mended_by_install("MCP server", State.BAD, f"its command {server.get('command')!r} does not exist")
     else:
         yield Check("MCP server", State.OK, str(server["command"]))
 

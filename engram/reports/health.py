@@ -91,14 +91,16 @@ class Vitals:
             ("worker", self.worker, "no memories are made, and hooks stay silent"),
         ):
             if not state.is_alive:
-                troubles.append(Trouble(name, f"not running: {follows}", "start both with: engram up"))
+                troubles.append(Trouble(name, f"not running: {follows}", "start both with: engram service start"))
         for name, stage in self.stages.items():
             if stage.last_error:
                 advice = f"see the log with: engram logs --errors ({name})"
                 troubles.append(Trouble(name, stage.last_error, advice))
             elif stage.lag_seconds > MAX_LAG_SECONDS:
                 behind = f"is {stage.lag_seconds / 3600:.1f} h behind"
-                troubles.append(Trouble(name, behind, "check that the worker runs: engram up", is_broken=False))
+                troubles.append(
+                    Trouble(name, behind, "check that the worker runs: engram service status", is_broken=False)
+                )
         return troubles
 
 

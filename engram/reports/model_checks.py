@@ -61,6 +61,8 @@ def _check_claude(settings: Settings) -> Check:
             State.BAD,
             f"{command} doesn't know {', '.join(missing)}: the local extractor is used",
             "update Claude Code: claude update",
+            command="claude update",
+            public="too old",
         )
     return Check("language model", State.OK, f"{settings.claude_model} by {command}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from engram.atomic import make_private_folder
 from engram.errors import HomeError
 from engram.paths import Home
-from engram.version import engram_version
+from engram.version import VERSION
 
 #: The folder of the hooks.
 FOLDER = Path(__file__).resolve().parent
@@ -130,7 +130,7 @@ def link_interpreter(home: Home) -> None:
 
 
 def _entry(command: str, *, matcher: str = "") -> dict[str, Any]:
-    stamped = f"{command} {STAMP}{engram_version()}"
+    stamped = f"{command} {STAMP}{VERSION}"
     return {"matcher": matcher, "hooks": [{"type": "command", "command": stamped, "timeout": TIMEOUT_SECONDS}]}
 
 

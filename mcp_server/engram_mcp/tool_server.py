@@ -1,8 +1,7 @@
-"""An MCP server over stdio with tools only: no prompts and no resources."""
+"""An MCP server with tools only: no prompts and no resources."""
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import inspect
 import logging
@@ -11,14 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp import types
-from mcp.server import Server, ServerRequestContext
-from mcp.server.stdio import stdio_server
-
 from engram.errors import BadRequest, EngramError
 from engram.redaction.display import visible
-from engram.version import engram_version
+from engram.version import VERSION
 from engram_mcp.signature import check_arguments, schema_of
+from engram_mcp.stdio import InvalidParams, Message, StdioServer, negotiate
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +28,11 @@ class Tool:
     input_schema: Mapping[str, Any]
     work: Callable[..., str]
     meta: Mapping[str, Any] | None = None
+
+    def listed(self) -> dict[str, Any]:
+        """Return the tool as ``tools/list`` shows it."""
+        meta = {"_meta": self.meta} if self.meta else {}
+        return {"name": self.name, "description": self.description, "inputSchema": self.input_schema, **meta}
 
 
 class ToolServer:
@@ -55,37 +56,28 @@ class ToolServer:
 
     def run(self) -> None:
         """Serve over stdin and stdout until the client closes them."""
-        asyncio.run(self._serve())
+        handlers = {
+            "initialize": self._initialize,
+            "ping": lambda _: {},
+            "tools/list": lambda _: {"tools": [tool.listed() for tool in self.tools.values()]},
+            "tools/call": self._call,
+        }
+        StdioServer(handlers).run()
 
-    async def _serve(self) -> None:
-        server: Server[Any] = Server(
-            self._name,
-            version=engram_version(),
-            instructions=self._instructions,
-            on_list_tools=self._list,
-            on_call_tool=self._call,
-        )
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+    def _initialize(self, params: Message) -> dict[str, Any]:
+        return {
+            "protocolVersion": negotiate(params.get("protocolVersion")),
+            "capabilities": {"tools": {"listChanged": False}},
+            "serverInfo": {"name": self._name, "version": VERSION},
+            "instructions": self._instructions,
+        }
 
-    async def _list(
-        self, _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name=tool.name,
-                    description=tool.description,
-                    input_schema=dict(tool.input_schema),
-                    _meta=None if tool.meta is None else dict(tool.meta),
-                )
-                for tool in self.tools.values()
-            ]
-        )
-
-    async def _call(self, _: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
-        text, is_error = await asyncio.to_thread(self.answer, params.name, params.arguments or {})
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
+    def _call(self, params: Message) -> dict[str, Any]:
+        name, arguments = params.get("name"), params.get("arguments") or {}
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise InvalidParams("tools/call takes a name, and arguments as an object")
+        text, is_error = self.answer(name, arguments)
+        return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
     def answer(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """The text of a tool's answer, and whether it is an error."""
@@ -102,9 +94,9 @@ class ToolServer:
         tool = self.tools.get(name)
         if tool is None:
             raise BadRequest(f"there is no tool {name[:60]!r}")
-        logger.info("action=tool name=%s pid=%d", name, os.getpid())
         try:
-            return tool.work(**check_arguments(tool.input_schema, arguments))
+            checked = check_arguments(tool.input_schema, arguments)
+            return tool.work(**checked)
         except EngramError:
             raise
         except Exception as error:
@@ -113,6 +105,8 @@ class ToolServer:
             raise EngramError(
                 f"memory failed ({kind}); go on without it, and tell the user to run 'engram doctor'"
             ) from error
+        finally:
+            logger.info("action=tool name=%s pid=%d", name, os.getpid())
 
 
 def _shown(text: str) -> str:

@@ -35,9 +35,8 @@ from engram.worker.client import ask_status
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
+from engram_mcp.limits import MAX_HITS
 
-#: Maximum number of hits that a tool returns.
-LIMIT = 25
 #: The remark of an answer when no worker is running.
 NO_WORKER = "the worker is not running: text search only; 'engram up' starts it"
 #: What ``memory_status`` says when no watcher is running.
@@ -67,7 +66,7 @@ def _find(
         request = RecallRequest(
             operation=operation,
             text=query,
-            limit=max(1, min(limit, LIMIT)),
+            limit=max(1, min(limit, MAX_HITS)),
             project_id=view.project_id,
             branch=read_branch(access.folder),
         )
@@ -298,7 +297,7 @@ def _duration(seconds: float) -> str:
 
 def timeline(access: Access, around: str | None, project: str | None, limit: int) -> str:
     """Memories around a memory or a date, or the latest ones, oldest first."""
-    count = max(1, min(limit, LIMIT * 2))
+    count = max(1, min(limit, MAX_HITS * 2))
     with access.store() as store:
         view = access.view(store, project)
         if around is None:

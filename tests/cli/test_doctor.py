@@ -16,7 +16,7 @@ from engram.models.store import Store
 from engram.paths import Home
 from engram.plugin.files import plugin_files
 from engram.transcripts.source import Unreadable
-from engram.version import engram_version
+from engram.version import VERSION
 
 Run = Callable[..., Result]
 
@@ -47,7 +47,7 @@ def test_a_fresh_machine_is_told_to_start_and_to_connect(run: Run, claude: Path)
     findings = checks(run)
 
     assert findings["watcher"]["state"] == findings["worker"]["state"] == "bad"
-    assert "engram up" in findings["worker"]["advice"]
+    assert "engram service start" in findings["worker"]["advice"]
     assert "engram hooks" in findings["hooks"]["advice"]
     assert findings["memory.db"]["state"] == findings["memory folder"]["state"] == "ok"
     assert "SQLite" in findings["driver"]["detail"]
@@ -123,7 +123,7 @@ def test_a_plugin_is_checked_instead_of_the_settings(run: Run, claude: Path, tmp
 def test_settings_of_another_version_are_named(run: Run, claude: Path) -> None:
     install(run, claude)
     settings = (claude / "settings.json").read_text()
-    (claude / "settings.json").write_text(settings.replace(f"# Engram {engram_version()}", "# Engram 0.0.3"))
+    (claude / "settings.json").write_text(settings.replace(f"# Engram {VERSION}", "# Engram 0.0.3"))
 
     assert "of version 0.0.3" in checks(run)["hooks' version"]["detail"]
 

@@ -19,11 +19,14 @@ from click.testing import CliRunner, Result
 from engram.cli.main import engram
 from engram.cli.up_command import SAMPLES
 from engram.install.journal import explain_half_done
+from engram.install.self_test import SelfTest
 from engram.models.store import open_store
-from engram.paths import Home
+from engram.paths import Home, default_claude_folder
+from engram.process_lock import is_process_alive
+from engram.reports.processes import process_state
 from engram_hooks.block import settings_block
 from tests.earlier_machine import episode_row, make_machine
-from tests.install.conftest import snapshot
+from tests.install.conftest import SETTINGS, snapshot
 
 DAY_SECONDS = 86_400
 
@@ -103,6 +106,36 @@ def test_from_nothing_to_a_recall_and_back_without_a_trace(run: Callable[..., Re
 
     run("uninstall", "--yes", "--purge")
 
+    assert snapshot(user) == before
+
+
+def test_the_service_runs_is_restarted_by_an_update_and_leaves_no_process(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("systemctl", "launchctl"):
+        stand_in = user / "none" / name
+        stand_in.parent.mkdir(exist_ok=True)
+        stand_in.write_text("#!/bin/sh\nexit 1\n")
+        stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{user / 'none'}:/usr/bin:/bin")
+    before = snapshot(user)
+
+    said = run("install", stdin="y\nlocal\ny\n").output
+    config = home.config_file.read_text()
+    first = process_state(home.worker_lock).pid
+    again = json.loads(run("install", "--yes", "--json").stdout)
+    second = process_state(home.worker_lock).pid
+    answer = json.loads(run("recall", "why did we leave SQLite", "--json").stdout)
+    run("uninstall", "--yes", "--purge")
+
+    assert config == "start_with_session = true\n"
+    assert "older sessions of other projects are read in the background" in said
+    assert "The service does not see ENGRAM_EMBEDDING_MODEL of this shell" in said
+    assert first is not None
+    assert second not in (None, first)
+    assert again["changed"] == []
+    assert answer["by"] == "worker"
+    assert not any(is_process_alive(pid) for pid in (first, second))
     assert snapshot(user) == before
 
 
@@ -204,6 +237,36 @@ def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
     assert not (user / ".claude" / "settings.json").exists()
     # Asked once.
     assert "Who writes" not in run("install", "--no-import").output
+
+
+# The other forms: tests/install/test_transaction.py.
+@pytest.mark.parametrize("form", ["absent", "comments", "hooks of other tools", "link", "linked folder", "hard link"])
+def test_both_ways_give_every_byte_mode_and_link_back(
+    run: Callable[..., Result], user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    (tmp_path / "elsewhere").mkdir()
+    if "link" in form:
+        monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere" / "claude"))
+        shutil.move(user / ".claude", tmp_path / "elsewhere" / "claude")
+    folder = default_claude_folder()
+    SETTINGS[form](folder / "settings.json")
+    before = snapshot(user, tmp_path / "elsewhere")
+
+    run("install", "--yes", "--no-service", "--no-import", "--no-plugin")
+    assert "engram_hooks" in (folder / "settings.json").read_text()
+    run("install", "--yes", "--no-import", "--plugin")
+    assert "engram_hooks" not in (folder / "settings.json").read_text()
+    run("uninstall", "--yes", "--purge")
+
+    assert snapshot(user, tmp_path / "elsewhere") == before
+
+
+def test_without_a_terminal_nothing_is_asked_or_changed(run: Callable[..., Result], user: Path) -> None:
+    before = claude_folder(user)
+
+    assert "Without a terminal to ask, add --yes" in run("install", "--no-service", stdin="", code=1).output
+    assert claude_folder(user) == before
 
 
 def test_settings_that_are_read_only_stay_and_the_permission_is_explained(

@@ -133,7 +133,7 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
     prompt = {"prompt": "How do we deploy the harbour, from which vault, and with what?", "prompt_id": "p1"}
     hooked = [service.answer_hook(payload | {"hook_event_name": "SessionStart", "source": "startup"})]
     hooked.append(service.answer_hook(payload | prompt | {"hook_event_name": "UserPromptSubmit"}))
-    server = build_server(Access(settings, "/work/demo"))
+    server = build_server(lambda: Access(settings, "/work/demo"))
     calls = [
         ("memory_recall", {"query": "deploy the harbour"}),
         ("memory_search", {"query": "deploy harbour vault"}),

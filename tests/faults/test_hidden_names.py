@@ -113,7 +113,7 @@ def test_no_command_prints_what_steers_or_hides(filled: Store, name: str) -> Non
 def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp_path: Path) -> None:
     project = spread(filled, name)
     memory = episodes.all_episodes(filled)[0].episode_id
-    server = build_server(Access(load({}).settings, str(tmp_path)))
+    server = build_server(lambda: Access(load({}).settings, str(tmp_path)))
     calls: list[tuple[str, dict[str, Any]]] = [
         ("memory_recall", {"query": "cache", "project": project}),
         ("memory_recall", {"query": "x", "project": f"{project}?"}),

@@ -13,7 +13,9 @@ import pytest
 
 from engram import failpoint
 from engram.errors import AlreadyRunning, InstallError
+from engram.install import apply_steps
 from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
+from engram.install.file_state import make_folders
 from engram.install.journal import explain_half_done, folder_of, load_journal
 from engram.install.transaction import install_steps, uninstall
 from engram.process_lock import ProcessLock
@@ -156,6 +158,34 @@ def test_a_failing_action_undoes_everything(machine: Machine, is_upgrade: bool) 
         install(machine, word="two", with_plugin=False, fails=True)
 
     assert machine.snapshot() == before
+
+
+@pytest.mark.parametrize("writes", [1, 99])
+def test_a_program_that_writes_at_the_same_moment_is_not_overwritten(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    left = writes
+
+    def write_too(folder: Path) -> list[Path]:
+        nonlocal left
+        if folder == machine.claude and left:
+            left -= 1
+            value = settings_of(machine)
+            machine.settings.write_text(json.dumps({**value, "count": value.get("count", 0) + 1}))
+        return make_folders(folder)
+
+    monkeypatch.setattr(apply_steps, "make_folders", write_too)
+
+    if writes == 1:
+        install(machine)
+        assert settings_of(machine)["count"] == 1
+        assert HOOK in settings_of(machine)["hooks"]["Stop"]
+        uninstall(machine.home)
+    else:
+        with pytest.raises(InstallError, match=r"keeps changing .*Nothing was changed"):
+            install(machine)
+
+    assert settings_of(machine) == {"hooks": {"Stop": [THEIRS]}, "count": 99 - left if writes == 99 else 1}
 
 
 def test_two_installers_at_once_do_not_meet(machine: Machine) -> None:

@@ -34,7 +34,7 @@ class Desk:
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self._settings = settings
-        self.server = build_server(Access(settings, str(folder)))
+        self.server = build_server(lambda: Access(settings, str(folder)))
 
     def call(self, tool: str, **arguments: object) -> str:
         """Call a tool; returns its answer."""

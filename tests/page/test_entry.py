@@ -25,6 +25,7 @@ def test_the_file_leads_in_and_the_keys_work_until_they_are_switched_off(page: S
 
     tab.goto(file.as_uri())
     tab.wait_for_selector("h1")
+    tab.wait_for_load_state()
     assert tab.url == f"{page.home}/"
     tab.keyboard.press("?")
     assert tab.locator("#keys").is_visible()

@@ -12,7 +12,7 @@ from claude_binary import find_real_claude
 
 from engram.paths import Home
 from engram.plugin.files import MANIFEST, marketplace_files, plugin_files
-from engram.version import engram_version
+from engram.version import VERSION
 from engram_hooks.block import settings_block
 from engram_mcp.server import INSTRUCTIONS, build_server
 
@@ -35,7 +35,7 @@ def test_the_plugin_runs_the_hooks_and_the_server_that_the_settings_would(tmp_pa
 
     assert json.loads(files["hooks/hooks.json"])["hooks"] == block["hooks"]
     assert json.loads(files[".mcp.json"]) == {"mcpServers": block["mcpServers"]}
-    assert json.loads(files[MANIFEST])["version"] == engram_version()
+    assert json.loads(files[MANIFEST])["version"] == VERSION
     assert files == plugin_files(home, "/opt/engram/bin/python")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from engram.plugin.files import plugin_files
 from engram.plugin.registered import Way, find_double, find_registrations, read_documents
-from engram.version import engram_version
+from engram.version import VERSION
 from engram_hooks.block import settings_block
 
 INSTALLED = {"version": 2, "plugins": {"engram@engram-local": [{"scope": "user", "version": "0.0.9"}]}}
@@ -84,7 +84,7 @@ def test_plugin_and_settings_are_double_until_the_plugin_is_disabled(machine: Ma
     assert machine.double() == [Way.SKILLS_FOLDER, Way.SETTINGS]
 
     machine.settings(block | {"enabledPlugins": {"engram@skills-dir": False}})
-    assert machine.ways() == [(Way.SKILLS_FOLDER, engram_version(), False), (Way.SETTINGS, engram_version(), True)]
+    assert machine.ways() == [(Way.SKILLS_FOLDER, VERSION, False), (Way.SETTINGS, VERSION, True)]
     assert machine.double() == []
 
 
@@ -119,7 +119,7 @@ def test_a_project_may_disable_an_installed_plugin(machine: Machine) -> None:
 
 
 def test_hooks_say_which_version_wrote_them(machine: Machine) -> None:
-    earlier = json.dumps(settings_block()).replace(f"# Engram {engram_version()}", "# Engram 0.0.3")
+    earlier = json.dumps(settings_block()).replace(f"# Engram {VERSION}", "# Engram 0.0.3")
     machine.settings(earlier)
     assert machine.ways() == [(Way.SETTINGS, "0.0.3", True)]
 

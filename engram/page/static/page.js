@@ -3,6 +3,7 @@
 (() => {
   const NOTICE_MS = 8000;
   const GO_MS = 1500;
+  const BESIDE_MS = 120;
   const one = (selector, root = document) => root.querySelector(selector);
   const isShown = (element) => element.getClientRects().length > 0;
   const first = (selector) => [...document.querySelectorAll(selector)].find(isShown);
@@ -21,8 +22,10 @@
     if (target) { target.focus(); target.scrollIntoView({ block: "nearest" }); }
   }
 
+  // A notice comes first, and what was opened last is left first.
   function press(key) {
-    const target = (key === "u" && first(`#notice [data-key="u"]`)) || first(`[data-key="${key}"]`);
+    const found = [...document.querySelectorAll(`#notice [data-key="${key}"]`), ...document.querySelectorAll(`main [data-key="${key}"]`)].filter(isShown);
+    const target = key === "Escape" ? found.at(-1) : found[0];
     if (!target) return false;
     if (isTyping(target)) target.focus(); else target.click();
     return true;
@@ -59,6 +62,26 @@
     else location.reload();
   });
 
+  // A memory opens beside its list when its link has the focus, or at once by a click; in a narrow window, as a page.
+  let besideTimer = 0;
+  function openBeside(link, wait) {
+    const detail = one(".beside");
+    clearTimeout(besideTimer);
+    if (!detail || matchMedia("(max-width: 60rem)").matches) return false;
+    besideTimer = setTimeout(() => htmx.ajax("GET", link.href, { source: detail, target: detail }), wait);
+    return true;
+  }
+
+  document.addEventListener("focusin", (event) => {
+    if (event.target.matches("[data-beside]")) openBeside(event.target, BESIDE_MS);
+  });
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-beside]");
+    const isPlain = !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0;
+    if (link && isPlain && openBeside(link, 0)) event.preventDefault();
+  });
+
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-submit]")) event.target.form.submit();
   });
@@ -70,13 +93,11 @@
     }, NOTICE_MS);
   }
 
-  document.addEventListener("htmx:after:swap", (event) => {
+  document.addEventListener("htmx:after:swap", () => {
     for (const notice of document.querySelectorAll("[data-fades]")) {
       delete notice.dataset.fades;
       fade(notice);
     }
-    const beside = one(".beside");
-    if (beside && beside.contains(event.target) && matchMedia("(max-width: 60rem)").matches) beside.scrollIntoView();
     const wanted = first("[data-focus]");
     if (wanted) { delete wanted.dataset.focus; wanted.focus(); }
   });

@@ -15,7 +15,7 @@ from engram.text.question_words import MAX_QUERY_CHARS, words_of
 from engram.worker.client import ask_worker
 
 #: Memories of one list; more follow on the next one.
-MAX_ROWS = 40
+MAX_ROWS = 30
 #: Memories that are found by meaning, and turns in which the words were said.
 MAX_MEANT, MAX_SAID = 12, 5
 #: Fewest characters that are searched for by meaning.

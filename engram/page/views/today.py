@@ -98,11 +98,15 @@ def _events(store: Store, project_id: int | None) -> list[Event]:
     ]
     if project_id is None:
         events += [
-            Event(at_ms=run.started_at_ms, project="", run=f"tidied: {len(run.report.get('lines', []))} changes")
+            Event(at_ms=run.started_at_ms, project="", run=_tidied(len(run.report["lines"])))
             for run in list_runs(store, MAX_RUNS)
             if run.kind == "consolidate" and run.report.get("lines")
         ]
     return sorted(events, key=lambda event: -event.at_ms)
+
+
+def _tidied(changes: int) -> str:
+    return f"tidied: {changes} {'change' if changes == 1 else 'changes'}"
 
 
 def _prompt_event(

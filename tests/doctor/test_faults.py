@@ -1,0 +1,321 @@
+"""Each fault is made for real; the doctor names it with the command that mends it, and is quiet without the fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import plistlib
+import shlex
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from transcript_lines import say
+
+from engram.doctor import running
+from engram.doctor.programs import find_programs
+from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor, Scope
+from engram.install.journal import Journal, Ledger, Phase, StepRecord, save_journal
+from engram.memories.save import save_memory
+from engram.models.database import SAFE_SQLITE, sqlite_version
+from engram.models.store import open_store
+from engram.process_lock import ProcessLock
+from engram.redaction import redact
+from engram.search.vectors.backfill import embed_missing
+from engram.services.launchd import Launchd
+from engram.services.systemd import Systemd
+from engram.settings import load
+from engram.worker.client import WorkerStatus
+from tests.doctor.conftest import Doctor
+from tests.earlier_machine import LABEL, make_machine
+from tests.services.conftest import StandIns
+
+#: A user that is not root, for what root may do anyway.
+NOBODY = 65534
+
+
+def test_a_machine_without_faults_beyond_its_setup_has_no_other_finding(doctor: Doctor) -> None:
+    assert {name for name, finding in doctor.findings().items() if finding["state"] != "ok"} == {
+        "watcher",
+        "worker",
+        "model",
+        "hooks",
+        "hooks' interpreter",
+        "MCP server",
+        "permission",
+        "service",
+    }
+
+
+def test_another_program_of_the_name_is_told_from_another_installation(
+    doctor: Doctor, make_program: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert doctor.findings()["command"]["state"] == "ok"
+    make_program("bin", "#!/bin/sh\necho another engram\n")
+    assert "yours comes first" in doctor.findings()["other program"]["detail"]
+
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    finding = doctor.findings()["other program"]
+    assert (finding["state"], finding["command"]) == ("warn", "engram-recall doctor")
+    assert "command" not in doctor.findings()
+
+    other = tmp_path / "other"
+    venv.create(other, with_pip=False, symlinks=True)
+    script = Path(sys.executable).with_name("engram").read_text().replace(sys.executable, str(other / "bin/python"))
+    make_program("bin", script)
+    finding = doctor.findings()["two installations"]
+    assert finding["command"] == f"{other / 'bin/python'} -m pip uninstall engram-recall"
+    assert Path(shlex.split(finding["command"])[0]).exists()
+    make_program("tools/uv/tools/engram-recall/bin", script.replace(str(other), "/x/uv/tools/engram-recall"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'tools/uv/tools/engram-recall/bin'}:/usr/bin")
+    assert doctor.findings()["two installations"]["command"] == "uv tool uninstall engram-recall"
+
+
+def test_one_file_behind_several_links_is_one_program(make_program: Callable[[str, str], Path], tmp_path: Path) -> None:
+    path = make_program("bin", "#!/bin/sh\n")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "engram").symlink_to(path)
+
+    programs = find_programs({"PATH": f"{tmp_path}/links:{tmp_path}/bin:relative:{tmp_path}/nowhere"})
+
+    assert [program.path for program in programs] == [tmp_path / "links" / "engram"]
+
+
+@pytest.mark.parametrize("target", ["/bin/sh", "/nowhere/python"])
+@pytest.mark.parametrize("by_fix", [True, False])
+def test_hooks_of_another_interpreter_get_this_one(doctor: Doctor, target: str, by_fix: bool) -> None:
+    doctor.home.python_link.symlink_to(target)
+    finding = doctor.findings()["hooks' interpreter"]
+    assert finding["state"] == ("warn" if target == "/bin/sh" else "bad")
+
+    if by_fix:
+        assert any("this interpreter" in line for line in doctor.fix())
+    else:
+        doctor.type_command(finding)
+
+    assert "hooks' interpreter" not in doctor.findings()
+    assert os.path.realpath(doctor.home.python_link) == os.path.realpath(sys.executable)
+
+
+def test_a_server_of_another_interpreter_is_named(doctor: Doctor) -> None:
+    doctor.write_claude(".claude.json", {"mcpServers": {"engram": {"command": "/bin/sh", "args": []}}})
+    finding = doctor.findings()["MCP server's interpreter"]
+    assert "/bin/sh" in finding["detail"]
+
+    doctor.write_claude(".claude.json", {"mcpServers": {"engram": {"command": sys.executable, "args": []}}})
+    assert "MCP server's interpreter" not in doctor.findings()
+
+
+def test_a_half_done_installation_is_named(doctor: Doctor) -> None:
+    steps = [StepRecord(name="service", summary="Start", is_done=True), StepRecord(name="plugin", summary="Connect")]
+    save_journal(doctor.home, Journal(phase=Phase.INSTALLING, ledger=Ledger(steps=steps)))
+
+    finding = doctor.findings()["installation"]
+
+    assert (finding["state"], finding["command"]) == ("bad", "engram install")
+    assert "service done, plugin open" in finding["detail"]
+    save_journal(doctor.home, Journal(phase=Phase.UNINSTALLING, ledger=Ledger(steps=steps)))
+    assert doctor.findings()["installation"]["command"] == "engram uninstall"
+    save_journal(doctor.home, Journal(phase=Phase.INSTALLED, ledger=Ledger(steps=steps)))
+    assert "installation" not in doctor.findings()
+
+
+def test_an_earlier_engram_that_is_active_is_named(doctor: Doctor) -> None:
+    assert "earlier Engram" not in doctor.findings()
+    make_machine(doctor.user, doctor.user / ".claude-memory", doctor.claude, [])
+
+    finding = doctor.findings()["earlier Engram"]
+
+    assert (finding["state"], finding["command"]) == ("bad", "engram install")
+    assert LABEL in finding["detail"]
+
+
+def test_service_files_of_another_installation_or_folder_are_named(
+    doctor: Doctor, stand_ins: StandIns, write_files: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "nothing starts" in doctor.findings()["service"]["detail"]
+    system = Systemd(load().settings)
+    write_files(system)
+    assert doctor.findings()["service"]["state"] == "ok"
+
+    unit = system.files()[0].path
+    text = unit.read_text()
+    unit.write_text(text.replace(sys.executable, "/opt/old/python"))
+    finding = doctor.findings()["service file"]
+    assert "names another interpreter" in finding["detail"]
+    assert finding["command"] == "engram install"
+    unit.write_text(text.replace(str(doctor.claude), "/elsewhere"))
+    assert "configuration folder" in doctor.findings()["service file"]["detail"]
+    unit.unlink()
+    assert doctor.findings()["service file"]["state"] == "bad"
+    unit.write_text(text)
+
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
+    assert doctor.findings()["linger"]["command"] == "loginctl enable-linger"
+    stand_ins.put("refused")
+    assert "can't be checked" in doctor.findings()["service"]["detail"]
+
+
+def test_an_agent_of_another_installation_is_named(
+    doctor: Doctor, stand_ins: StandIns, write_files: Callable[..., None]
+) -> None:
+    system = Launchd(load().settings)
+    write_files(system)
+    assert doctor.findings()["service"]["detail"] == "launchd"
+
+    path = system.files()[1].path
+    agent = plistlib.loads(path.read_bytes())
+    path.write_bytes(plistlib.dumps(agent | {"ProgramArguments": ["/opt/old/python", "watch"]}))
+
+    assert "names another interpreter" in doctor.findings()["service file"]["detail"]
+
+
+def test_a_memory_folder_that_others_may_read_is_closed(doctor: Doctor) -> None:
+    (doctor.home.logs / "worker.log").write_text("x")
+    (doctor.home.logs / "worker.log").chmod(0o644)
+    assert doctor.findings()["memory folder"]["command"] == f"chmod -R go-rwx {doctor.home.root}"
+
+    assert any("other users" in line for line in doctor.fix())
+
+    assert doctor.findings()["memory folder"]["state"] == "ok"
+
+
+def test_a_memory_folder_that_cannot_be_written_is_named(doctor: Doctor) -> None:
+    doctor.findings()
+    for path in (doctor.home.root, *doctor.home.root.rglob("*")):
+        os.chown(path, NOBODY if os.geteuid() == 0 else -1, -1, follow_symlinks=False)
+    doctor.home.root.chmod(0o500)
+    # From within: another user may not enter the folder of the tests.
+    code = (
+        "import os\n"
+        "from pathlib import Path\n"
+        "from engram.doctor.folders import check_writable\n"
+        "from engram.doctor.machine import Machine\n"
+        "from engram.settings import Settings\n"
+        "if os.geteuid() == 0:\n"
+        f"    os.setuid({NOBODY})\n"
+        "for check in check_writable(Machine(Settings(home=Path('.')), Path('/'))):\n"
+        "    print(check.state, check.detail, check.command, sep='|')\n"
+    )
+
+    def look() -> str:
+        command, folder = [sys.executable, "-c", code], doctor.home.root
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    state, detail, command = look().strip().split("|")
+    assert state == "bad"
+    assert "can't be written" in detail
+    assert command == "chmod -R u+rwX ."
+    subprocess.run(shlex.split(command), cwd=doctor.home.root, check=True, timeout=60)
+    assert look() == ""
+
+
+def test_an_old_sqlite_is_named(doctor: Doctor) -> None:
+    if sqlite_version("sqlite3") >= SAFE_SQLITE:
+        pytest.skip("the standard library's SQLite is new enough here")
+
+    finding = doctor.findings("--set", "sqlite_driver=sqlite3")["driver"]
+
+    assert finding["command"] == f"{sys.executable} -m pip install cysqlite"
+    assert doctor.findings()["driver"]["state"] == "ok"
+
+
+def test_sessions_in_another_configuration_folder_are_named(doctor: Doctor) -> None:
+    say(doctor.claude / "projects" / "-work" / "s1.jsonl", "user", "hello")
+    assert "sessions elsewhere" not in doctor.findings()
+    path = doctor.user / ".claude" / "projects" / "-work" / "s2.jsonl"
+    say(path, "user", "hello")
+    os.utime(path, (time.time() + 60, time.time() + 60))
+
+    finding = doctor.findings()["sessions elsewhere"]
+
+    assert finding["command"] == f"engram config set claude_folder {doctor.user / '.claude'}"
+    doctor.type_command(finding)
+    assert "sessions elsewhere" not in doctor.findings()
+
+
+def test_unread_sessions_that_claude_code_is_about_to_delete_are_named_and_read(doctor: Doctor) -> None:
+    path = doctor.claude / "projects" / "-work" / "11111111-2222-3333-4444-555555555555.jsonl"
+    say(path, "user", "From now on always run make lint before every commit in this project.")
+    old_seconds = time.time() - 26 * 86_400
+    os.utime(path, (old_seconds, old_seconds))
+    finding = doctor.findings()["cleanup"]
+    assert "1 unread sessions within 7 days" in finding["detail"]
+    doctor.write_claude("settings.json", {"cleanupPeriodDays": 365})
+    assert "cleanup" not in doctor.findings()
+    doctor.write_claude("settings.json", {})
+
+    doctor.type_command(finding)
+
+    assert "cleanup" not in doctor.findings()
+
+
+@pytest.fixture
+def answering(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """A worker that holds its lock and answers what a test says."""
+    lock = ProcessLock(doctor.home.worker_lock)
+
+    def answer(**changes: object) -> None:
+        values = {
+            "pid": os.getpid(),
+            "rss_mb": 100.0,
+            "uptime_seconds": 0.0,
+            "model": HashedEmbedder().model_id,
+            "runtime": "python",
+            "reason": "",
+            "index_mb": 0.0,
+            "is_busy": False,
+            "waiting": 0,
+        }
+        monkeypatch.setattr(running, "ask_status", lambda home: WorkerStatus(**(values | changes)))  # type: ignore[arg-type]
+
+    answer()
+    yield answer
+    lock.release()
+
+
+def test_vectors_of_another_model_are_named(doctor: Doctor, answering: Callable[..., None]) -> None:
+    with open_store(doctor.home.memory_db) as store:
+        save_memory(store, "We ship on Mondays.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+        embed_missing(store, HashedEmbedder())
+    assert "vectors" not in doctor.findings()
+
+    answering(model="all-minilm")
+
+    finding = doctor.findings()["vectors"]
+    assert f"of {HashedEmbedder().model_id}" in finding["detail"]
+    doctor.type_command(finding)
+
+
+def test_a_worker_with_older_settings_or_without_an_answer_is_named(
+    doctor: Doctor, answering: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(uptime_seconds=10.0)
+    os.utime(doctor.home.config_file, (time.time() - 60, time.time() - 60))
+    assert "worker's settings" not in doctor.findings()
+
+    assert doctor.run("config", "set", "recall_limit", "7").exit_code == 0
+    assert doctor.findings()["worker's settings"]["command"] == "engram service restart"
+
+    monkeypatch.setattr(running, "ask_status", lambda home: None)
+    assert "does not answer" in doctor.findings()["worker's answers"]["detail"]
+
+
+def test_the_findings_are_json_of_plain_values(doctor: Doctor) -> None:
+    found = json.loads(doctor.run("doctor", "--json").stdout)
+
+    assert {"ok", "fixed", "checks"} == set(found)
+    assert {key for check in found["checks"] for key in check} == {
+        "name",
+        "state",
+        "detail",
+        "advice",
+        "command",
+        "fix",
+        "public",
+    }

@@ -1,0 +1,101 @@
+"""Hostile texts in every stored field do nothing; not even if escaping fails, as long as the policy holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engram.config_file import set_value
+from engram.models.store import Store
+from engram.page import app
+from engram.page.assets import ASSETS, STATIC
+from engram.page.rendering import make_environment
+from engram.page.spelling import spell_hidden
+from engram.page.views import VIEWS
+from engram.settings import Settings, load
+from tests.page.hostile import OWN, live_with, payloads
+from tests.page.lived import Lived
+from tests.page.serving import ServedPage, serve_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Request
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def lived(store: Store) -> list[Lived]:
+    return live_with(store, payloads())
+
+
+def paths(lived: Sequence[Lived]) -> list[str]:
+    """Every view, each memory, and the trace of the session in which everything was said."""
+    shown = [route.path for view in VIEWS for route in view.routes if route.method == "GET" and "{" not in route.path]
+    shown += [f"/m/{one.fix.episode_id}" for one in lived]
+    shown += [f"/s/s-0000?upto={last}" for last in range(25, 2 * len(lived) + 25, 25)]
+    return [*shown, f"/s/s-0000/t/{lived[0].turn_id}", "/m?q=harbor", "/m?from=30", "/m?project=nobody"]
+
+
+def harm(browser: Browser, page: ServedPage, shown: Sequence[str]) -> set[str]:
+    """Look at everything; returns what went wrong: a script ran, something was loaded or changed."""
+    found: set[str] = set()
+
+    def note(request: Request) -> None:
+        if not request.url.startswith((page.origin, "data:", "blob:")) and not request.is_navigation_request():
+            found.add("something was loaded from elsewhere")
+
+    with browser.new_context() as context:
+        context.on("request", note)
+        tab = context.new_page()
+        tab.on("dialog", lambda dialog: (found.add("a script ran"), dialog.dismiss()))
+        tab.goto(page.entry())
+        tab.wait_for_url(f"{page.home}/**")
+        for path in shown:
+            tab.goto(page.home + path, wait_until="load")
+            if tab.url.startswith(page.home) and tab.evaluate("'PWN' in window"):
+                found.add("a script ran")
+    if not load({"home": str(page.settings.home)}).settings.page_letters:
+        found.add("something was changed")
+        set_value(page.settings.home, "page_letters", "true")
+    return found
+
+
+def test_the_page_shows_hostile_texts_as_texts(browser: Browser, settings: Settings, lived: list[Lived]) -> None:
+    with serve_page(settings) as page:
+        assert harm(browser, page, paths(lived)) == set()
+        for one, text in zip(lived, payloads(), strict=True):
+            shown = html.unescape(page.see("m", one.fix.episode_id).text)
+            assert f"<h1>{spell_hidden(text)}</h1>" in shown, text
+
+
+def test_if_escaping_fails_no_script_runs_and_nothing_is_loaded_or_changed(
+    browser: Browser, settings: Settings, lived: list[Lived]
+) -> None:
+    unescaped = make_environment(autoescape=False)
+    # A tag that leads the browser away is no matter of the policy: it takes the address along, which opens nothing.
+    shown = [f"/m/{one.fix.episode_id}" for one, text in zip(lived, payloads(), strict=True) if "refresh" not in text]
+    with serve_page(settings, environment=unescaped) as page:
+        assert harm(browser, page, shown) == set()
+    with serve_page(settings, environment=unescaped, headers_of=lambda nonce: {}) as page:
+        assert {"a script ran", "something was loaded from elsewhere"} <= harm(browser, page, shown[: len(OWN)])
+
+
+def test_if_escaping_fails_what_has_no_nonce_changes_nothing(
+    browser: Browser, settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Markup alone can ask htmx to change something: the nonce gate of htmx stops that, and without it, it happens."""
+
+    def attack() -> set[str]:
+        with serve_page(settings, environment=make_environment(autoescape=False)) as page:
+            text = f"<div hx-post='{page.access.root}/letters' hx-trigger='load' hx-vals='letters:off'>x</div>"
+            (one,) = live_with(store, [text])
+            return harm(browser, page, [f"/m/{one.fix.episode_id}"])
+
+    assert attack() == set()
+    ungated = dataclasses.replace(ASSETS["hx-csp.js"], path=STATIC / "icon.svg")
+    monkeypatch.setattr(app, "ASSETS", {**ASSETS, "hx-csp.js": ungated})
+    assert "something was changed" in attack()

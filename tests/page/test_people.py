@@ -1,0 +1,292 @@
+"""What a person asks the page, and how: each question in at most three actions, by keyboard too, for everybody."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engram.clock import SYSTEM_CLOCK
+from engram.enums import Actor, Scope
+from engram.memories.save import save_memory
+from engram.models.episodes import find_episode
+from engram.models.store import Store, open_store
+from engram.page.views import VIEWS
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.socketpath import socket_address
+from engram.worker.client import ask_worker
+from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live
+from tests.page.serving import ServedPage, serve_page
+from tests.processes import wait_for
+from tests.workers import RUN
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
+
+pytestmark = pytest.mark.browser
+
+#: Most actions (a click, a key, a text that is typed) from the start page to an answer.
+MAX_ACTIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A memory in which something happened, with its worker and its page."""
+
+    settings: Settings
+    store: Store
+    page: ServedPage
+    lived: Lived
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("house")
+    settings = Settings(home=folder / "home", claude_folder=folder / "claude", embedding_model="hashed")
+    settings.places.prepare()
+    with open_store(settings.places.memory_db, clock=SYSTEM_CLOCK) as store:
+        lived = live(store)
+        save_memory(store, "Never deploy on Fridays.", redact, actor=Actor.USER, scope=Scope.GLOBAL, is_pinned=True)
+        environment = os.environ | {
+            "ENGRAM_HOME": str(settings.home),
+            "CLAUDE_CONFIG_DIR": str(settings.claude_folder),
+            "ENGRAM_EMBEDDING_MODEL": "hashed",
+            "HOME": str(folder),
+        }
+        worker = subprocess.Popen([sys.executable, "-c", RUN], stderr=subprocess.DEVNULL, env=environment)
+        try:
+            wait_for(lambda: ask_worker(settings.places, {"op": "status"}))
+            ask_hook(settings, "What does the octopus cost in Lisbon?")
+            with serve_page(settings) as page:
+                yield House(settings, store, page, lived)
+        finally:
+            worker.terminate()
+            worker.wait(60)
+
+
+def ask_hook(settings: Settings, prompt: str) -> None:
+    """Send a prompt as Claude Code's hook does; nothing fits, and the answer is silence."""
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "cwd": "/harbor", "prompt": prompt}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(60)
+        with socket_address(settings.places.recall_socket) as address:
+            connection.connect(address)
+        connection.sendall(json.dumps(payload).encode())
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1000) == b""
+
+
+@dataclass(slots=True)
+class Person:
+    """Somebody in front of the start page, whose actions are counted."""
+
+    tab: Page
+    actions: int = field(default=0)
+
+    def click(self, name: str | re.Pattern[str], role: str = "link") -> None:
+        self._act()
+        self.tab.get_by_role(role, name=name).first.click()  # type: ignore[arg-type]
+
+    def press(self, keys: str) -> None:
+        self._act()
+        for key in keys.split():
+            self.tab.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        self._act()
+        self.tab.keyboard.type(text)
+
+    def sees(self, text: str) -> Locator:
+        found = self.tab.get_by_text(text).first
+        found.wait_for()
+        return found
+
+    def _act(self) -> None:
+        self.actions += 1
+        assert self.actions <= MAX_ACTIONS
+
+
+@pytest.fixture
+def person(house: House, tab: Page) -> Iterator[Person]:
+    """A person who has just opened the page; nothing may be reported as an error on the way."""
+    errors: list[str] = []
+    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.goto(house.page.entry())
+    tab.wait_for_selector("h1")
+    tab.wait_for_load_state()
+    yield Person(tab)
+    assert errors == []
+
+
+def test_what_does_it_know(person: Person) -> None:
+    person.press("/")
+    person.type("vat")
+    person.press("Enter")
+    person.sees("2 fit")
+    person.sees(SUMMARY[:40])
+
+
+def test_why_was_it_shown(person: Person) -> None:
+    person.click(re.compile("How do we round"))
+    person.sees("20 found → 1 shown")
+    person.click("candidates ▸", role="button")
+    person.sees("rare words in common")
+
+
+def test_why_was_it_silent(person: Person) -> None:
+    person.sees("silent: it names no topic to search for")
+    person.click(re.compile("yes, go on"))
+    person.sees("too short – it names no topic to search for")
+
+
+def test_what_would_be_shown(person: Person, house: House) -> None:
+    person.tab.goto(f"{house.page.home}/s/try?project=harbor")
+    person.tab.get_by_label("A prompt").focus()
+    person.type(PROMPT)
+    person.click("Try it", role="button")
+    person.sees(" found · ")
+
+
+def test_where_is_it_from(person: Person, house: House) -> None:
+    person.click(re.compile(r"fix · vat_cents"))
+    assert person.tab.locator("mark").inner_text() == SUMMARY
+    person.sees(":18")
+    person.click("Open the turn")
+    person.sees("line 18")
+
+
+def test_wrong_fix_it_now_and_undo(person: Person, house: House) -> None:
+    def is_lowered() -> bool:
+        episode = find_episode(house.store, house.lived.fix.episode_id)
+        assert episode is not None
+        return episode.is_lowered
+
+    person.click("Wrong", role="button")
+    person.sees("Claude is never shown it again")
+    assert is_lowered()
+    person.press("u")
+    person.sees("Undone: bad")
+    assert not is_lowered()
+
+
+def test_what_was_forgotten_is_asked_for_and_waits(person: Person, house: House) -> None:
+    canary = save_memory(house.store, "The canary sings.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    person.tab.goto(f"{house.page.home}/m/{canary.episode_id}")
+    asked = person.tab.locator("button:focus", has_text="Forget it")
+    person.press("f")
+    person.sees("Forget this for good?")
+    asked.wait_for()
+    person.press("Enter")
+    person.sees("Forgetting in 6 seconds")
+    person.press("Escape")
+    person.tab.get_by_text("Forgetting in").wait_for(state="hidden")
+    assert find_episode(house.store, canary.episode_id) is not None
+    person.tab.keyboard.press("f")
+    asked.wait_for()
+    person.tab.keyboard.press("Enter")
+    person.tab.get_by_role("heading", name="Forgotten").wait_for()
+    assert find_episode(house.store, canary.episode_id) is None
+
+
+def test_what_has_changed(person: Person) -> None:
+    person.click(re.compile("kept fix"))
+    person.sees("kept from what was said")
+
+
+def test_what_will_it_say_next(person: Person) -> None:
+    person.sees("Claude will start harbor with")
+    person.sees("Never deploy on Fridays.")
+
+
+def test_is_it_working(person: Person) -> None:
+    person.sees("Watcher not running: new lines are not read")
+    person.press("g s")
+    person.tab.wait_for_url(re.compile("/s$"))
+    person.sees("Watcher not running")
+
+
+def test_a_list_is_walked_with_the_keyboard_and_mended_beside_it(person: Person, house: House) -> None:
+    tab = person.tab
+    tab.keyboard.press("g")
+    tab.keyboard.press("m")
+    tab.wait_for_url(re.compile("/m$"))
+    tab.keyboard.press("j")
+    tab.keyboard.press("j")
+    title = tab.evaluate("document.activeElement.textContent").strip()[:30]
+    tab.locator("#detail h1", has_text=title).wait_for()
+    tab.keyboard.press("p")
+    tab.locator("#notice .notice").wait_for()
+    tab.keyboard.press("u")
+    person.sees("Undone: ")
+    tab.keyboard.press("e")
+    tab.get_by_label("What Claude is shown").wait_for()
+    assert tab.evaluate("document.activeElement.id") == "summary"
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("Escape")
+    tab.locator("#from").wait_for()
+
+
+def test_a_search_that_finds_nothing_shows_nothing_else(person: Person, house: House) -> None:
+    tab = person.tab
+    tab.goto(f"{house.page.home}/m")
+    tab.locator("#search").fill("zeppelin quokka")
+    person.sees("Nothing fits.")
+    assert tab.locator("#found li[data-row]").count() == 0
+
+
+def test_what_is_new_waits_until_it_is_wanted(person: Person, house: House) -> None:
+    tab = person.tab
+    tab.goto(f"{house.page.home}/m")
+    rows = tab.locator("#found li[data-row]").count()
+    save_memory(house.store, "Something new came up.", redact, actor=Actor.AGENT, scope=Scope.GLOBAL)
+    tab.get_by_role("button", name="1 new – show").wait_for()
+    assert tab.locator("#found li[data-row]").count() == rows
+    with tab.expect_navigation():
+        tab.get_by_role("button", name="1 new – show").click()
+    person.sees("Something new came up.")
+    tab.get_by_role("button", name=re.compile("live")).click()
+    tab.get_by_role("button", name=re.compile("paused")).wait_for()
+
+
+def test_nothing_is_wrong_for_people_who_see_or_move_otherwise(browser: Browser, house: House) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    lived = house.lived
+    shown = [route.path for view in VIEWS for route in view.routes if route.method == "GET" and "{" not in route.path]
+    shown = [path for path in shown if path not in ("/briefing", "/m/meant")]
+    shown += [f"/m/{lived.fix.episode_id}", f"/s/{SESSION}", f"/s/{SESSION}/t/{lived.turn_id}", "/m?q=vat", "/nowhere"]
+    found: dict[str, list[str]] = {}
+    for scheme in ("light", "dark"):
+        with browser.new_context(color_scheme=scheme, reduced_motion="reduce") as context:
+            tab = context.new_page()
+            tab.goto(house.page.entry())
+            tab.wait_for_selector("h1")
+            for path in shown[:-1]:
+                tab.goto(house.page.home + path)
+                violations = axe.run(tab).response["violations"]
+                if violations:
+                    found[f"{scheme} {path}"] = [f"{v['id']}: {v['nodes'][0]['html'][:120]}" for v in violations]
+                overflow = tab.evaluate("document.documentElement.scrollWidth > innerWidth")
+                if overflow:
+                    found.setdefault(f"{scheme} {path}", []).append("wider than the window")
+    assert found == {}
+
+
+def test_a_page_at_twice_the_size_needs_no_scrolling_sideways(browser: Browser, house: House) -> None:
+    """1280 pixels at 200 % are 640."""
+    with browser.new_context(viewport={"width": 640, "height": 400}, device_scale_factor=2) as context:
+        tab = context.new_page()
+        tab.goto(house.page.entry())
+        tab.wait_for_selector("h1")
+        for path in ("/", "/m", f"/m/{house.lived.fix.episode_id}", "/s", f"/s/{SESSION}"):
+            tab.goto(house.page.home + path)
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
