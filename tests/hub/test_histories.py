@@ -13,6 +13,7 @@ from tests.hub.postgres import Postgres
 SHORT_RUNS = 20
 
 
+@pytest.mark.timeout(600)
 def test_machines_agree_after_any_history(postgres: Postgres) -> None:
     clock = FixedClock()
     dsn = postgres.make_database()
