@@ -28,6 +28,7 @@ FLOORS = {
     "engram.log": 1,
     "engram.text": 1,
     "engram.config_file": 2,
+    "engram.vaults": 2,
     # Before "engram.install": what planners and reports share.
     "engram.install.file_state": 1,
     "engram.install.changes": 2,
@@ -41,8 +42,8 @@ FLOORS = {
     "engram.ingest": 4,
     "engram.search": 4,
     "engram.notes": 4,
-    "engram.earlier": 4,
     "engram.extraction": 5,
+    "engram.earlier": 5,
     "engram.reports": 6,
     "engram.memories": 6,
     "engram.hub.client": 7,

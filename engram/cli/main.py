@@ -167,6 +167,12 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
     help="Claude Code's configuration folder (default: CLAUDE_CONFIG_DIR or ~/.claude).",
 )
 @click.option(
+    "--vault",
+    metavar="NAME",
+    default=None,
+    help="Work on the vault of this project (`engram projects vault`) instead of the memory folder (default: none).",
+)
+@click.option(
     "--set",
     "assignments",
     metavar="NAME=VALUE",
@@ -175,7 +181,9 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
 )
 @click.version_option(VERSION, prog_name="engram")
 @click.pass_context
-def engram(ctx: click.Context, home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> None:
+def engram(
+    ctx: click.Context, home: str | None, claude_folder: str | None, vault: str | None, assignments: tuple[str, ...]
+) -> None:
     """Long-term memory for Claude Code. It stays on this machine; you can see, explain, edit and forget everything.
 
     Example: engram up
@@ -185,6 +193,7 @@ def engram(ctx: click.Context, home: str | None, claude_folder: str | None, assi
         ctx.obj = Workspace(flags)
     elif not ctx.obj.flags:
         ctx.obj.flags = flags
+    ctx.obj.vault = vault
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

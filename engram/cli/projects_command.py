@@ -10,6 +10,7 @@ from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.forget_project_command import forget
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, safe
+from engram.cli.vault_commands import unvault, vault
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest
@@ -24,6 +25,7 @@ from engram.models.project_folders import (
 )
 from engram.models.projects import find_project_of_identity
 from engram.reports.projects import list_moves, list_project_reports, move_to_json
+from engram.vaults import list_vaults
 
 
 @click.group("projects", invoke_without_command=True)
@@ -41,6 +43,8 @@ def projects(ctx: click.Context) -> None:
 
 
 projects.add_command(forget)
+projects.add_command(vault)
+projects.add_command(unvault)
 
 
 @projects.command("list")
@@ -54,8 +58,9 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         known = [report.to_json() for report in list_project_reports(store)]
         moves = [move_to_json(move) for move in list_moves(store)]
+    vaults = [{"name": vault.name, "folder": str(vault.folder)} for vault in list_vaults(workspace.places)]
     if as_json:
-        print_json({"projects": known, "moves": moves})
+        print_json({"projects": known, "moves": moves, "vaults": vaults})
         return
     rows = [
         (
@@ -67,6 +72,9 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
         for project in known
     ]
     print_table(("project", "folder", "sessions", "memories"), rows, empty="No projects yet.")
+    for known_vault in vaults:
+        name = known_vault["name"]
+        click.echo(safe(f"{name} is in a vault. To work with it: engram --vault {name} COMMAND"))
     for move in moves:
         command = f"engram projects merge {move['present']} {move['former']}"
         click.echo(safe(f"{move['former']} may be {move['present']} now. If it is, run: {command}"))

@@ -210,6 +210,8 @@ def _tell(workspace: Workspace, system: ServiceSystem, verb: str, as_json: bool)
         say(f"Stopped what {_TITLES[system.name]} ran. Still running: {pids} (`engram up` in a terminal?).")
         return
     say(f"{verb}, by {_TITLES[system.name]}{': ' + pids if pids else ''}.")
+    if verb == "Stopped" and (said := system.status()).is_installed:
+        say(f"They start again {_describe_start(said)}.")
     for hint in _hints(workspace, system) if verb == "Running" else ():
         say(hint)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import click
 
 from engram.cli import exits
@@ -14,6 +16,7 @@ from engram.errors import InstallError
 from engram.install.changes import Step
 from engram.install.journal import load_journal
 from engram.install.purge import purge_memory
+from engram.install.stray import find_stray
 from engram.install.transaction import uninstall as take_back
 from engram.paths import Home
 from engram.reports.processes import is_held
@@ -30,15 +33,20 @@ from engram.reports.processes import is_held
 def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, yes: bool, as_json: bool) -> None:
     """Take back what `engram install` changed: every file gets its bytes, mode and link from before.
 
-    What others changed in these files meanwhile stays; then only Engram's entries are removed. The memory folder stays
-    too, unless --purge is given. The program itself is removed as it was installed: `uv tool uninstall engram-recall`.
+    What others changed in these files meanwhile stays; then only Engram's entries are removed. That is also done where
+    the memory folder, which knows what there was before, is gone. The memory folder stays, unless --purge is given. The
+    program itself is removed as it was installed: `uv tool uninstall engram-recall`.
 
     Example: engram uninstall --yes
     """
     places = workspace.places
-    journal = load_journal(places)
+    journal = load_journal(places) or find_stray(workspace.settings)
     if journal is None and not purge:
-        _tell(as_json, "Nothing is installed by `engram install`.", {"changed": [], "notes": [], "problems": []})
+        _tell(
+            as_json,
+            "Engram is not installed in Claude Code or as a service.",
+            {"changed": [], "notes": [], "problems": []},
+        )
         return
     steps = [step.summary for step in journal.ledger.steps] if journal else []
     if not as_json:
@@ -51,12 +59,13 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, yes: bool, 
         if not as_json:
             say(f"• Undo: {step.summary}")
 
-    outcome = take_back(places, before_step=before_step)
+    outcome = take_back(places, stray=journal, before_step=before_step)
     _drop_link(places)
     left: list[str] = []
     if purge and not outcome.problems:
         _refuse_running(places)
         left = [str(path) for path in purge_memory(places, keep=find_earlier(workspace.settings).files)]
+    _drop_empty(places)
     facts = {"changed": outcome.changed, "notes": outcome.notes, "problems": outcome.problems, "left": left}
     if as_json:
         print_json(facts)
@@ -93,6 +102,14 @@ def _drop_link(places: Home) -> None:
     """The hooks' link to the interpreter is of no use without hooks."""
     if places.python_link.is_symlink():
         places.python_link.unlink()
+
+
+def _drop_empty(places: Home) -> None:
+    """Remove a memory folder that holds nothing but the installer's lock: it was deleted before."""
+    with contextlib.suppress(OSError):
+        if [path.name for path in places.root.iterdir()] == ["install.lock"]:
+            (places.root / "install.lock").unlink()
+            places.root.rmdir()
 
 
 def _refuse_running(places: Home) -> None:

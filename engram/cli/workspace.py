@@ -11,13 +11,14 @@ from pathlib import Path
 
 import click
 
-from engram.errors import SettingsError
+from engram.errors import NotFound, SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
 from engram.models.copies import open_memory
 from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.paths import Home
 from engram.settings import Loaded, Settings, load
+from engram.vaults import find_vault, list_vaults, settings_of
 from engram.worker.client import wake_worker
 
 
@@ -28,12 +29,15 @@ class Workspace:
     #: Settings given as flags, by name.
     flags: Mapping[str, str] = field(default_factory=dict)
     _loaded: Loaded | None = None
+    #: The project whose vault the command works on; None for the memory folder itself.
+    vault: str | None = None
 
     @property
     def loaded(self) -> Loaded:
         """The settings, with the source of each. Raises SettingsError."""
         if self._loaded is None:
-            self._loaded = load(self.flags)
+            loaded = load(self.flags)
+            self._loaded = loaded if self.vault is None else _inside_vault(loaded, self.vault)
         return self._loaded
 
     def reload(self) -> None:
@@ -52,11 +56,11 @@ class Workspace:
 
     def with_flags(self, **flags: str) -> Workspace:
         """A copy with more flags."""
-        return Workspace({**self.flags, **flags})
+        return Workspace({**self.flags, **flags}, vault=self.vault)
 
     def arguments(self) -> list[str]:
         """The global flags as arguments for a child process, so that it uses the same folders."""
-        arguments: list[str] = []
+        arguments: list[str] = [] if self.vault is None else ["--vault", self.vault]
         for name, value in self.flags.items():
             arguments += ["--set", f"{name}={value}"]
         return arguments
@@ -77,6 +81,15 @@ class Workspace:
         from engram.redaction import redact
 
         return redact
+
+
+def _inside_vault(loaded: Loaded, name: str) -> Loaded:
+    """Return the settings for a vault: those of the memory folder around it. Raises NotFound."""
+    vault = find_vault(loaded.settings.places, name)
+    if vault is None:
+        names = ", ".join(known.name for known in list_vaults(loaded.settings.places)) or "none"
+        raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}")
+    return dataclasses.replace(loaded, settings=settings_of(vault, loaded.settings))
 
 
 def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> dict[str, str]:

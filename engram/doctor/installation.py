@@ -14,6 +14,8 @@ from engram.install.journal import explain_half_done
 from engram.reports.checks import Check, State
 from engram.reports.claude_checks import server_command
 from engram.reports.processes import holder_of
+from engram.services.choose import best_system
+from engram.services.protocol import SystemName
 from engram.services.systemd import Systemd
 
 #: Service files larger than this are not read, in bytes.
@@ -61,14 +63,7 @@ def check_service(machine: Machine) -> Iterator[Check]:
     """Check that something starts the processes, with this installation and these folders."""
     status = machine.service.status()
     if not status.is_installed:
-        yield Check(
-            "service",
-            State.WARN,
-            "nothing starts the worker and the watcher when you log in",
-            "run: engram install",
-            command="engram install",
-            public=f"{status.system}, not installed",
-        )
+        yield _check_start(machine, status.system)
     wanted = {
         "interpreter": sys.executable,
         "memory folder": str(machine.settings.home),
@@ -91,6 +86,18 @@ def check_service(machine: Machine) -> Iterator[Check]:
     if status.is_installed:
         yield Check("service", State.OK, f"{status.system}", public=status.system)
         yield from _check_linger(machine)
+
+
+def _check_start(machine: Machine, system: SystemName) -> Check:
+    """The finding that nothing starts the processes, with what this machine can do about it."""
+    if best_system(machine.settings).name is SystemName.BACKGROUND:
+        detail = "the worker and the watcher do not start again after a restart: this machine has no launchd or systemd"
+        command = "engram config set start_with_session true"
+        advice = f"to let Claude Code's sessions start them, run: {command}"
+    else:
+        detail, command = "nothing starts the worker and the watcher when you log in", "engram install"
+        advice = f"run: {command}"
+    return Check("service", State.WARN, detail, advice, command=command, public=f"{system}, not installed")
 
 
 def _check_linger(machine: Machine) -> Iterator[Check]:

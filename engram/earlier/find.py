@@ -8,9 +8,9 @@ from pathlib import Path
 
 from engram.earlier.databases import EarlierDatabase, find_databases
 from engram.earlier.launch_agents import LaunchAgent, find_launch_agents
-from engram.earlier.notes import earlier_notes
 from engram.earlier.processes import MAX_SHOWN_CHARACTERS, Listener, RunningProcess, find_listener, find_processes
 from engram.earlier.settings_files import SettingsEntry, find_settings_entries
+from engram.notes.earlier_notes import earlier_notes
 from engram.paths import Home
 from engram.settings import Settings
 

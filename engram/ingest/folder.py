@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engram.errors import NotFound
-from engram.ingest.scope import project_for
+from engram.ingest.scope import identify_folder, project_for
 from engram.models.projects import ProjectRow, ensure_project, find_project, list_projects
 from engram.models.store import Store
+from engram.paths import Home
 from engram.redaction.display import visible
 from engram.settings import Settings
+from engram.vaults import Vault, find_vault, keeps_out, list_vaults, vault_of_folder, vault_of_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
     project = project_for(store, cwd, settings)
     if project.is_global or not project.identity:
         return FolderScope(None, project.is_global)
+    if keeps_out(settings.places, project.identity, cwd):
+        return FolderScope(None)
     known = find_project(store, project.identity)
     if known is None and make:
         with store.transaction() as tx:
@@ -43,7 +47,21 @@ def named_project(store: Store, name: str) -> ProjectRow:
     if project is None:
         shown = [project for project in list_projects(store) if visible(project.name) == name]
         project = shown[0] if len(shown) == 1 else None
+    if project is None and find_vault(Home(store.path.parent), name) is not None:
+        raise NotFound(f"{name[:60]} is in a vault; to work with it: engram --vault {name[:60]!r} COMMAND")
     if project is None:
         names = ", ".join(project.name for project in list_projects(store)[:12]) or "none yet"
         raise NotFound(f"there is no project {name[:60]!r}; known projects: {names}")
     return project
+
+
+def vault_of(settings: Settings, cwd: str) -> Vault | None:
+    """Return the vault that a working folder belongs to, in a worktree of its repository too.
+
+    Raises:
+        HomeError: a vault can't be read.
+    """
+    if not cwd or not list_vaults(settings.places):
+        return None
+    vault = vault_of_folder(settings.places, cwd)
+    return vault or vault_of_identity(settings.places, identify_folder(cwd, settings).identity)

@@ -11,6 +11,7 @@ from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.project import Project, identify_project, is_excluded
+from engram.vaults import keeps_out
 
 
 def project_for(store: Store, cwd: str, settings: Settings) -> Project:
@@ -45,6 +46,8 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
     session = find_session(store, session_id)
     if session is None:
         return ""
+    if session.project_id is not None and keeps_out(settings.places, _identity(store, session) or ""):
+        return "excluded"
     if session.cwd and is_excluded(session.cwd, settings.exclude):
         return "excluded"
     return "paused" if _identity(store, session) in paused else ""
@@ -53,6 +56,8 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
 def why_not_project(store: Store, cwd: str, project: Project, settings: Settings) -> str:
     """Return why a new session must not be read, by its first working directory; "" if it may be."""
     if is_excluded(cwd, settings.exclude):
+        return "excluded"
+    if keeps_out(settings.places, project.identity, cwd):
         return "excluded"
     return "paused" if project.identity and project.identity in paused_scopes(store) else ""
 

@@ -28,6 +28,7 @@ from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.record import Turn, TurnUpdate
 from engram.transcripts.registry import agent_of
 from engram.transcripts.source import PullRequest, Reading, Source
+from engram.vaults import vault_of_folder
 
 logger = logging.getLogger(__name__)
 
@@ -171,5 +172,8 @@ class Step:
 
 
 def is_excluded_turn(turn: Turn, settings: Settings) -> bool:
-    """True for a turn in a folder that the user excludes, in a session that began elsewhere."""
-    return bool(turn.cwd) and is_excluded(turn.cwd, settings.exclude)
+    """True for a turn in a folder that the user excludes, or of a vault, in a session that began elsewhere."""
+    if not turn.cwd:
+        return False
+    vault = vault_of_folder(settings.places, turn.cwd)
+    return vault is not None or is_excluded(turn.cwd, settings.exclude)

@@ -75,7 +75,7 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     """
     home = None if is_default_home(settings.places) else settings.places
     settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
-    documents = {path: _read_document(path) for path in (settings_path, servers_path)}
+    documents = {path: read_document(path) for path in (settings_path, servers_path)}
     registrations = find_registrations(read_documents(settings.claude_folder))
     market = next((found for found in registrations if found.way is Way.MARKETPLACE and found.is_enabled), None)
     is_plugin = market is not None or (choices.plugin and claude.supports_plugin)
@@ -118,7 +118,7 @@ def _plan_permission(path: Path, rule: str) -> Step:
     return Step("permissions", summary, (FileChange(path, edit=edit),))
 
 
-def _read_document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
     """The object in a settings file; {} if there is none. Raises InstallError if it can't be read."""
     state, data = read_state(real_path(path, is_link=False))
     if state.kind is not StateKind.FILE:

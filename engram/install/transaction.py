@@ -54,17 +54,22 @@ def install_steps(
         return run.outcome
 
 
-def uninstall(home: Home, *, before_step: BeforeStep = _quiet) -> Outcome:
+def uninstall(home: Home, *, stray: Journal | None = None, before_step: BeforeStep = _quiet) -> Outcome:
     """Take an installation back, whole or half done. What could not be taken back stands in ``problems``.
+
+    Args:
+        home: the memory folder.
+        stray: what to take back if there is no journal.
+        before_step: called before each step.
 
     Raises:
         InstallError: the journal can't be read.
     """
-    if load_journal(home) is None:
+    if load_journal(home) is None and stray is None:
         return Outcome()
     with _locked(home):
         run = Run(home, before_step)
-        journal = load_journal(home)
+        journal = load_journal(home) or stray
         if journal is not None:
             undo_installation(run, journal)
         return run.outcome

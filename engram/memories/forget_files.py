@@ -17,6 +17,7 @@ from engram.models.set_aside import set_aside_files
 from engram.models.tombstones import Forgotten
 from engram.models.transaction import Tx
 from engram.notes.day_files import cut_sections, notes_lock, write_text
+from engram.notes.earlier_notes import earlier_notes
 from engram.paths import Home
 from engram.redaction.display import fence_safe
 
@@ -203,8 +204,8 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
 
 
 def all_notes(places: Home) -> list[Path]:
-    """Return every note of the memory folder."""
-    return _files(places.notes, ("**/*.md",))
+    """Return every note of the memory folder, those of the earlier Engram included."""
+    return [*_files(places.notes, ("**/*.md",)), *earlier_notes(places.root)]
 
 
 def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple[int, int]:

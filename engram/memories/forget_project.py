@@ -38,6 +38,7 @@ from engram.models.transaction import Tx
 from engram.notes.daily import move_saved_notes
 from engram.notes.day_files import notes_lock
 from engram.notes.owner import owners_of_lines
+from engram.notes.places import source_name
 from engram.paths import Home
 
 logger = logging.getLogger(__name__)
@@ -185,7 +186,7 @@ class _ProjectTraces:
         """Clean every note of the memory folder; returns those that changed."""
 
         def clean(path: Path, text: str) -> str:
-            return self.clean_note(path.relative_to(places.notes).as_posix(), text)
+            return self.clean_note(source_name(places, path), text)
 
         return rewrite_notes(places, all_notes(places), clean)
 

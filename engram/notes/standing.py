@@ -27,6 +27,7 @@ from engram.models.standing_files import (
     standing_watermark,
 )
 from engram.models.store import Store
+from engram.notes.auto_memory import auto_memory_folder
 from engram.notes.saved import MAX_NOTE_CHARACTERS, save_note
 from engram.settings import Settings
 from engram.text.file_statements import StandingText
@@ -199,12 +200,17 @@ def _entry_files(store: Store, settings: Settings, owner: ProjectRow | None) -> 
     if owner is None:
         yield "~/.claude/CLAUDE.md", claude / "CLAUDE.md"
         yield from _markdown(claude / "rules", "~/.claude/rules")
+        shared_memory = auto_memory_folder(claude, None)
+        if shared_memory is not None:
+            yield from _markdown(shared_memory, "auto memory")
         return
     root = Path(owner.root)
     for name in ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"):
         yield name, root / name
     yield from _markdown(root / ".claude" / "rules", ".claude/rules")
-    yield from _markdown(claude / "projects" / re.sub(r"[^A-Za-z0-9]", "-", owner.root) / "memory", "auto memory")
+    own_memory = auto_memory_folder(claude, root)
+    if own_memory is not None:
+        yield from _markdown(own_memory, "auto memory")
     folders = {folder for file in recent_files(store, owner.id) for folder in Path(os.path.join(root, file)).parents}
     for folder in sorted(folders):
         if folder != root and root in folder.parents:

@@ -19,7 +19,7 @@ from engram.reports.processes import is_held
 
 #: Shortest time between two starts of a child that failed, in seconds.
 THROTTLE_SECONDS = 5.0
-#: Longest time between two starts of a child that fails again and again, in seconds.
+#: Longest time between two starts of a child that is refused again and again, such as by a wrong setting, in seconds.
 MAX_THROTTLE_SECONDS = 60.0
 #: Failures in a row, each soon after a start, after which a child is given up, unless it is never given up.
 MAX_FAILURES = 5
@@ -138,7 +138,9 @@ class Child:
         ran_seconds = time.monotonic() - self.started_seconds
         self.failures = 1 if ran_seconds > STEADY_SECONDS else self.failures + 1
         if self.is_kept:
-            pause_seconds = min(MAX_THROTTLE_SECONDS, THROTTLE_SECONDS * 2 ** min(self.failures - 1, 10))
+            # One that was killed is back as fast as the first time, however often that happens.
+            doublings = min(self.failures - 1, 10) if code in _LASTING_FAILURES else 0
+            pause_seconds = min(MAX_THROTTLE_SECONDS, THROTTLE_SECONDS * 2**doublings)
             self.again_seconds = self.started_seconds + pause_seconds
             return
         self.has_failed = self.failures >= MAX_FAILURES or code in _LASTING_FAILURES

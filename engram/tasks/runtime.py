@@ -142,6 +142,28 @@ def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool =
     )
 
 
+def make_vault_runtime(outer: Runtime, settings: Settings, store: Store) -> Runtime:
+    """Return the services of a vault: its own memory, with the model and the threads of the worker."""
+    from engram.recollection.service import RecollectionService
+    from engram.search.service import Searcher
+
+    searcher = Searcher(store, settings, embedder=outer.embedder)
+    searcher.refresh()
+    extractor, language_model = _make_extractor(settings, store)
+    return Runtime(
+        settings=settings,
+        store=store,
+        searcher=searcher,
+        recollection=RecollectionService(store, searcher, settings, embedder=outer.embedder),
+        embedder=outer.embedder,
+        extractor=extractor,
+        language_model=language_model,
+        executor=outer.executor,
+        model_executor=outer.model_executor,
+        started_seconds=outer.started_seconds,
+    )
+
+
 def _load_embedder(settings: Settings, store: Store, compile_if_missing: bool) -> Embedder | None:
     from engram.embedding.load import load_embedder
 

@@ -24,6 +24,7 @@ from engram.tasks.runtime import Runtime
 from engram.text.question_words import MAX_QUERY_CHARS
 from engram.worker.client import WorkerStatus
 from engram.worker.rss import rss_mb
+from engram.worker.vaults import Vaults
 
 logger = logging.getLogger(__name__)
 
@@ -54,9 +55,10 @@ def is_hook_payload(parsed: Mapping[str, Any]) -> bool:
 class Answers:
     """Answers requests; any thread may call it."""
 
-    def __init__(self, runtime: Runtime, is_wanted: Callable[[], bool]) -> None:
+    def __init__(self, runtime: Runtime, is_wanted: Callable[[], bool], vaults: Vaults | None = None) -> None:
         """``is_wanted`` says whether the client of the calling thread still waits."""
         self._runtime = runtime
+        self._vaults = vaults or Vaults(runtime)
         self._is_wanted = is_wanted
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "briefing": self._briefing,
@@ -85,7 +87,7 @@ class Answers:
 
     def _answer_hook(self, payload: Mapping[str, Any]) -> bytes:
         try:
-            return self._runtime.recollection.answer_hook(payload)
+            return self._vaults.for_payload(payload).recollection.answer_hook(payload)
         except Exception as error:
             self._report_damage(error)
             logger.warning("action=answer_hook failed=%s", type(error).__name__, exc_info=error)
@@ -125,9 +127,10 @@ class Answers:
             raise EngramError("nobody waits for this answer any more")
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        self._runtime.catch_up()
-        store, query = self._runtime.store, _query(request)
-        answer = answer_question(store, self._runtime.searcher, query, standing_of=standing_of(store, query.project_id))
+        runtime = self._vaults.named(request.get("vault"))
+        runtime.catch_up()
+        store, query = runtime.store, _query(request)
+        answer = answer_question(store, runtime.searcher, query, standing_of=standing_of(store, query.project_id))
         return {"hits": [hit.to_json() for hit in answer.hits]}
 
     def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,8 +140,9 @@ class Answers:
         return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        self._runtime.catch_up()
-        hits = public_hits(self._runtime.store, self._runtime.searcher.search(_query(request)))
+        runtime = self._vaults.named(request.get("vault"))
+        runtime.catch_up()
+        hits = public_hits(runtime.store, runtime.searcher.search(_query(request)))
         return {"hits": [hit.to_json() for hit in hits]}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from engram.errors import BrokenDatabase, StoreError
+from engram.errors import BrokenDatabase, EngramError, StoreError
 from engram.models.stages import is_damage_noted, note_damage
 from engram.settings import DEFAULT_LIMIT_RSS_MB
 from engram.tasks.enqueue import enqueue_due
@@ -110,6 +110,7 @@ class Housekeeper:
         with contextlib.suppress(StoreError):
             try:
                 self._check_work()
+                self._look_at_vaults()
                 self._backup.look()
                 self._hub_watch.look()
             except BrokenDatabase as error:
@@ -124,6 +125,12 @@ class Housekeeper:
             executor.running_seconds for executor in (self._runtime.executor, self._runtime.model_executor)
         )
         return longest_seconds < MAX_ACTION_SECONDS and self._server.longest_wait_seconds < MAX_REQUEST_WAIT_SECONDS
+
+    def _look_at_vaults(self) -> None:
+        try:
+            self._server.vaults.look()
+        except EngramError as error:
+            logger.warning("action=look_at_vaults failed=%s", error)
 
     def _check_memory(self) -> None:
         is_busy, used_mb = self._runtime.is_busy, rss_mb()

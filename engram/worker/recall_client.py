@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from engram.errors import EmbeddingError
 from engram.models.store import Store
+from engram.paths import Home
 from engram.search.public_hits import PublicHit
 from engram.search.question.query import Query
 from engram.settings import Settings
 from engram.text.question_words import MAX_QUERY_CHARS
+from engram.vaults import own_vault
 from engram.worker.client import ask_worker
 
 if TYPE_CHECKING:
@@ -95,7 +97,11 @@ def ask_memory(
         with_model: load the compiled model if no worker answers; off for processes that must stay small.
     """
     if with_worker:
-        hits = _parse_hits(ask_worker(settings.places, request.to_json(), timeout_seconds=ANSWER_SECONDS))
+        places, asked = settings.places, request.to_json()
+        if own_vault(places) is not None:
+            # The worker of the memory folder around a vault serves the vault too.
+            places, asked = Home(places.root.parent.parent), asked | {"vault": places.root.name}
+        hits = _parse_hits(ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS))
         if hits is not None:
             return RecallResponse(hits, AnsweredBy.WORKER)
     embedder, note = load_model(settings) if with_model else (None, "")

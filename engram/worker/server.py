@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engram.errors import EngramError
+from engram.errors import EngramError, StoreError
+from engram.models.stages import note_success
+from engram.recollection.service import RecollectionService
 from engram.tasks.runtime import Runtime
 from engram.worker.answers import Answers, is_hook_payload, parse_request
 from engram.worker.connection import Client, open_listener
 from engram.worker.reception import Reception
 from engram.worker.request_queue import RequestQueue
+from engram.worker.rival import STAGE, SocketGuard
 from engram.worker.rss import raise_file_limit
+from engram.worker.vaults import Vaults
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +43,9 @@ class RecallServer:
         """Nothing is opened before ``start``."""
         self._runtime = runtime
         self._path = runtime.settings.places.recall_socket
-        self._answers = Answers(runtime, self._is_wanted)
+        self.vaults = Vaults(runtime)
+        self._answers = Answers(runtime, self._is_wanted, self.vaults)
+        self._guard = SocketGuard(runtime.store, self._path)
         self._reception: Reception | None = None
         self._is_closing = threading.Event()
         # Hooks have their own threads: no long question of another client delays a prompt.
@@ -50,9 +57,12 @@ class RecallServer:
     def start(self) -> RecallServer:
         """Open the socket, replacing what is there, and answer from now on. Call with the worker's lock held."""
         raise_file_limit()
+        with contextlib.suppress(StoreError):
+            note_success(self._runtime.store, STAGE)
+        self._guard.look()
         self._start_threads("hook", HOOK_THREADS, self._hooks, MAX_HOOK_WAIT_SECONDS)
         self._start_threads("recall", OTHER_THREADS, self._others, MAX_OTHER_WAIT_SECONDS)
-        self._reception = Reception(open_listener(self._path), self._queue_request)
+        self._reception = Reception(self._open(), self._queue_request)
         self._reception.start()
         return self
 
@@ -71,9 +81,14 @@ class RecallServer:
         return max((time.monotonic() - at for at in times if at is not None), default=0.0)
 
     def renew(self) -> None:
-        """Open the socket again if somebody removed or replaced it."""
-        if self._reception is not None and not self._is_closing.is_set() and not self._path.is_socket():
-            self._reception.replace_listener(open_listener(self._path))
+        """Open the socket again if somebody removed or replaced it; another program that listens there is reported."""
+        if self._reception is not None and not self._is_closing.is_set() and self._guard.look():
+            self._reception.replace_listener(self._open())
+
+    def _open(self) -> socket.socket:
+        listener = open_listener(self._path)
+        self._guard.opened()
+        return listener
 
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
         """Stop answering and remove the socket; return False if a thread is still making an answer after ``seconds``.
@@ -90,7 +105,10 @@ class RecallServer:
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        has_ended = not any(thread.is_alive() for thread in self._threads)
+        if has_ended:
+            self.vaults.close()
+        return has_ended
 
     def answer(self, request: bytes | None) -> bytes:
         """Return the answer to a request; b"" for silence. Never raises."""
@@ -115,10 +133,9 @@ class RecallServer:
 
     def _answer_client(self, client: Client, request: bytes | None, max_wait_seconds: float) -> None:
         """Answer one complete request, unless its client has left or waited too long."""
-        recollection = self._runtime.recollection
         if client.is_gone or time.monotonic() - client.complete_at > max_wait_seconds:
             client.connection.close()
-            self._tell_unseen(request, recollection.never_asked)
+            self._tell_unseen(request, lambda service, payload: service.never_asked(payload))
             return
         self._of_thread.client = client
         answer = self.answer(request)
@@ -130,7 +147,7 @@ class RecallServer:
             logger.info("action=send_answer error=%s", error)
             client.connection.close()
             if answer:
-                self._tell_unseen(request, recollection.came_too_late)
+                self._tell_unseen(request, lambda service, payload: service.came_too_late(payload))
             return
         if sent < len(answer) and self._reception is not None and not self._is_closing.is_set():
             client.answer = memoryview(answer)[sent:]
@@ -148,12 +165,15 @@ class RecallServer:
         """Record what hooks were given, after it was sent: no hook waits for the write lock."""
         try:
             self._runtime.recollection.write_down()
+            self.vaults.write_down()
         except Exception as error:
             logger.warning("action=write_down failed=%s", type(error).__name__, exc_info=error)
 
-    def _tell_unseen(self, request: bytes | None, tell: Callable[[Mapping[str, Any]], object]) -> None:
+    def _tell_unseen(
+        self, request: bytes | None, tell: Callable[[RecollectionService, Mapping[str, Any]], object]
+    ) -> None:
         """Call ``tell`` with the payload of a hook that left before its answer: it was shown nothing."""
         with contextlib.suppress(EngramError):
             payload = parse_request(request)
             if is_hook_payload(payload):
-                tell(payload)
+                tell(self.vaults.for_payload(payload).recollection, payload)

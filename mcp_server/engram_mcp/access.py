@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engram import settings as settings_module
 from engram.errors import NotFound, StoreError
-from engram.ingest.folder import scope_of_folder
+from engram.ingest.folder import scope_of_folder, vault_of
 from engram.log import start_logging
 from engram.models.copies import open_memory
 from engram.models.episodes import Episode, find_episode, is_episode_id
@@ -22,6 +22,7 @@ from engram.models.visibility import may_see
 from engram.recollection.searching import NO_PROJECT
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings
+from engram.vaults import settings_of
 from engram.worker.client import wake_worker
 
 
@@ -134,4 +135,7 @@ def open_access() -> Access:
     folder = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
     settings = settings_module.load().settings
     start_logging(settings.places.logs, "mcp", settings.log_level, _redact)
+    vault = vault_of(settings, folder)
+    if vault is not None:
+        settings = settings_of(vault, settings)
     return Access(settings, folder, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))

@@ -396,10 +396,30 @@ def test_an_interrupted_import_leaves_the_installation_and_goes_on_later(
         assert count_totals(store).turns == 13
 
 
+@pytest.mark.parametrize("way", ["--plugin", "--no-plugin"])
+def test_uninstall_works_after_the_memory_folder_was_deleted(
+    run: Callable[..., Result], user: Path, home: Home, way: str
+) -> None:
+    settings = user / ".claude" / "settings.json"
+    settings.write_text('{\n  // mine\n  "permissions": {\n    "allow": ["Read"]\n  }\n}\n')
+    (user / ".claude" / "skills").mkdir()
+    before = claude_folder(user)
+    run("install", "--yes", "--no-service", "--no-import", way)
+    shutil.rmtree(home.root)
+
+    told = json.loads(run("uninstall", "--yes", "--json").stdout)
+
+    assert told["problems"] == []
+    assert claude_folder(user) == before
+    assert not home.root.exists()
+    assert not (user / ".claude.json").exists()
+    assert "not installed" in run("uninstall").output
+
+
 def test_uninstall_tells_where_nothing_was_installed_and_keeps_files_of_others(
     run: Callable[..., Result], home: Home
 ) -> None:
-    assert "Nothing is installed" in run("uninstall").output
+    assert "not installed" in run("uninstall").output
     run("install", "--yes", "--no-service", "--no-import")
     (home.root / "mine.txt").write_text("mine")
 

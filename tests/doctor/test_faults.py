@@ -161,6 +161,17 @@ def test_service_files_of_another_installation_or_folder_are_named(
     assert "can't be checked" in doctor.findings()["service"]["detail"]
 
 
+def test_where_nothing_can_start_them_at_login_sessions_may(doctor: Doctor, stand_ins: StandIns) -> None:
+    stand_ins.put("state", "offline")
+    stand_ins.put("no-desktop")
+    finding = doctor.findings()["service"]
+    assert (finding["state"], finding["command"]) == ("warn", "engram config set start_with_session true")
+
+    doctor.type_command(finding)
+
+    assert doctor.findings()["service"]["state"] == "ok"
+
+
 def test_an_agent_of_another_installation_is_named(
     doctor: Doctor, stand_ins: StandIns, write_files: Callable[..., None]
 ) -> None:

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engram.errors import BadRequest
@@ -73,6 +73,8 @@ def test_a_new_file_looks_as_claude_code_writes_it() -> None:
     assert edited == json.dumps(json.loads(edited), indent=2) + "\n"
 
 
+#: How fast a machine is does not matter.
+steadily = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _keys = st.sampled_from(["hooks", "permissions", "allow", "Stop", "mcpServers", "engram", "a", "b"])
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -118,6 +120,7 @@ def _documents(draw: st.DrawFn) -> str:
     return gap() + write(draw(_settings)) + gap()
 
 
+@steadily
 @given(_documents())
 @example('{"hooks": {"Stop": [{}\n// c\n]}}')
 def test_any_file_is_as_it_was_after_apply_and_revert(text: str) -> None:
@@ -131,6 +134,7 @@ def test_any_file_is_as_it_was_after_apply_and_revert(text: str) -> None:
     assert revert_json(edited, applied) == text
 
 
+@steadily
 @given(_documents(), _keys, _values)
 def test_what_another_program_added_meanwhile_stays(text: str, key: str, value: Any) -> None:
     theirs = JsonEdit(
@@ -208,6 +212,7 @@ def test_a_file_that_cannot_be_edited_is_refused_with_its_place(text: str, said:
         apply_json(text, ADDING)
 
 
+@steadily
 @given(st.text(alphabet='{}[]",:/*\\ \n1atruefls', max_size=30))
 def test_the_parser_agrees_with_json_wherever_that_reads(text: str) -> None:
     try:

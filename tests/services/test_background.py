@@ -29,6 +29,8 @@ from engram.settings import Settings
 #: The acceptance of a killed worker's return, in seconds.
 MAX_RETURN_SECONDS = 10.0
 
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are counted in /proc")
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[Settings]:

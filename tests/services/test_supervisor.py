@@ -10,7 +10,7 @@ import pytest
 from processes import wait_for
 
 from engram.process_lock import ProcessLock
-from engram.services.supervisor import MAX_FAILURES, MAX_THROTTLE_SECONDS, Child, Supervisor
+from engram.services.supervisor import MAX_FAILURES, MAX_THROTTLE_SECONDS, THROTTLE_SECONDS, Child, Supervisor
 
 #: Longest wait for anything in these tests, in seconds.
 PATIENCE_SECONDS = 60
@@ -112,14 +112,17 @@ def test_a_kept_child_is_restarted_after_any_end(no_throttle: None, code: int) -
     child.wait(PATIENCE_SECONDS)
 
 
-def test_the_pause_of_a_child_that_fails_again_and_again_is_bounded() -> None:
-    child = child_that("sys.exit(1)")
+@pytest.mark.parametrize(
+    ("end", "pause_seconds"), [("sys.exit(1)", MAX_THROTTLE_SECONDS), ("os.kill(os.getpid(), 9)", THROTTLE_SECONDS)]
+)
+def test_a_refused_child_waits_up_to_a_minute_and_a_killed_one_never_longer(end: str, pause_seconds: float) -> None:
+    child = child_that(end)
     child.is_kept, child.failures = True, 30
     child.start()
 
     run_out(child)
 
-    assert child.again_seconds == child.started_seconds + MAX_THROTTLE_SECONDS
+    assert child.again_seconds == child.started_seconds + pause_seconds
 
 
 def test_a_kept_child_is_not_started_while_somebody_else_does_its_work(no_throttle: None, tmp_path: Path) -> None:

@@ -1,0 +1,301 @@
+"""Measure the page at many memories: time to the first picture and from key to result, weight, memory, database time.
+
+    .venv/bin/python benchmarks/page.py --folder /tmp/engram-page --memories 100000 --views 1000
+    .venv/bin/python benchmarks/page.py --screenshots docs/page   # pictures of the sample sessions
+
+The folder is filled once and used again. It needs a browser (``make browser-setup``). No worker runs meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.clock import SYSTEM_CLOCK
+from engram.enums import Channel, Verdict
+from engram.models.injections import Injection, add_injections
+from engram.models.outcomes import Candidate, Outcome, add_outcomes
+from engram.models.store import Store, open_store
+from engram.models.transaction import Reader
+from engram.page.assets import ASSETS
+from engram.paths import Home
+
+REPO = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPO))
+
+from tests.page.browsing import launch_browser  # noqa: E402
+from tests.page.serving import serve_page  # noqa: E402
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+#: What the page is to stay below.
+GOALS = {
+    "command to first paint, ms": 1_500,
+    "first contentful paint p95, ms": 200,
+    "key to painted result p95, ms": 150,
+    "HTML of a view, bytes": 20_000,
+    "assets, bytes": 70_000,
+    "memory at rest, MB": 50,
+    "memory after the views, MB": 65,
+    "database time of a view, ms": 50,
+}
+#: Outcomes and bites that are written: as many as are ever kept.
+OUTCOMES = 10_000
+#: Words that are typed, and times that each view is loaded.
+TYPED = ("con", "conf", "config", "fix", "deploy", "error in", "cache", "test su", "migr", "why do")
+LOADS = 20
+
+_PAINT = """() => new Promise(done => {
+    const take = () => { const paint = performance.getEntriesByName('first-contentful-paint')[0];
+        paint ? done(paint.startTime) : requestAnimationFrame(take) };
+    take() })"""
+#: Types into the search box, and says when the list was replaced and painted.
+_KEY = """text => new Promise(done => {
+    const box = document.getElementById('search'), began = performance.now();
+    document.addEventListener('htmx:after:swap', () => requestAnimationFrame(() => requestAnimationFrame(
+        () => done(performance.now() - began))), { once: true });
+    box.value = text; box.dispatchEvent(new Event('input', { bubbles: true })) })"""
+
+
+def fill(home: Home, memories: int) -> None:
+    """Fill the folder with synthetic memories and with what became of prompts, unless it was filled before."""
+    from engram.bench.synthetic import SyntheticMemory
+
+    home.prepare()
+    with open_store(home.memory_db, clock=SYSTEM_CLOCK) as store:
+        if int(store.value("SELECT count(*) FROM episode")) >= memories:
+            return
+        for pragma in ("cache_size = -200000", "synchronous = 0", "wal_autocheckpoint = 20000"):
+            store.rows(f"PRAGMA {pragma}")
+        made = SyntheticMemory()
+        made.resume(store)
+        while made.turn_count < memories:
+            made.add(store, 50)
+        _add_outcomes(store)
+        store.checkpoint("TRUNCATE")
+
+
+def _add_outcomes(store: Store) -> None:
+    ids = [str(row[0]) for row in store.rows("SELECT episode_id FROM episode ORDER BY id DESC LIMIT ?", (OUTCOMES,))]
+    sessions = [str(row[0]) for row in store.rows("SELECT session_id FROM session ORDER BY id DESC LIMIT 200")]
+    now = store.now_ms()
+    for start in range(0, OUTCOMES, 1_000):
+        outcomes, bites = [], []
+        for number in range(start, start + 1_000):
+            at_ms, session, episode_id = now - (OUTCOMES - number) * 250_000, sessions[number % 200], ids[number]
+            is_shown = number % 3 == 0
+            candidate = Candidate(
+                place=0,
+                episode_id=episode_id,
+                verdict=Verdict.SHOWN if is_shown else Verdict.BELOW_FLOOR,
+                score=0.5 if is_shown else 0.1,
+                floor=0.18,
+                features={"source": 0.6, "turn": 0.5, "special": 0.2, "siblings": 0.4, "rivals": 0.3, "rare": 7.0},
+            )
+            outcomes.append(
+                Outcome(
+                    session_id=session,
+                    channel=Channel.PROMPT,
+                    verdict=candidate.verdict,
+                    at_ms=at_ms,
+                    prompt_key=f"p{number}",
+                    candidates=20,
+                    score=candidate.score,
+                    floor=candidate.floor,
+                    considered=(candidate,),
+                )
+            )
+            if is_shown:
+                bites.append(
+                    Injection(
+                        session_id=session,
+                        prompt_key=f"p{number}",
+                        channel="prompt",
+                        episode_id=episode_id,
+                        score=candidate.score,
+                        tokens=30,
+                        state="shown",
+                        at_ms=at_ms,
+                    )
+                )
+        with store.transaction() as tx:
+            add_outcomes(tx, outcomes)
+            add_injections(tx, bites)
+
+
+def paths(home: Home) -> list[str]:
+    """The views that are measured, each with something in it."""
+    with open_store(home.memory_db, clock=SYSTEM_CLOCK) as store:
+        episode = store.value("SELECT episode_id FROM outcome_candidate ORDER BY outcome_id DESC LIMIT 1")
+        session = store.value("SELECT session_id FROM outcome ORDER BY id DESC LIMIT 1")
+    from engram.page.views import VIEWS
+
+    listed = [f"/{view.path}" for view in VIEWS if view.key]
+    return [*listed, "/m?q=config", "/m?q=co", "/m?state=current&kind=fact", f"/m/{episode}", f"/s/{session}"]
+
+
+@contextlib.contextmanager
+def running(home: Home) -> Iterator[tuple[str, int, float]]:
+    """``engram ui`` as a person starts it: the one-time address, the process, and the milliseconds it took."""
+    command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(home.root), "ui"]
+    environment = os.environ | {"CLAUDE_CONFIG_DIR": str(home.root / "claude")}
+    began = time.perf_counter()
+    done = subprocess.run(
+        [*command, "--no-open", "--json"], capture_output=True, text=True, check=True, env=environment
+    )
+    took = (time.perf_counter() - began) * 1000
+    try:
+        yield json.loads(done.stdout)["url"], json.loads(home.page_state.read_text())["pid"], took
+    finally:
+        subprocess.run([*command, "--stop"], capture_output=True, check=True, env=environment)
+
+
+def rss_mb(pid: int) -> float:
+    """Resident memory of a process in MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def p95(values: Sequence[float]) -> float:
+    """The 95th percentile."""
+    return sorted(values)[max(0, round(len(values) * 0.95) - 1)]
+
+
+def measure_browser(home: Home, browser: Browser, views: int) -> dict[str, float]:
+    """What a person waits for, and what the process takes."""
+    started = []
+    for _ in range(5):
+        with running(home) as (url, _, took), browser.new_context() as context:
+            tab = context.new_page()
+            began = time.perf_counter()
+            tab.goto(url)
+            tab.wait_for_selector("h1")
+            tab.evaluate(_PAINT)
+            started.append(took + (time.perf_counter() - began) * 1000)
+    shown = paths(home)
+    with running(home) as (url, pid, _), browser.new_context() as context:
+        tab = context.new_page()
+        tab.goto(url)
+        tab.wait_for_selector("h1")
+        root = tab.url.rstrip("/")
+        at_rest = rss_mb(pid)
+        paints, sizes = [], []
+        for path in shown * LOADS:
+            answer = tab.goto(root + path)
+            assert answer is not None
+            assert answer.ok, path
+            paints.append(float(tab.evaluate(_PAINT)))
+            sizes.append(len(answer.body()))
+        keys = _type(tab, root)
+        for number in range(views):
+            tab.request.get(root + shown[number % len(shown)], headers={"Sec-Fetch-Site": "same-origin"})
+        return {
+            "command to first paint, ms": statistics.median(started),
+            "first contentful paint p95, ms": p95(paints),
+            "key to painted result p95, ms": p95(keys),
+            "HTML of a view, bytes": max(sizes),
+            "memory at rest, MB": at_rest,
+            "memory after the views, MB": rss_mb(pid),
+        }
+
+
+def _type(tab: Page, root: str) -> list[float]:
+    keys = []
+    tab.goto(f"{root}/m")
+    for _ in range(5):
+        for text in TYPED:
+            keys.append(float(tab.evaluate(_KEY, text)))
+    return keys
+
+
+def measure_database(home: Home) -> dict[str, float]:
+    """Milliseconds that each view spends in the database, the median of several loads."""
+    spent = [0.0]
+
+    def timed(method: Any) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                spent[0] += (time.perf_counter() - began) * 1000
+
+        return run
+
+    for name in ("_fetch_all", "rows", "row"):
+        setattr(Reader, name, timed(getattr(Reader, name)))
+    from engram.settings import load
+
+    settings = load({"home": str(home.root), "claude_folder": str(home.root / "claude")}).settings
+    by_path: dict[str, float] = {}
+    with serve_page(settings) as page:
+        for path in paths(home):
+            times = []
+            for _ in range(7):
+                spent[0] = 0.0
+                assert page.ask(page.access.root + path).status == 200, path
+                times.append(spent[0])
+            by_path[path.split("/ep_")[0]] = statistics.median(times)
+    return by_path
+
+
+def take_screenshots(folder: Path) -> None:
+    """Pictures of the sample sessions that ship with Engram, in light and dark."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="engram-page-") as name, launch_browser() as browser:
+        home = Home(Path(name) / "home")
+        samples = REPO / "engram" / "samples"
+        environment = os.environ | {"CLAUDE_CONFIG_DIR": str(samples), "ENGRAM_EMBEDDING_MODEL": "hashed"}
+        command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(home.root), "up", "--once", "--json"]
+        subprocess.run(command, check=True, capture_output=True, env=environment)
+        folder.mkdir(parents=True, exist_ok=True)
+        with running(home) as (url, _, _), browser.new_context(viewport={"width": 1200, "height": 760}) as context:
+            tab = context.new_page()
+            tab.goto(url)
+            tab.wait_for_selector("h1")
+            root = tab.url.rstrip("/")
+            tab.goto(f"{root}/m?q=vat")
+            tab.locator("[data-beside]").first.click()
+            tab.locator("#detail h1").wait_for()
+            tab.screenshot(path=folder / "memories.png")
+            tab.emulate_media(color_scheme="dark")
+            tab.goto(str(tab.locator("[data-beside]").first.evaluate("link => link.href")))
+            tab.screenshot(path=folder / "memory-dark.png")
+
+
+def main() -> None:
+    """Measure, and print the figures beside what is aimed at."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/engram-page"))
+    parser.add_argument("--memories", type=int, default=100_000)
+    parser.add_argument("--views", type=int, default=1_000)
+    parser.add_argument("--screenshots", type=Path, default=None)
+    asked = parser.parse_args()
+    if asked.screenshots is not None:
+        take_screenshots(asked.screenshots)
+        return
+    home = Home(asked.folder.absolute())
+    fill(home, asked.memories)
+    with launch_browser() as browser:
+        figures = measure_browser(home, browser, asked.views)
+    figures["assets, bytes"] = sum(len(asset.read()) for asset in ASSETS.values())
+    by_path = measure_database(home)
+    figures["database time of a view, ms"] = max(by_path.values())
+    for name, goal in GOALS.items():
+        print(f"{name:35} {figures[name]:>10,.0f}   aimed at {goal:,}{'' if figures[name] <= goal else '   MISSED'}")
+    print(json.dumps({path: round(took, 1) for path, took in by_path.items()}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Finds what of Engram is on a machine without a journal: the memory folder was deleted, or hooks merged by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.install.actions import action_to_json
+from engram.install.changes import JsonEdit, JsonEntry
+from engram.install.claude_code import read_document
+from engram.install.file_state import ABSENT, FileState, StateKind, read_state, real_path
+from engram.install.journal import FileRecord, Journal, Ledger, Phase, StepRecord
+from engram.install.json_edit import AppliedJson, Removed
+from engram.plugin.plan import permission_rule, without_our_hooks, without_our_server
+from engram.plugin.registered import is_ours, read_documents, skills_folder
+from engram.reports.claude_checks import claude_json
+from engram.services.choose import installed_system
+from engram.services.plan import StartServices
+from engram.settings import Settings
+
+#: No file is in this state, so that the file of now counts as changed by others: only Engram's part goes.
+_UNKNOWN = FileState(StateKind.FILE, digest="unknown")
+
+
+def find_stray(settings: Settings) -> Journal | None:
+    """Return a journal of what ``engram install`` would have changed and is there; None if nothing is.
+
+    ``uninstall`` takes that back as if it had been written by the installer. Codex's configuration is not looked at.
+
+    Raises:
+        InstallError: a settings file can't be read.
+    """
+    ledger = Ledger()
+    for record in (*_plugin(settings, ledger), *_settings_files(settings), *_service(settings)):
+        ledger.files[record.path] = record
+    steps = {record.step: StepRecord(record.step, _SUMMARIES[record.step]) for record in ledger.files.values()}
+    system = installed_system(settings)
+    if "service" in steps or system.status().is_running:
+        action = StartServices(
+            system=system.name.value, home=str(settings.home), claude_folder=str(settings.claude_folder)
+        )
+        steps["service"] = StepRecord("service", _SUMMARIES["service"], after=[action_to_json(action)])
+    ledger.steps = list(steps.values())
+    return Journal(Phase.UNINSTALLING, ledger=ledger) if ledger.steps else None
+
+
+_SUMMARIES = {
+    "plugin": "The plugin in Claude Code's folder",
+    "settings": "Engram's entries in Claude Code's settings",
+    "service": "Worker and watcher as a service",
+}
+
+
+def _plugin(settings: Settings, ledger: Ledger) -> Iterator[FileRecord]:
+    if not is_ours(read_documents(settings.claude_folder).skills_manifest):
+        return
+    folder = skills_folder(settings.claude_folder)
+    ledger.folders = [str(path) for path in sorted([folder, *folder.rglob("*")]) if path.is_dir()]
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield _own_file(path, "plugin")
+
+
+def _service(settings: Settings) -> Iterator[FileRecord]:
+    for change in installed_system(settings).files():
+        if change.path.is_file():
+            yield _own_file(change.path, "service")
+
+
+def _own_file(path: Path, step: str) -> FileRecord:
+    real = real_path(path, is_link=False)
+    state = read_state(real)[0]
+    return FileRecord(str(path), str(real), step, original=ABSENT, written=state, is_written=True)
+
+
+def _settings_files(settings: Settings) -> Iterator[FileRecord]:
+    path, servers = settings.claude_folder / "settings.json", claude_json(settings)
+    document = read_document(path)
+    hooks = without_our_hooks(document)
+    permissions = document.get("permissions")
+    allowed = permissions.get("allow") if isinstance(permissions, dict) else None
+    rules = [permission_rule(is_plugin=is_plugin) for is_plugin in (True, False)]
+    entries = tuple(
+        JsonEntry(("permissions", "allow"), rule, is_item=True)
+        for rule in rules
+        if isinstance(allowed, list) and rule in allowed
+    )
+    for file, edit in (
+        (path, JsonEdit(add=hooks.add, drop=(*hooks.drop, *entries))),
+        (servers, without_our_server(read_document(servers))),
+    ):
+        if edit.drop:
+            yield _edited_file(file, edit)
+
+
+def _edited_file(path: Path, edit: JsonEdit) -> FileRecord:
+    """A record by which the entries to drop are removed, with the objects and lists that are empty then."""
+    containers = [entry.path if entry.is_item else entry.path[:-1] for entry in edit.drop]
+    applied = AppliedJson(
+        added=edit.drop,
+        removed=tuple(Removed(entry.path, json.dumps(entry.value), entry.is_item) for entry in edit.add),
+        created=tuple({path[:length] for path in containers for length in range(1, len(path) + 1)}),
+        former="",
+    )
+    return FileRecord(
+        path=str(path),
+        real=str(real_path(path, is_link=False)),
+        step="settings",
+        original=ABSENT,
+        written=_UNKNOWN,
+        applied={"json": applied.to_json()},
+        is_written=True,
+    )

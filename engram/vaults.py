@@ -1,0 +1,135 @@
+"""Vaults: projects whose memory lies in a database of its own, in a folder of its own inside the memory folder.
+
+A vault is a memory folder like any other (``ENGRAM_HOME/vaults/NAME``), so that everything that works on a memory works
+on it: forget, purge, backup, restore, status, consolidation. Its file ``vault.json`` names the one project that it
+takes in. The memory folder around it takes in nothing of that project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path, PurePath
+
+from engram.atomic import make_private_folder, read_regular, write_atomic
+from engram.errors import HomeError
+from engram.paths import Home
+from engram.settings import Settings
+
+#: Folder of the vaults in the memory folder, and the file that tells what a vault is for.
+FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
+_MAX_FILE_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """One vault."""
+
+    #: Display name of its project.
+    name: str
+    #: What identifies its project: the folder, and those that were joined to it.
+    identities: tuple[str, ...]
+    #: Its memory folder.
+    folder: Path
+    #: The move into it is complete: nothing of the project is left outside.
+    is_sealed: bool
+
+    @property
+    def home(self) -> Home:
+        """Its files and folders by name."""
+        return Home(self.folder)
+
+    def holds_folder(self, folder: str) -> bool:
+        """Return True for a folder of its project."""
+        path = PurePath(os.path.normpath(folder)) if folder else None
+        return path is not None and any(path.is_relative_to(identity) for identity in self.identities)
+
+
+def list_vaults(home: Home) -> tuple[Vault, ...]:
+    """Return the vaults of a memory folder, by name.
+
+    Raises:
+        HomeError: a vault can't be read: nobody knows what must be kept apart.
+    """
+    folder = home.root / FOLDER_NAME
+    if not folder.is_dir():
+        return ()
+    files = sorted(folder.glob(f"*/{FILE_NAME}"))
+    return tuple(_read(str(file), file.stat().st_mtime_ns) for file in files)
+
+
+def own_vault(home: Home) -> Vault | None:
+    """Return the vault that a memory folder is; None for a folder that is none."""
+    file = home.root / FILE_NAME
+    return _read(str(file), file.stat().st_mtime_ns) if file.is_file() else None
+
+
+def find_vault(home: Home, name: str) -> Vault | None:
+    """Return a vault by the name of its project, or by its folder."""
+    fitting = [vault for vault in list_vaults(home) if name in (vault.name, vault.folder.name, *vault.identities)]
+    return fitting[0] if fitting else None
+
+
+def vault_of_identity(home: Home, identity: str) -> Vault | None:
+    """Return the vault that a project belongs to."""
+    return next((vault for vault in list_vaults(home) if identity in vault.identities), None)
+
+
+def vault_of_folder(home: Home, folder: str) -> Vault | None:
+    """Return the vault that a working folder belongs to, by its path alone."""
+    return next((vault for vault in list_vaults(home) if vault.holds_folder(folder)), None)
+
+
+def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
+    """Return True if a memory folder takes in nothing of a project.
+
+    It belongs to a vault, or the folder is a vault of another project.
+    """
+    own = own_vault(home)
+    if own is not None:
+        return identity not in own.identities and not own.holds_folder(folder)
+    return vault_of_identity(home, identity) is not None or vault_of_folder(home, folder) is not None
+
+
+def settings_of(vault: Vault, settings: Settings) -> Settings:
+    """Return the settings with which a vault is used: those of the memory folder around it, for its own folder."""
+    return replace(settings, home=vault.folder)
+
+
+def free_folder(home: Home, name: str) -> Path:
+    """Return a folder for a new vault, named like its project as far as a folder can be."""
+    plain = "".join(char if char.isalnum() or char in "._-" else "-" for char in name).strip(".-_") or "project"
+    folder, number = home.root / FOLDER_NAME / plain, 1
+    while os.path.lexists(folder):
+        number += 1
+        folder = home.root / FOLDER_NAME / f"{plain}-{number}"
+    return folder
+
+
+def write_vault(vault: Vault) -> None:
+    """Write what a vault is for; from then on the memory folder around it takes in nothing of its project."""
+    make_private_folder(vault.folder.parent)
+    make_private_folder(vault.folder)
+    facts = {"name": vault.name, "identities": list(vault.identities), "sealed": vault.is_sealed}
+    write_atomic(vault.folder / FILE_NAME, json.dumps(facts, ensure_ascii=False, indent=1).encode() + b"\n")
+
+
+@lru_cache(maxsize=64)
+def _read(file: str, changed_at_ns: int) -> Vault:
+    del changed_at_ns  # the key of the cache
+    path = Path(file)
+    try:
+        facts = json.loads(read_regular(path, _MAX_FILE_BYTES) or b"")
+        if not isinstance(facts, Mapping):
+            raise ValueError("it holds no object")
+        return Vault(
+            name=str(facts["name"]),
+            identities=tuple(str(identity) for identity in facts["identities"]),
+            folder=path.parent,
+            is_sealed=bool(facts["sealed"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise HomeError(f"{path} can't be read ({error}): nothing is read or shown until it is mended") from error

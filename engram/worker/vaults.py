@@ -1,0 +1,167 @@
+"""The vaults of a worker: each has its own memory, opened when it is needed; the model and the threads are shared."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from engram.errors import BadRequest, EngramError
+from engram.ingest.folder import vault_of
+from engram.ingest.service import ingest_source
+from engram.models.replacement import using_database
+from engram.models.sessions import find_session
+from engram.models.store import Store
+from engram.models.transcripts import load_progress
+from engram.tasks.boundary import run_guarded
+from engram.tasks.drain import drain
+from engram.tasks.runtime import Runtime, make_vault_runtime
+from engram.transcripts import registry
+from engram.transcripts.source import Source
+from engram.vaults import FILE_NAME, Vault, list_vaults, settings_of
+from engram.worker.backup import DailyBackup
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at the sessions of the vaults.
+EVERY_SECONDS = 60.0
+#: Seconds that the end waits for a vault that is at work.
+CLOSE_SECONDS = 5.0
+
+
+class _OpenVault:
+    """A vault whose memory is open."""
+
+    def __init__(self, vault: Vault, outer: Runtime) -> None:
+        self.vault = vault
+        self._opened = contextlib.ExitStack()
+        settings = settings_of(vault, outer.settings)
+        settings.places.prepare()
+        self._opened.enter_context(using_database(settings.places.memory_db))
+        store = Store(settings.places.memory_db, driver=settings.sqlite_driver, clock=outer.store.clock).open()
+        self._opened.callback(store.close)
+        self.runtime = make_vault_runtime(outer, settings, store)
+        self._backup = DailyBackup(self.runtime)
+        #: What sources of other projects were like when they were passed over.
+        self._passed_over: dict[Any, str] = {}
+
+    def close(self) -> None:
+        self._opened.close()
+
+    def work(self) -> None:
+        """Read the sessions of its project, make their memories, tidy, back up."""
+        runtime = self.runtime
+        for source in registry.discover(runtime.settings):
+            if runtime.is_stopping:
+                return
+            if self._is_changed(source):
+                read = partial(ingest_source, runtime.store, source, settings=runtime.settings, redact=runtime.redact)
+                result = read()
+                if result.skipped:
+                    self._passed_over[source.place] = source.stamp
+        drain(runtime, with_consolidation=True)
+        runtime.refresh_index()
+        self._backup.look()
+
+    def _is_changed(self, source: Source) -> bool:
+        if self._passed_over.get(source.place) == source.stamp:
+            return False
+        return load_progress(self.runtime.store, source.place).stamp != source.stamp
+
+
+class Vaults:
+    """Routes what belongs to a vault to its memory. Any thread may call any method."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Nothing is opened before it is needed."""
+        self._outer = runtime
+        self._lock = threading.Lock()
+        self._open: dict[str, _OpenVault] = {}
+        self._looked_seconds: float | None = None
+        self._thread: threading.Thread | None = None
+
+    def for_payload(self, payload: Mapping[str, Any]) -> Runtime:
+        """Return the services for a hook: those of the vault that its folder or session belongs to, or the worker's.
+
+        Raises:
+            EngramError: a vault can't be read or opened; nothing must be shown then.
+        """
+        vaults = list_vaults(self._outer.settings.places)
+        if not vaults:
+            return self._outer
+        session_id = str(payload.get("session_id") or "")
+        for vault in vaults:
+            if find_session(self._opened(vault).runtime.store, session_id) is not None:
+                return self._opened(vault).runtime
+        vault_of_cwd = vault_of(self._outer.settings, str(payload.get("cwd") or ""))
+        return self._outer if vault_of_cwd is None else self._opened(vault_of_cwd).runtime
+
+    def named(self, name: object) -> Runtime:
+        """Return the services of the vault that a request names, or the worker's for None. Raises BadRequest."""
+        if name is None:
+            return self._outer
+        for vault in list_vaults(self._outer.settings.places):
+            if vault.folder.name == name:
+                return self._opened(vault).runtime
+        raise BadRequest("there is no such vault")
+
+    def write_down(self) -> None:
+        """Record what the hooks of vaults were given."""
+        for known in self._known():
+            known.runtime.recollection.write_down()
+
+    def look(self) -> None:
+        """Once a minute, let each vault read and work; close those that are gone."""
+        steady = self._outer.store.clock.steady_seconds()
+        if self._looked_seconds is not None and 0 <= steady - self._looked_seconds < EVERY_SECONDS:
+            return
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._looked_seconds = steady
+        for known in self._known():
+            if not (known.vault.folder / FILE_NAME).exists():
+                self._drop(known)
+        todo = [vault for vault in list_vaults(self._outer.settings.places) if vault.is_sealed]
+        if todo:
+            # A thread of its own: a first reading takes a while, and housekeeping must go on.
+            self._thread = threading.Thread(target=self._work_all, args=(todo,), name="vaults", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Close every vault; waits for one that is at work."""
+        if self._thread is not None:
+            self._thread.join(CLOSE_SECONDS)
+            if self._thread.is_alive():
+                return
+        for known in self._known():
+            self._drop(known)
+
+    def _work_all(self, vaults: Sequence[Vault]) -> None:
+        for vault in vaults:
+            try:
+                opened = self._opened(vault)
+            except EngramError as error:
+                logger.warning("action=open_vault failed=%s", error)
+                continue
+            # The vault's own record of tasks says what it did: its name stands in no other memory.
+            work = partial(run_guarded, opened.runtime, "vault", "", opened.work)
+            opened.runtime.extraction_executor.run(f"vault {vault.folder.name}", work)
+
+    def _opened(self, vault: Vault) -> _OpenVault:
+        with self._lock:
+            key = str(vault.folder)
+            if key not in self._open:
+                self._open[key] = _OpenVault(vault, self._outer)
+            return self._open[key]
+
+    def _known(self) -> list[_OpenVault]:
+        with self._lock:
+            return list(self._open.values())
+
+    def _drop(self, known: _OpenVault) -> None:
+        with self._lock:
+            self._open.pop(str(known.vault.folder), None)
+        known.close()

@@ -1,0 +1,162 @@
+"""A vault keeps a project's memory in a database of its own, whatever is asked, and gives it back whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from engram.models.store import Store, open_store
+from engram.paths import Home
+from engram.vaults import find_vault
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+#: What a copy of everything of a project must have in equal number.
+TABLES = ("session", "turn", "said", "entry", "passage", "episode", "evidence", "history", "transcript")
+
+
+def counts(store: Store, project: str) -> dict[str, int]:
+    number = store.value("SELECT id FROM project WHERE name = ?", (project,))
+    sessions = f"SELECT id FROM session WHERE project_id = {number}"
+    turns = f"SELECT id FROM turn WHERE session_ref IN ({sessions})"
+    episodes = f"SELECT id FROM episode WHERE project_id = {number}"
+    ids = f"SELECT episode_id FROM episode WHERE project_id = {number}"
+    where = {
+        "session": f"id IN ({sessions})",
+        "turn": f"id IN ({turns})",
+        "said": f"turn_id IN ({turns})",
+        "entry": f"turn_id IN ({turns})",
+        "passage": f"turn_id IN ({turns}) AND id IN (SELECT rowid FROM passage_fts_docsize)".replace("rowid", "id"),
+        "episode": f"id IN ({episodes}) AND id IN (SELECT id FROM episode_fts_docsize)",
+        "evidence": f"episode_ref IN ({episodes})",
+        "history": f"episode_id IN ({ids})",
+        "transcript": f"session_ref IN ({sessions})",
+    }
+    return {table: store.value(f"SELECT count(*) FROM {table} WHERE {where[table]}") for table in TABLES}
+
+
+def lines_of(run: Run, *arguments: str, project: str = "") -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in run(*arguments, "export").stdout.splitlines()]
+    return [line for line in lines if line["kind"] != "forgotten" and project in ("", line["project"])]
+
+
+def by_id(lines: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {line["id"]: line for line in lines}
+
+
+@pytest.fixture
+def words(filled: Store) -> list[bytes]:
+    """What nothing outside of the vault may contain: the texts of the project's memories and prompts."""
+    texts = filled.rows(
+        "SELECT e.summary FROM episode e JOIN project p ON p.id = e.project_id WHERE p.name = 'harbor' "
+        "UNION SELECT substr(s.text, 1, 60) FROM said s JOIN turn t ON t.id = s.turn_id "
+        "JOIN project p ON p.id = t.project_id WHERE p.name = 'harbor' AND length(s.text) > 30"
+    )
+    return [text.encode() for (text,) in texts]
+
+
+def test_a_vault_takes_everything_in_and_gives_everything_back(
+    filled: Store, run: Run, run_json: RunJson, home: Home, words: list[bytes], tmp_path: Path
+) -> None:
+    before, others = counts(filled, "harbor"), counts(filled, "lantern")
+    exported = lines_of(run, project="harbor")
+    rest = [line for line in lines_of(run) if line["project"] != "harbor"]
+    assert before["turn"]
+    assert before["episode"]
+    filled.close()
+
+    moved = run_json("projects", "vault", "harbor", "--yes")
+
+    # Outside, no byte of it is left, and no answer, export or reading has any of it.
+    vault = Path(moved["vault"])
+    assert vault.is_relative_to(home.root / "vaults")
+    outside = [path for path in home.root.rglob("*") if path.is_file() and vault not in path.parents]
+    for path in outside:
+        data = path.read_bytes()
+        assert not [word for word in words if word in data], path
+    assert by_id(lines_of(run)) == by_id(rest)
+    assert run_json("ingest")["new_turns"] == 0
+    assert {hit["project"] for hit in run_json("recall", "harbor tariff VAT", "--limit", "50")["hits"]} <= {
+        "lantern",
+        "",
+    }
+    assert "engram --vault 'harbor'" in run("recall", "x", "--project", "harbor", code=1).stderr
+    assert [project["name"] for project in run_json("projects", "list")["projects"]] == ["lantern"]
+    with open_store(home.memory_db) as store:
+        assert counts(store, "lantern") == others
+        assert store.find_damage() == ""
+    # Inside, everything is there, and everything works on it.
+    with open_store(vault / "memory.db") as store:
+        assert counts(store, "harbor") == before
+        assert store.find_damage() == ""
+        assert store.rows("SELECT name FROM project") == [("harbor",)]
+    inside = lines_of(run, "--vault", "harbor")
+    assert by_id(inside) == by_id(exported)
+    assert run_json("--vault", "harbor", "ingest")["new_turns"] == 0
+    assert run_json("--vault", "harbor", "recall", exported[0]["summary"])["hits"][0]["project"] == "harbor"
+    assert run_json("--vault", "harbor", "search", exported[0]["summary"])["hits"]
+    assert run_json("--vault", "harbor", "status")["episodes"] == len(inside)
+    made = run_json("--vault", "harbor", "save", "--global", "The client pays late.")["id"]
+    run("--vault", "harbor", "consolidate", "--dry-run")
+    run("--vault", "harbor", "forget", made, "--yes")
+    kept = run_json("--vault", "harbor", "save", "--global", "The client is called Wilhelmina.")["id"]
+    assert not [line for line in lines_of(run) if line["id"] == kept]
+
+    run_json("projects", "unvault", "harbor", "--yes")
+
+    assert not (home.root / "vaults").exists()
+    with open_store(home.memory_db) as store:
+        after = counts(store, "harbor")
+        assert {name: after[name] for name in TABLES if name not in ("episode", "history")} == {
+            name: before[name] for name in TABLES if name not in ("episode", "history")
+        }
+        assert store.find_damage() == ""
+    back = by_id(lines_of(run))
+    assert {name: back[name] for name in by_id(exported)} == by_id(exported)
+    assert made not in back
+    assert run_json("ingest")["new_turns"] == 0
+    assert run_json("recall", exported[0]["summary"])["hits"][0]["id"] == exported[0]["id"]
+
+
+@pytest.mark.parametrize("place", ["vault.begun", "vault.copied", "forget_project.files"])
+def test_an_interrupted_move_is_finished_by_the_same_command(
+    filled: Store, run: Run, run_json: RunJson, home: Home, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = counts(filled, "harbor")
+    filled.close()
+
+    def stop(name: str) -> None:
+        if name == place:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        for module in ("engram.memories.vault", "engram.memories.forget_project"):
+            patched.setattr(f"{module}.reach", stop)
+        run("projects", "vault", "harbor", "--yes", code=1)
+    vault = find_vault(home, "harbor")
+    assert vault is not None
+    assert not vault.is_sealed
+    assert run_json("ingest")["new_turns"] == 0
+
+    run("projects", "vault", "harbor", "--yes")
+
+    assert find_vault(home, "harbor").is_sealed  # type: ignore[union-attr]
+    with open_store(vault.home.memory_db) as store:
+        assert counts(store, "harbor") == before
+    with open_store(home.memory_db) as store:
+        assert store.value("SELECT count(*) FROM project WHERE name = 'harbor'") == 0
+
+
+def test_a_vault_that_cannot_be_read_lets_nothing_in_or_out(filled: Store, run: Run, home: Home) -> None:
+    run("projects", "vault", "harbor", "--yes")
+    vault = find_vault(home, "harbor")
+    assert vault is not None
+    (vault.folder / "vault.json").write_text("{")
+
+    assert "can't be read" in run("--vault", "harbor", "status", code=1).stderr

@@ -1,0 +1,66 @@
+"""The tools work on a vault in its project's folder, and don't know of it anywhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engram.enums import Actor, Importance, Scope
+from engram.errors import EngramError
+from engram.memories.save import save_memory
+from engram.memories.vault import move_into_vault
+from engram.models.episodes import all_episodes
+from engram.models.projects import ensure_project
+from engram.models.store import Store, open_store
+from engram.redaction import redact
+from engram.settings import load
+from engram.vaults import find_vault
+from engram_mcp import tools
+from engram_mcp.access import open_access
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder of a project in a vault, with a worktree beside it."""
+    root = tmp_path / "src" / "acme"
+    (root / ".git" / "worktrees" / "fix").mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    tree = tmp_path / "trees" / "fix"
+    tree.mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: {root}/.git/worktrees/fix\n")
+    (root / ".git" / "worktrees" / "fix" / "commondir").write_text("../..\n")
+    (root / ".git" / "worktrees" / "fix" / "gitdir").write_text(f"{tree}/.git\n")
+    settings = load().settings
+    settings.places.prepare()
+    with open_store(settings.places.memory_db) as store:
+        with store.transaction() as tx:
+            project = ensure_project(tx, str(root), "acme", str(root))
+        save_memory(store, "The tariff table is rounded down.", redact, actor=Actor.USER, project_id=project.id)
+        move_into_vault(store, settings, project)
+    return root
+
+
+def test_inside_and_outside(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def recall(folder: Path, project: str | None = None) -> str:
+        monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(folder))
+        return tools.recall(open_access(), "tariff table", 5, project)
+
+    for inside in (root, root / "deeper", tmp_path / "trees" / "fix"):
+        assert "rounded down" in recall(inside)
+    assert "rounded down" not in recall(tmp_path)
+    with pytest.raises(EngramError, match="no project"):
+        recall(tmp_path, "acme")
+
+
+def test_what_is_saved_inside_stays_inside(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(root))
+    settings = load().settings
+
+    tools.save(open_access(), "The client pays late.", Scope.GLOBAL, Importance.NORMAL)
+
+    vault = find_vault(settings.places, "acme")
+    assert vault is not None
+    with Store(vault.home.memory_db).open() as inner, Store(settings.places.memory_db).open() as outer:
+        assert len(all_episodes(inner)) == 2
+        assert all_episodes(outer) == []

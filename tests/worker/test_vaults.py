@@ -1,0 +1,120 @@
+"""The worker serves a vault from its own memory, and nobody outside of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.enums import Actor, Scope
+from engram.memories.save import save_memory
+from engram.memories.vault import move_into_vault
+from engram.models.episodes import all_episodes
+from engram.models.projects import ensure_project
+from engram.models.store import Store, open_store
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.tasks.runtime import Runtime, make_runtime
+from engram.vaults import FILE_NAME, Vault, find_vault
+from engram.worker.answers import Answers
+from engram.worker.vaults import Vaults
+from tests.growing_transcript import Transcript
+
+SECRET = "The client's tariff table is rounded down to whole cents."
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "src" / "acme"
+    root.mkdir(parents=True)
+    return root
+
+
+@pytest.fixture
+def vault(settings: Settings, root: Path) -> Vault:
+    """A vault with one memory, beside a global memory outside."""
+    with open_store(settings.places.memory_db) as store:
+        with store.transaction() as tx:
+            project = ensure_project(tx, str(root), "acme", str(root))
+        save_memory(store, SECRET, redact, actor=Actor.USER, project_id=project.id)
+        save_memory(store, "Ropes are nylon.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+        move_into_vault(store, settings, project)
+    found = find_vault(settings.places, "acme")
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def runtime(settings: Settings, vault: Vault) -> Iterator[Runtime]:
+    with open_store(settings.places.memory_db) as store:
+        runtime = make_runtime(settings, store)
+        runtime.refresh_index()
+        yield runtime
+
+
+@pytest.fixture
+def vaults(runtime: Runtime) -> Iterator[Vaults]:
+    vaults = Vaults(runtime)
+    yield vaults
+    vaults.close()
+
+
+def ask(answers: Answers, **request: Any) -> Any:
+    return json.loads(answers.answer(json.dumps(request).encode()) or b"{}")
+
+
+def prompt(folder: Path, session_id: str) -> dict[str, Any]:
+    return {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": session_id,
+        "cwd": str(folder),
+        "prompt": "how is the tariff table of the client rounded, down to whole cents or up?",
+    }
+
+
+def test_hooks_and_questions_get_the_vault_inside_and_never_outside(
+    runtime: Runtime, vaults: Vaults, vault: Vault, root: Path, tmp_path: Path
+) -> None:
+    answers = Answers(runtime, lambda: True, vaults)
+    query = {"op": "recall", "query": "tariff table rounded", "limit": 9, "all_projects": True}
+
+    inside = ask(answers, **prompt(root / "deeper", "5e551017-0000-4000-8000-000000000001"))
+    outside = ask(answers, **prompt(tmp_path, "5e551017-0000-4000-8000-000000000002"))
+
+    assert SECRET in json.dumps(inside)
+    assert SECRET not in json.dumps(outside)
+    assert SECRET in json.dumps(ask(answers, **query, vault=vault.folder.name))
+    assert SECRET not in json.dumps(ask(answers, **query))
+    assert ask(answers, **query, vault="nobody") == {"error": "there is no such vault"}
+    vaults.write_down()
+    assert runtime.store.value("SELECT count(*) FROM injection") == 0
+    # A vault that can't be read: nothing is shown in any folder, rather than the wrong thing.
+    (vault.folder / FILE_NAME).write_text("{")
+    assert ask(answers, **prompt(tmp_path, "5e551017-0000-4000-8000-000000000003")) == {}
+
+
+def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
+    settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
+) -> None:
+    from engram.ingest.service import ingest_all
+
+    folder = settings.projects_folder / "-src-acme"
+    folder.mkdir(parents=True)
+    own = Transcript(folder / "5e551017-0000-4000-8000-000000000009.jsonl", cwd=str(root))
+    own.user("From now on, always round the tariff table down to whole cents in every report.")
+    own.says("Understood: the tariff table is rounded down to whole cents.")
+    ingest_all(runtime.store, settings=settings, redact=redact)
+    assert runtime.store.value("SELECT count(*) FROM turn") == 0
+
+    vaults.look()
+    vaults.close()
+
+    with Store(vault.home.memory_db).open() as inner:
+        assert inner.value("SELECT count(*) FROM turn") == 1
+        assert {episode.project for episode in all_episodes(inner)} == {"acme"}
+        assert inner.value("SELECT count(*) FROM vector WHERE owner = 'e'") >= 1
+    assert runtime.store.value("SELECT count(*) FROM turn") == 0
+    assert runtime.store.value("SELECT count(*) FROM task_run WHERE kind = 'vault'") == 0
