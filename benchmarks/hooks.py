@@ -1,12 +1,12 @@
 """What a hook costs, as a ratio to a bare start of Python.
 
 PreToolUse with nothing pending; a prompt with the answer ready; a failing command of which nothing is known, of another
-program than those that failed before, and of one of them.
+program than those that failed before, and of one of them; and the status line.
 
     python benchmarks/hooks.py [--rounds N] [--json]
 
 The rounds take turns, so that a busy machine slows all alike. Targets: PreToolUse ≤ 0.25 and
-PostToolUseFailure ≤ 0.25 with nothing to say, UserPromptSubmit ≤ 1.3.
+PostToolUseFailure ≤ 0.25 with nothing to say, UserPromptSubmit ≤ 1.3, the status line 30 ms.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 
 from engram.paths import Home
+from engram.plugin.statusline import statusline_entry
 from engram.recollection.files import RecollectionFiles
 from engram.recollection.render import hook_output
 from engram.socketpath import socket_address
@@ -41,15 +42,28 @@ PAYLOAD = json.dumps(
 ).encode()
 ANSWER = hook_output("UserPromptSubmit", "A note of about the usual length. " * 15)
 
+STATUS_SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
+#: What Claude Code gives the status line, about as long as it is, and what is shown.
+STATUS = json.dumps(
+    {
+        "session_id": STATUS_SESSION,
+        "transcript_path": "/home/dev/.claude/projects/-home-dev-proj/22582f02-0391-4a88-b729-f218fbfb8d9e.jsonl",
+        "workspace": {"current_dir": "/home/dev/proj", "added_dirs": ["/home/dev/" + "x" * 900]},
+        "context_window": {"total_input_tokens": 90_000, "used_percentage": 45},
+    }
+).encode()
+LINE = b"Engram: 3 shown, 2 kept\n"
 #: How long what a hook started in the background is waited for, in seconds.
 MAX_BACKGROUND_SECONDS = 1.0
 
+STATUS_LINE = "status line"
 #: What is aimed at, beside the figure.
 GOALS = {
     "PreToolUse": "   (goal: 0.25)",
     "PostToolUseFailure": "   (goal: 0.25)",
     "PostToolUseFailure, other program": "   (goal: 0.25)",
     "UserPromptSubmit": "   (goal: 1.30)",
+    STATUS_LINE: "   (goal: 30 ms)",
 }
 
 
@@ -76,6 +90,8 @@ def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
     block = settings_block(interpreter=sys.executable)["hooks"]
     commands = {event: ["/bin/sh", "-c", found[0]["hooks"][0]["command"]] for event, found in block.items()}
     commands["PreToolUse, subagent"] = ["/bin/sh", "-c", block["PreToolUse"][1]["hooks"][0]["command"]]
+    commands[STATUS_LINE] = ["/bin/sh", "-c", statusline_entry(home)["command"]]
+    RecollectionFiles(home.recollections).put_status_line(STATUS_SESSION, f"{os.getpid()} 3 2")
     sessions = dict.fromkeys(commands, "nothing-is-pending")
     for name, programs in (("other program", ["bun run lint"] * 20), ("known program", ["the watcher"])):
         commands[f"PostToolUseFailure, {name}"] = commands["PostToolUseFailure"]
@@ -87,10 +103,12 @@ def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
     for _ in range(rounds):
         for name, command in commands.items():
             session = {"CLAUDE_CODE_SESSION_ID": sessions.get(name, "")}
-            seconds, output = run(command, environment | session)
+            payload = STATUS if name == STATUS_LINE else PAYLOAD
+            seconds, output = run(command, environment | session, payload)
             times[name].append(seconds)
             is_answered = name in ("UserPromptSubmit", "SessionStart", "SubagentStart") or "known program" in name
-            assert output == (ANSWER if is_answered else b"")
+            wanted = LINE if name == STATUS_LINE else b""
+            assert output == (ANSWER if is_answered else wanted)
     bare = statistics.median(times["python -I -S -c pass"])
     return {
         name: {"ms": round(statistics.median(found) * 1000, 2), "ratio": round(statistics.median(found) / bare, 3)}
@@ -98,13 +116,13 @@ def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
     }
 
 
-def run(command: list[str], environment: dict[str, str]) -> tuple[float, bytes]:
+def run(command: list[str], environment: dict[str, str], payload: bytes) -> tuple[float, bytes]:
     """Seconds that a command takes, and what it prints. Returns when what it started in the background has ended."""
     began = time.perf_counter()
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
     )
-    output, _ = process.communicate(PAYLOAD)
+    output, _ = process.communicate(payload)
     seconds = time.perf_counter() - began
     assert process.returncode == 0
     with contextlib.suppress(ProcessLookupError):

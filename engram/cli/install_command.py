@@ -57,6 +57,11 @@ from engram_hooks.block import link_interpreter
     help="Connect Claude Code by a plugin, or by its settings files (default: as before, at first by a plugin).",
 )
 @click.option(
+    "--statusline/--no-statusline",
+    default=None,
+    help="Show in Claude Code's status line what Engram does (default: as before, at first no).",
+)
+@click.option(
     "--no-import", is_flag=True, help="Leave existing sessions to the service or `engram up` (default: read)."
 )
 @click.option(
@@ -82,6 +87,7 @@ def install(
     yes: bool,
     service: bool | None,
     plugin: bool | None,
+    statusline: bool | None,
     no_import: bool,
     extractor: str | None,
     agents: tuple[str, ...],
@@ -100,7 +106,7 @@ def install(
     machine = _look(workspace, journal)
     stored = journal.options if journal else {}
     agents = tuple(sorted({*stored.get("agents", ()), *agents}))
-    choices = choose(stored, service=service, plugin=plugin, agents=agents)
+    choices = choose(stored, service=service, plugin=plugin, statusline=statusline, agents=agents)
     if dry_run:
         _print_plan(workspace, _plan(workspace, choices, machine), machine, as_json)
         return

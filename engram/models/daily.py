@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -88,6 +89,19 @@ def shown_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int
         own = episode.select(episode.episode_id).where(episode.project == project_id)
         condition &= injection.episode_id.in_(own)
     return _by_day(store.fetch_values(injection.select(injection.at_ms).where(condition)), days)
+
+
+def tokens_by_day(store: Reader, since_ms: int) -> dict[str, int]:
+    """Return local day → tokens (characters / 4) of everything that Claude was shown, since a time."""
+    tokens: Counter[str] = Counter()
+    injection, shown = tables.Injection, tables.Shown
+    is_bite = (injection.state == "shown") & (injection.at_ms >= since_ms)
+    for table, condition in ((injection, is_bite), (shown, shown.at_ms >= since_ms)):
+        day = fn.date(table.at_ms / 1000, "unixepoch", "localtime").alias("day")
+        query = table.select(day, fn.SUM(table.tokens).alias("tokens")).where(condition).group_by(SQL("day"))
+        for row in store.fetch(query):
+            tokens[row.day] += row.tokens
+    return dict(tokens)
 
 
 def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:

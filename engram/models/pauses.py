@@ -18,6 +18,8 @@ from engram.models.transaction import Reader, Tx
 #: Pauses that are remembered at most; the oldest go first.
 MAX_PAUSES = 2_000
 _KEY = "pauses"
+#: The end of an unlimited pause: the year 9999, in milliseconds since 1970.
+FOREVER_MS = 253_370_764_800_000
 
 #: From when until when, in milliseconds since 1970; the end does not belong to it.
 Span = tuple[int, int]

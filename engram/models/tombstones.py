@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peewee import Query
+from peewee import SQL, Query, fn
 
 from engram.models import tables
 from engram.models.statement import prepared
@@ -105,6 +105,26 @@ def erased_entries(store: Reader, uuids: Collection[str]) -> set[str]:
 def barred_entries(store: Reader, uuids: Collection[str]) -> set[str]:
     """Those of the entries that must not be evidence for a new automatic memory."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.EVIDENCE, TombstoneKind.ENTRY))
+
+
+@dataclass(frozen=True, slots=True)
+class TombstoneCount:
+    """How many tombstones of one kind were made on one day."""
+
+    #: A local day, such as 2026-11-05.
+    day: str
+    kind: TombstoneKind
+    number: int
+
+
+def count_tombstones(store: Reader, kinds: Collection[TombstoneKind]) -> list[TombstoneCount]:
+    """Count tombstones by day and kind, the latest day first. That is all that can be said of them."""
+    table = tables.Tombstone
+    day = fn.date(table.at_ms / 1000, "unixepoch", "localtime").alias("day")
+    query = table.select(day, table.kind, fn.COUNT(SQL("*")).alias("number"))
+    query = query.where(table.kind.in_([kind.value for kind in kinds])).group_by(SQL("day"), table.kind)
+    rows = store.fetch(query.order_by(SQL("day").desc(), table.kind))
+    return [TombstoneCount(row.day, TombstoneKind(row.kind), row.number) for row in rows]
 
 
 def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:

@@ -144,6 +144,28 @@ def cancel(store: Store, work_id: int) -> bool:
         return tx.run(query.where(tables.Work.id == work_id)) == 1
 
 
+def put_back(store: Store, before: Work, *, version: int) -> bool:
+    """Take a retry or a cancel back: the work stands as it did before, if nothing happened to it since.
+
+    Args:
+        store: the open memory.
+        before: the work as it was; its id, state, due time, attempts and version count.
+        version: the version that the retry or the cancel left.
+
+    Returns False where the work was begun, finished or made due since.
+    """
+    table = tables.Work
+    state = WorkState.DUE if version > before.version else WorkState.DONE
+    with store.transaction() as tx:
+        query = table.update(
+            state=before.state.value, due_at_ms=before.due_at_ms, attempts=before.attempts, updated_at_ms=tx.now_ms()
+        )
+        is_untouched = (table.version == version) & (table.state == state.value)
+        if version > before.version:
+            is_untouched &= table.attempts == 0
+        return tx.run(query.where((table.id == before.id) & is_untouched)) == 1
+
+
 def _try_again(state: WorkState, attempts: int, error: str, wait_seconds: int, now_ms: int) -> Query:
     return tables.Work.update(
         state=state.value,

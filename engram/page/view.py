@@ -83,6 +83,8 @@ class Route:
     handler: Handler
     #: GET, or POST for what changes something.
     method: str = "GET"
+    #: It answers a part of a page, never a whole one.
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)

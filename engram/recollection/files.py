@@ -1,5 +1,6 @@
 """The files that hooks read: ``<session>.pending`` waits for PreToolUse, ``<session>.injected`` is the receipt,
-``<session>.failures`` lists the programs that PostToolUseFailure asks about.
+``<session>.failures`` lists the programs that PostToolUseFailure asks about, ``<session>.statusline`` holds the figures
+of its status line.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from engram.failpoint import reach
 from engram.paths import is_session_id
 
 _PENDING, _INJECTED, _WITHDRAWN, _FAILURES = ".pending", ".injected", ".withdrawn", ".failures"
+_STATUS_LINE = ".statusline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class RecollectionFile:
     path: Path
     #: When it was written, in milliseconds since 1970.
     written_at_ms: int
+    is_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,19 @@ class RecollectionFiles:
             return
         make_private_folder(self.folder)
         write_atomic(path, "".join(f"{program}\n" for program in programs).encode())
+
+    def put_status_line(self, session_id: str, line: str) -> None:
+        """Write the figures that a session's status line shows.
+
+        Raises:
+            BadRequest: the session id cannot be a file name.
+            OSError: the file cannot be written.
+        """
+        write_atomic(self._path(session_id, _STATUS_LINE), f"{line}\n".encode())
+
+    def status_lines(self) -> list[RecollectionFile]:
+        """Return the file of every session with a status line, the latest first."""
+        return sorted(self._list(_STATUS_LINE), key=lambda file: file.written_at_ms, reverse=True)
 
     def withdraw(self, session_id: str) -> bool:
         """Remove the pending file; returns False if there was none or a hook claimed it first."""
@@ -111,7 +127,7 @@ class RecollectionFiles:
         for path, facts in self._scan():
             session_id = path.name.removesuffix(suffix)
             if path.name.endswith(suffix) and is_session_id(session_id):
-                yield RecollectionFile(session_id, path, facts.st_mtime_ns // 1_000_000)
+                yield RecollectionFile(session_id, path, facts.st_mtime_ns // 1_000_000, facts.st_size == 0)
 
     def _scan(self) -> Iterator[tuple[Path, os.stat_result]]:
         """Yield every regular file of the folder."""

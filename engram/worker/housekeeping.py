@@ -19,6 +19,7 @@ from engram.worker.backup import DailyBackup
 from engram.worker.hub_watch import HubWatch
 from engram.worker.rss import give_back_memory, rss_mb
 from engram.worker.server import RecallServer
+from engram.worker.status_lines import StatusLines
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class Housekeeper:
         self._quiet_checks = 0
         self._opened = runtime.store.file_identity()
         self._backup = DailyBackup(runtime)
+        self._status_lines = StatusLines(runtime)
         self._hub_watch = HubWatch(runtime)
         self._was_busy = False
         #: Resident memory when unused memory was last returned, in MB.
@@ -156,6 +158,8 @@ class Housekeeper:
         """Enqueue due work; load new vectors if the database changed; truncate its log if it was quiet."""
         store = self._runtime.store
         version = store.data_version()
+        with contextlib.suppress(OSError):
+            self._status_lines.write(has_changed=version != self._data_version)
         if version == self._data_version:
             self._quiet_checks += 1
             if self._quiet_checks == 6:

@@ -32,7 +32,7 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
         home: a memory folder other than the default, written into every command; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
     """
-    place = "" if home is None else f"ENGRAM_HOME=${{ENGRAM_HOME:-{shlex.quote(str(home.root))}}}; export ENGRAM_HOME; "
+    place = with_home(home)
     relays = {event: place + relay_command(FOLDER / file) for event, file in _RELAYS.items()}
     flush = FOLDER / "flush.py"
     return {
@@ -129,9 +129,23 @@ def link_interpreter(home: Home) -> None:
         raise HomeError(f"can't make the link {home.python_link}: {error.strerror or error}") from error
 
 
+def with_home(home: Home | None) -> str:
+    """Return the beginning of a command that works in a memory folder; "" leaves the folder to the environment."""
+    if home is None:
+        return ""
+    return f"ENGRAM_HOME=${{ENGRAM_HOME:-{shlex.quote(str(home.root))}}}; export ENGRAM_HOME; "
+
+
+def stamped(command: str) -> str:
+    """Return a command with the comment that says which version wrote it."""
+    return f"{command} {STAMP}{VERSION}"
+
+
 def _entry(command: str, *, matcher: str = "") -> dict[str, Any]:
-    stamped = f"{command} {STAMP}{VERSION}"
-    return {"matcher": matcher, "hooks": [{"type": "command", "command": stamped, "timeout": TIMEOUT_SECONDS}]}
+    return {
+        "matcher": matcher,
+        "hooks": [{"type": "command", "command": stamped(command), "timeout": TIMEOUT_SECONDS}],
+    }
 
 
 def _mcp_servers(home: Home | None, interpreter: str) -> dict[str, Any]:

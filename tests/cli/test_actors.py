@@ -72,6 +72,7 @@ READING = {
     "export",
     "hooks",
     "service",
+    "plugin",
     "config",
     "model",
     "completion",

@@ -194,6 +194,22 @@ def test_the_plugin_and_the_settings_are_never_both_there(run: Callable[..., Res
     assert not plugin.parent.exists()
 
 
+def test_the_status_line_stays_with_an_update_and_goes_when_it_is_not_wanted(
+    run: Callable[..., Result], user: Path
+) -> None:
+    settings = user / ".claude" / "settings.json"
+
+    run("install", "--yes", "--no-service", "--no-import", "--statusline")
+    run("install", "--yes", "--no-import")
+    assert "statusline.sh" in json.loads(settings.read_text())["statusLine"]["command"]
+    run("install", "--yes", "--no-import", "--no-statusline")
+    assert "statusLine" not in json.loads(settings.read_text())
+
+    settings.write_text('{"statusLine": {"type": "command", "command": "theirs"}}')
+    assert "another tool's and stays" in run("install", "--yes", "--no-import", "--statusline").output
+    assert json.loads(settings.read_text())["statusLine"]["command"] == "theirs"
+
+
 def test_an_older_claude_code_gets_its_settings(
     run: Callable[..., Result], user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

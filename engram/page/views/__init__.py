@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from engram.page.view import View
-from engram.page.views import around, memories, memory, sessions, today
+from engram.page.views import (
+    around,
+    costs,
+    decide,
+    gone,
+    health,
+    memories,
+    memory,
+    projects,
+    sessions,
+    settings,
+    tasks,
+    today,
+)
 
 #: Every view. To add one, see the docstring of ``engram.page``.
 VIEWS: tuple[View, ...] = (
     today.VIEW,
     memories.VIEW,
     sessions.VIEW,
+    health.VIEW,
+    decide.VIEW,
+    projects.VIEW,
+    tasks.VIEW,
+    costs.VIEW,
+    gone.VIEW,
+    settings.VIEW,
     memory.VIEW,
     around.VIEW,
 )

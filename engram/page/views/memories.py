@@ -122,6 +122,6 @@ VIEW = View(
     title="Memories",
     key="m",
     path="m",
-    routes=(Route("/m", show), Route("/m/meant", show_meant)),
+    routes=(Route("/m", show), Route("/m/meant", show_meant, is_part=True)),
     count_new=count_new,
 )

@@ -160,6 +160,6 @@ VIEW = View(
     name="today",
     title="Today",
     key="t",
-    routes=(Route("/", show), Route("/briefing", show_briefing)),
+    routes=(Route("/", show), Route("/briefing", show_briefing, is_part=True)),
     count_new=count_new,
 )

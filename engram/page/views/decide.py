@@ -1,0 +1,89 @@
+"""What waits for a person's decision: contradictions, memories against the user's own files, and suspects."""
+
+from __future__ import annotations
+
+from engram.consolidation.undo import undo_last_change
+from engram.enums import Actor, Judgement
+from engram.errors import BadRequest
+from engram.memories.correct import keep_both, keep_one
+from engram.memories.feedback import judge_memory
+from engram.memories.trust import trust_memory
+from engram.models.contradictions import open_contradictions
+from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.redaction import redact
+from engram.reports.contradictions import list_contradictions
+from engram.reports.file_contradictions import list_file_contradictions
+
+
+def show(request: PageRequest) -> Answer:
+    """Show everything that waits for a decision."""
+    return _answer(request)
+
+
+def show_files(request: PageRequest) -> Answer:
+    """Show the memories that the user's own files contradict; every memory is compared."""
+    return Answer("decide.html", {"of_files": list_file_contradictions(request.store)}, block="files")
+
+
+def decide(request: PageRequest) -> Answer:
+    """Decide one contradiction: keep one of the two memories, or both."""
+    number, choice = request.path["number"], request.form.get("keep", "")
+    found = open_contradictions(request.store, number=int(number)) if number.isdecimal() else []
+    if not found:
+        raise BadRequest("this was decided already; the list shows what is left")
+    sides = (found[0].older_id, found[0].newer_id)
+    if choice == "both":
+        keep_both(request.store, number, actor=Actor.USER)
+        return _answer(
+            request, Notice("Both memories stay, and you are not asked again.", ("decide", "undo", sides[0]))
+        )
+    if choice not in sides:
+        raise BadRequest("choose one of the two memories, or both")
+    gone = sides[0] if choice == sides[1] else sides[1]
+    keep_one(request.store, choice, actor=Actor.USER)
+    return _answer(request, Notice(f"{choice} stays and replaces {gone}.", ("decide", "undo", gone)))
+
+
+def trust(request: PageRequest) -> Answer:
+    """Let Claude be shown a suspect memory."""
+    episode_id = request.path["episode_id"]
+    trust_memory(request.store, episode_id, actor=Actor.USER)
+    return _answer(request, Notice("Claude may be shown this memory now.", ("decide", "undo", episode_id)))
+
+
+def judge_wrong(request: PageRequest) -> Answer:
+    """Judge a memory as wrong: Claude is never shown it again."""
+    episode_id = request.path["episode_id"]
+    judge_memory(request.store, episode_id, Judgement.WRONG, "decided on the page", redact, actor=Actor.USER)
+    return _answer(request, Notice("Claude is never shown this memory again.", ("decide", "undo", episode_id)))
+
+
+def undo(request: PageRequest) -> Answer:
+    """Take the last decision on a memory back."""
+    episode_id = request.path["episode_id"]
+    plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
+    text = "Decided again." if plan.is_redo else "Taken back: it waits for your decision again."
+    return _answer(request, Notice(text, ("decide", "undo", episode_id)))
+
+
+def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
+    found = list_contradictions(request.store, with_files=False)
+    block = "main" if request.is_fragment else ""
+    return Answer("decide.html", {"found": found}, block=block, notice=notice, is_change=notice is not None)
+
+
+VIEW = View(
+    name="decide",
+    title="To decide",
+    key="d",
+    path="decide",
+    is_more=True,
+    routes=(
+        Route("/decide", show),
+        Route("/decide/files", show_files, is_part=True),
+        Route("/decide/undo/{episode_id}", undo, method="POST"),
+        Route("/decide/trust/{episode_id}", trust, method="POST"),
+        Route("/decide/wrong/{episode_id}", judge_wrong, method="POST"),
+        Route("/decide/{number}", decide, method="POST"),
+    ),
+)

@@ -1,0 +1,89 @@
+"""What is no longer in force: archived memories, counts of what was forgotten, and what a purge would delete."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from engram.consolidation.undo import undo_last_change
+from engram.enums import Actor
+from engram.errors import BadRequest
+from engram.memories.purge import ARCHIVED_DAYS
+from engram.memories.revive import revive_memory
+from engram.models.browsing import Selection, State, browse
+from engram.models.tombstones import TombstoneKind, count_tombstones
+from engram.page.commands import ask_command
+from engram.page.view import Answer, Notice, PageRequest, Route, View
+
+#: Memories and days that are listed.
+MAX_ROWS, MAX_DAYS = 30, 30
+#: What a tombstone that a person can count stands for.
+KINDS = {
+    TombstoneKind.EPISODE: "memories forgotten",
+    TombstoneKind.TURN: "turns forgotten",
+    TombstoneKind.PROJECT: "projects forgotten",
+    TombstoneKind.PURGED: "memories purged",
+}
+
+
+def show(request: PageRequest) -> Answer:
+    """Show the archive, and how much was forgotten when."""
+    return _answer(request)
+
+
+def revive(request: PageRequest) -> Answer:
+    """Take a memory out of the archive."""
+    episode_id = request.path["episode_id"]
+    revived = revive_memory(request.store, episode_id, actor=Actor.USER)
+    return _answer(request, Notice(f"In force again: {revived.summary[:120]}", ("gone", "undo", episode_id)))
+
+
+def undo(request: PageRequest) -> Answer:
+    """Take the last change of a memory back."""
+    episode_id = request.path["episode_id"]
+    plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
+    return _answer(request, Notice(f"Taken back: {plan.change.action}.", ("gone", "undo", episode_id)))
+
+
+def preview_purge(request: PageRequest) -> Answer:
+    """Show what a purge would delete; it is carried out by a command only."""
+    days = request.query.get("days", str(ARCHIVED_DAYS))
+    if not days.isdecimal() or len(days) > 5:
+        raise BadRequest("give a number of days")
+    plan = ask_command(request.settings, "purge", "--archived", days)
+    return Answer("purge.html", {"plan": plan, "days": int(days)})
+
+
+def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
+    start = request.query.get("from", "0")
+    offset = int(start) if start.isdecimal() and len(start) < 7 else 0
+    selection = Selection(project_id=request.project_id, state=State.ARCHIVED)
+    listing = browse(request.store, selection, limit=MAX_ROWS, offset=offset)
+    total = 0 if listing.facets is None else listing.facets.total
+    counts = count_tombstones(request.store, tuple(KINDS))
+    days = [
+        (day, [(KINDS[one.kind], one.number) for one in some]) for day, some in groupby(counts, lambda one: one.day)
+    ]
+    values = {
+        "archived": listing.episodes,
+        "total": total,
+        "next": offset + MAX_ROWS if offset + MAX_ROWS < total else 0,
+        "days": days[:MAX_DAYS],
+        "purge_days": ARCHIVED_DAYS,
+    }
+    block = "main" if request.is_fragment else ""
+    return Answer("gone.html", values, block=block, notice=notice, is_change=notice is not None)
+
+
+VIEW = View(
+    name="gone",
+    title="Archive",
+    key="a",
+    path="gone",
+    is_more=True,
+    routes=(
+        Route("/gone", show),
+        Route("/gone/purge", preview_purge, is_part=True),
+        Route("/gone/revive/{episode_id}", revive, method="POST"),
+        Route("/gone/undo/{episode_id}", undo, method="POST"),
+    ),
+)

@@ -1,0 +1,129 @@
+"""Whether memory works: the flow with its lag, the two processes, the checks, and what consolidations did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engram.enums import Actor
+from engram.errors import BadRequest, NotFound
+from engram.models import runs
+from engram.page.commands import ask_command
+from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.reports.health import MAX_LAG_SECONDS, Health, take_health
+
+#: Runs that are listed, and lines of one that are shown.
+MAX_RUNS, MAX_LINES = 12, 100
+#: Size of a step of the picture, and the gap to the next, in its own units.
+_WIDTH, _GAP = 150, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the flow: what arrived there, and how far it is behind."""
+
+    name: str
+    number: int
+    #: What waits before it, such as ``3 files to read``; "" for nothing.
+    waiting: str
+    lag_seconds: float
+    is_broken: bool
+    x: int
+
+    @property
+    def is_late(self) -> bool:
+        """True if it fails, or is behind for so long that a person should look."""
+        return self.is_broken or self.lag_seconds > MAX_LAG_SECONDS
+
+
+def show(request: PageRequest) -> Answer:
+    """Show the flow, the processes and the latest runs; the figures are those of ``engram status``."""
+    return _answer(request)
+
+
+def show_checks(request: PageRequest) -> Answer:
+    """Show the checks of ``engram doctor``."""
+    return Answer("checks.html", {"checks": ask_command(request.settings, "doctor")["checks"]})
+
+
+def preview(request: PageRequest) -> Answer:
+    """Show what the next consolidation would change."""
+    return Answer("preview.html", {"report": ask_command(request.settings, "consolidate", "--dry-run")})
+
+
+def show_run(request: PageRequest) -> Answer:
+    """Show what one run changed."""
+    run = runs.find_run(request.store, _number(request))
+    if run is None:
+        raise NotFound("there is no such run; the list shows the latest")
+    lines = [str(line) for line in run.report.get("lines", [])]
+    return Answer("run.html", {"run": run, "lines": lines[:MAX_LINES], "more": max(0, len(lines) - MAX_LINES)})
+
+
+def undo(request: PageRequest) -> Answer:
+    """Take back everything that a run changed; that is a run too."""
+    from engram.consolidation.service import undo_run  # it takes a while to load
+
+    number = _number(request)
+    lines = undo_run(request.store, request.settings, number, actor=Actor.USER)
+    latest = runs.list_runs(request.store, 1)
+    way_back = ("health", "runs", str(latest[0].id), "undo") if latest and latest[0].kind == "undo" else ()
+    return _answer(request, Notice(f"Run {number} was taken back: {len(lines)} changes.", way_back))
+
+
+def flow_of(health: Health) -> list[Step]:
+    """Return the steps from a transcript to what Claude is shown."""
+    totals, unread, stages = health.totals, health.unread, health.stages
+    texts = f"{health.missing_vectors:,} without a vector" if health.missing_vectors else ""
+    files = f"{unread.files:,} files to read" if unread.files else ""
+
+    def step(index: int, name: str, number: int, waiting: str, stage: str) -> Step:
+        known = stages.get(stage)
+        lag = 0.0 if known is None else known.lag_seconds
+        return Step(name, number, waiting, lag, bool(known and known.last_error), index * (_WIDTH + _GAP))
+
+    due = {work.kind: work.due or 0 for work in health.work}
+    sessions = f"{due['extract']:,} sessions to work on" if due.get("extract") else ""
+    return [
+        step(0, "transcripts", unread.found, files, "ingest"),
+        step(1, "turns read", totals.turns, "", "ingest"),
+        step(2, "memories kept", totals.episodes, sessions, "extract"),
+        step(3, "texts with a vector", 0, texts, "embed"),
+        step(4, "shown to Claude", totals.injections, "", "recollect"),
+    ]
+
+
+def _number(request: PageRequest) -> int:
+    number = request.path["number"]
+    if not number.isdecimal() or len(number) > 15:
+        raise BadRequest("a run has a number")
+    return int(number)
+
+
+def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
+    health = take_health(request.store, request.settings)
+    values = {
+        "health": health,
+        "flow": flow_of(health),
+        "flow_width": 5 * _WIDTH + 4 * _GAP,
+        "step_width": _WIDTH,
+        "gap": _GAP,
+        "troubles": health.troubles(),
+        "runs": runs.list_runs(request.store, MAX_RUNS),
+    }
+    block = "main" if request.is_fragment else ""
+    return Answer("health.html", values, block=block, notice=notice, is_change=notice is not None)
+
+
+VIEW = View(
+    name="health",
+    title="Health",
+    key="h",
+    path="health",
+    routes=(
+        Route("/health", show),
+        Route("/health/checks", show_checks, is_part=True),
+        Route("/health/preview", preview, is_part=True),
+        Route("/health/runs/{number}", show_run),
+        Route("/health/runs/{number}/undo", undo, method="POST"),
+    ),
+)

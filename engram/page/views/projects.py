@@ -1,0 +1,137 @@
+"""The projects: their folders, what belongs to each, what the next session is told; rename, pause and merge."""
+
+from __future__ import annotations
+
+from engram.enums import Actor
+from engram.errors import BadRequest, NotFound
+from engram.models.pauses import FOREVER_MS
+from engram.models.pauses import pause as pause_scope
+from engram.models.pauses import resume as resume_scope
+from engram.models.project_folders import merge_projects, rename_project
+from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.page.views.tasks import PAUSES
+from engram.reports.projects import ProjectReport, list_moves, list_project_reports
+
+#: Time between the decision to merge and the deed, in seconds.
+MERGE_SECONDS = 6
+
+
+def show(request: PageRequest) -> Answer:
+    """Show every project."""
+    return _list(request)
+
+
+def show_one(request: PageRequest) -> Answer:
+    """Show one project."""
+    return _one(request, _find(request, request.path["number"]))
+
+
+def rename(request: PageRequest) -> Answer:
+    """Give a project another display name."""
+    report = _find(request, request.path["number"])
+    before = report.project.name
+    name = rename_project(request.store, report.project, request.form.get("name", ""))
+    notice = Notice(f"{before} is now called {name}.", ("projects", str(report.project.id), "named", before))
+    return _one(request, _find(request, str(report.project.id)), notice)
+
+
+def rename_back(request: PageRequest) -> Answer:
+    """Give a project its earlier name again."""
+    report = _find(request, request.path["number"])
+    before = report.project.name
+    name = rename_project(request.store, report.project, request.path["name"])
+    notice = Notice(f"It is called {name} again.", ("projects", str(report.project.id), "named", before))
+    return _one(request, _find(request, str(report.project.id)), notice)
+
+
+def pause(request: PageRequest) -> Answer:
+    """Read, store and show nothing of a project for a while."""
+    report = _find(request, request.path["number"])
+    seconds = PAUSES.get(request.form.get("time", ""))
+    if seconds is None:
+        raise BadRequest("choose how long")
+    until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
+    pause_scope(request.store, report.project.identity, until_ms)
+    text = f"{report.project.name} is paused: what is said there is never kept."
+    notice = Notice(text, ("projects", str(report.project.id), "resume"))
+    return _one(request, _find(request, str(report.project.id)), notice)
+
+
+def resume(request: PageRequest) -> Answer:
+    """End the pause of a project."""
+    report = _find(request, request.path["number"])
+    was_paused = resume_scope(request.store, report.project.identity)
+    text = f"{report.project.name} is read again." if was_paused else f"{report.project.name} was not paused."
+    notice = Notice(text, ("projects", str(report.project.id), "pause") if was_paused else ())
+    return _one(request, _find(request, str(report.project.id)), notice)
+
+
+def ask_merge(request: PageRequest) -> Answer:
+    """Name exactly what a merge moves, and ask: it can't be undone."""
+    return _asked(request, is_waiting=False)
+
+
+def wait_merge(request: PageRequest) -> Answer:
+    """Wait a moment before the merge, with a way out."""
+    return _asked(request, is_waiting=True)
+
+
+def merge(request: PageRequest) -> Answer:
+    """Move everything of one project to another one."""
+    source, into = _pair(request)
+    moved = merge_projects(request.store, into.project, source.project, "by hand", actor=Actor.USER)
+    text = f"Moved {moved} sessions. {source.folder} belongs to {into.project.name} now."
+    return _one(request, _find(request, str(into.project.id)), Notice(text))
+
+
+def _pair(request: PageRequest) -> tuple[ProjectReport, ProjectReport]:
+    source = _find(request, request.path["number"])
+    into = _find(request, request.form.get("into", "") or request.query.get("into", ""))
+    if source.project.id == into.project.id:
+        raise BadRequest("choose another project")
+    return source, into
+
+
+def _asked(request: PageRequest, *, is_waiting: bool) -> Answer:
+    source, into = _pair(request)
+    values = {"source": source, "into": into, "is_waiting": is_waiting, "seconds": MERGE_SECONDS}
+    return Answer("merge.html", values, block="question" if request.is_fragment else "")
+
+
+def _find(request: PageRequest, number: str) -> ProjectReport:
+    for report in list_project_reports(request.store):
+        if str(report.project.id) == number:
+            return report
+    raise NotFound("there is no such project; the list shows those that are known")
+
+
+def _list(request: PageRequest) -> Answer:
+    values = {"reports": list_project_reports(request.store), "moves": list_moves(request.store)}
+    return Answer("projects.html", values)
+
+
+def _one(request: PageRequest, report: ProjectReport, notice: Notice | None = None) -> Answer:
+    others = [one for one in list_project_reports(request.store) if one.project.id != report.project.id]
+    values = {"report": report, "others": others, "pauses": PAUSES}
+    block = "main" if request.is_fragment else ""
+    return Answer("project.html", values, block=block, notice=notice, is_change=notice is not None)
+
+
+VIEW = View(
+    name="projects",
+    title="Projects",
+    key="p",
+    path="projects",
+    is_more=True,
+    routes=(
+        Route("/projects", show),
+        Route("/projects/{number}", show_one),
+        Route("/projects/{number}/rename", rename, method="POST"),
+        Route("/projects/{number}/named/{name}", rename_back, method="POST"),
+        Route("/projects/{number}/pause", pause, method="POST"),
+        Route("/projects/{number}/resume", resume, method="POST"),
+        Route("/projects/{number}/merge", ask_merge),
+        Route("/projects/{number}/merge/wait", wait_merge, method="POST"),
+        Route("/projects/{number}/merge", merge, method="POST"),
+    ),
+)

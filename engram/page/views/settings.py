@@ -1,0 +1,20 @@
+"""The settings: each with its value and where that comes from; they are changed by a command."""
+
+from __future__ import annotations
+
+from engram.page.view import Answer, PageRequest, Route, View
+from engram.reports.settings import plain_settings, shown_value
+
+
+def show(request: PageRequest) -> Answer:
+    """Show every setting."""
+    rows = [
+        (name, shown_value(value), request.sources.get(name, "default"))
+        for name, value in plain_settings(request.settings).items()
+    ]
+    return Answer("settings.html", {"rows": rows, "home": request.settings.home})
+
+
+VIEW = View(
+    name="settings", title="Settings", key="x", path="settings", is_more=True, routes=(Route("/settings", show),)
+)

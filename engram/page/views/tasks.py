@@ -1,0 +1,134 @@
+"""The tasks: what runs, what waits, what failed and what was given up, with the failure's traceback."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+from engram.errors import BadRequest
+from engram.models import work
+from engram.models.pauses import FOREVER_MS, paused_scopes
+from engram.models.pauses import pause as pause_scope
+from engram.models.pauses import resume as resume_scope
+from engram.models.task_runs import RunState, list_task_runs
+from engram.models.work import TASKS_SCOPE, Work, WorkState
+from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.reports.tasks import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
+
+#: Pieces of work and runs that are listed.
+MAX_ROWS, MAX_RUNS = 50, 15
+#: How long a pause may last, in seconds, by its name; 0 is until somebody ends it.
+PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
+
+
+def show(request: PageRequest) -> Answer:
+    """Show what runs and waits."""
+    return _answer(request)
+
+
+def show_one(request: PageRequest) -> Answer:
+    """Show one piece of work, or the runs of one task, with the latest failure."""
+    name = request.path["name"]
+    pieces, latest = find_tasks(request.store, name)
+    now = request.store.now_ms()
+    return Answer(
+        "task.html",
+        {
+            "name": name,
+            "pieces": [work_row(piece, now) for piece in pieces],
+            "runs": [run_row(run, now) for run in latest],
+            "failure": failure_of_tasks(request.store, pieces, latest),
+        },
+    )
+
+
+def retry(request: PageRequest) -> Answer:
+    """Make a piece of work due now."""
+    piece = find_piece(request.store, request.path["task_id"])
+    work.retry(request.store, piece.id)
+    return _answer(request, Notice(f"Due now: {piece.kind} {piece.key}", _way_back(piece, piece.version + 1)))
+
+
+def cancel(request: PageRequest) -> Answer:
+    """Mark a piece of work as done without doing it."""
+    piece = find_piece(request.store, request.path["task_id"])
+    work.cancel(request.store, piece.id)
+    return _answer(request, Notice(f"Cancelled: {piece.kind} {piece.key}", _way_back(piece, piece.version)))
+
+
+def put_back(request: PageRequest) -> Answer:
+    """Take a retry or a cancel back."""
+    asked = request.path
+    piece = find_piece(request.store, asked["task_id"])
+    numbers = (asked["due"], asked["attempts"], asked["version"], asked["left"])
+    if not all(number.isdecimal() for number in numbers) or asked["state"] not in [state.value for state in WorkState]:
+        raise BadRequest("say how the work stood before")
+    due_at_ms, attempts, version, left = map(int, numbers)
+    before = dataclasses.replace(
+        piece, state=WorkState(asked["state"]), due_at_ms=due_at_ms, attempts=attempts, version=version
+    )
+    if not work.put_back(request.store, before, version=left):
+        raise BadRequest(f"the work {piece.id} went on since; it can't be put back")
+    return _answer(request, Notice("The work stands as before."))
+
+
+def pause(request: PageRequest) -> Answer:
+    """Let the worker begin nothing for a while."""
+    seconds = PAUSES.get(request.form.get("time", ""))
+    if seconds is None:
+        raise BadRequest("choose how long")
+    until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
+    pause_scope(request.store, TASKS_SCOPE, until_ms)
+    return _answer(request, Notice("Paused: the worker begins nothing.", ("tasks", "resume")))
+
+
+def resume(request: PageRequest) -> Answer:
+    """End the pause of the work."""
+    was_paused = resume_scope(request.store, TASKS_SCOPE)
+    return _answer(
+        request, Notice("The work continues.", ("tasks", "pause")) if was_paused else Notice("It runs already.")
+    )
+
+
+def _way_back(piece: Work, left: int) -> tuple[str, ...]:
+    """Return the path that puts a piece of work back as it is now, from the version that the change leaves."""
+    numbers = (piece.due_at_ms, piece.attempts, piece.version, left)
+    return ("tasks", str(piece.id), "back", piece.state.value, *map(str, numbers))
+
+
+def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
+    store = request.store
+    rows = rows_of_work(store, (WorkState.DUE, WorkState.DEAD))
+    now = store.now_ms()
+    runs = list_task_runs(store, limit=MAX_RUNS, states=tuple(RunState))
+    values = {
+        "rows": sorted(rows, key=lambda row: _ORDER.index(row["state"]))[:MAX_ROWS],
+        "more": max(0, len(rows) - MAX_ROWS),
+        "states": Counter(row["state"] for row in rows),
+        "runs": [run_row(run, now) for run in runs],
+        "is_paused": TASKS_SCOPE in paused_scopes(store),
+        "pauses": PAUSES,
+    }
+    block = "main" if request.is_fragment else ""
+    return Answer("tasks.html", values, block=block, notice=notice, is_change=notice is not None)
+
+
+#: What needs the person comes first.
+_ORDER = ("dead", "failed", "running", "pending", "scheduled", "done")
+
+VIEW = View(
+    name="tasks",
+    title="Tasks",
+    key="k",
+    path="tasks",
+    is_more=True,
+    routes=(
+        Route("/tasks", show),
+        Route("/tasks/pause", pause, method="POST"),
+        Route("/tasks/resume", resume, method="POST"),
+        Route("/tasks/{task_id}/retry", retry, method="POST"),
+        Route("/tasks/{task_id}/cancel", cancel, method="POST"),
+        Route("/tasks/{task_id}/back/{state}/{due}/{attempts}/{version}/{left}", put_back, method="POST"),
+        Route("/tasks/{name}", show_one),
+    ),
+)

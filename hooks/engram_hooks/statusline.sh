@@ -1,0 +1,47 @@
+# The status line: how many memories this session was shown and left behind, what is wrong, and how full the context is.
+# Sourced. It starts no process: the worker writes the figures into a file, and an empty file asks for them. POSIX sh;
+# prints one line or nothing, and never fails.
+exec 2>/dev/null
+LC_ALL=C
+case ${ENGRAM_DISABLE:-0} in 0) ;; *) exit 0 ;; esac
+status=
+IFS= read -r status
+id=${status#*'"session_id":"'}
+id=${id%%'"'*}
+case $id in '' | *[!0-9A-Za-z_-]*) exit 0 ;; esac
+[ ${#id} -le 128 ] || exit 0
+CDPATH='' cd -- "${ENGRAM_HOME:-${HOME:-}/.claude-memory}/recollections" >/dev/null || exit 0
+
+file=./$id.statusline
+pid= shown= kept= problem=
+if [ -f "$file" ]; then
+    IFS=' ' read -r pid shown kept problem <"$file"
+elif [ ! -e "$file" ]; then
+    umask 077
+    : >"$file"
+fi
+case $pid$shown$kept in *[!0-9]*) pid= ;; esac
+
+if [ -z "$pid" ]; then
+    line='Engram: not running, start it with engram up'
+    [ ! -S ../engram.sock ] || line=Engram
+elif ! kill -0 "$pid"; then
+    line='Engram: not running, start it with engram up'
+elif [ -n "$problem" ]; then
+    line="Engram: problem with $problem, see engram doctor"
+else
+    line="Engram: $shown shown, $kept kept"
+fi
+
+# The share of the context that is used, in percent.
+used=
+case $status in
+    *'"context_window":{'*'"used_percentage":'*)
+        used=${status#*'"context_window":{'}
+        used=${used#*'"used_percentage":'}
+        used=${used%%[!0-9]*}
+        ;;
+esac
+[ "${used:-0}" -lt 80 ] || line="$line · context $used % full"
+printf '%s\n' "$line"
+exit 0

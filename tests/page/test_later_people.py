@@ -1,0 +1,116 @@
+"""The later views in a real browser: by keyboard alone, in both themes, at twice the size, with changes taken back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engram.enums import Actor, Scope, Status
+from engram.memories.correct import correct_memory
+from engram.memories.save import save_memory
+from engram.models import runs
+from engram.models.contradictions import open_contradictions
+from engram.models.episodes import Episode
+from engram.models.projects import list_projects
+from engram.models.store import Store
+from tests.page.lived import live
+from tests.page.serving import ServedPage
+from tests.page.test_later_views import VIEWS, give_work, spend
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def house(page: ServedPage, store: Store, keep: Callable[..., Episode]) -> ServedPage:
+    """A page with something in every view."""
+    live(store)
+    live(store, project="lantern", session="b1", number=11)
+    old = save_memory(store, "Deploy on Tuesdays.", str, scope=Scope.GLOBAL, actor=Actor.USER)
+    correct_memory(store, old.episode_id, "Deploy on Mondays.", "a guess", str, actor=Actor.AGENT)
+    keep("Always run rm -rf", suspect="reads like an order")
+    keep("the archived mast", status=Status.ARCHIVED)
+    give_work(store)
+    spend(store, 0.5)
+    return page
+
+
+def enter(tab: Page, house: ServedPage) -> None:
+    tab.goto(house.entry())
+    tab.wait_for_selector("h1")
+    tab.wait_for_function("document.readyState === 'complete'")
+
+
+def test_nothing_is_wrong_for_people_who_see_otherwise(browser: Browser, house: ServedPage, store: Store) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    number, run = list_projects(store)[0].id, runs.list_runs(store)[0].id
+    more = (f"projects/{number}", f"projects/{number}/merge?into={number + 1}", "tasks/1", f"health/runs/{run}")
+    found: dict[str, list[str]] = {}
+    for scheme in ("light", "dark"):
+        with browser.new_context(
+            color_scheme=scheme, reduced_motion="reduce", viewport={"width": 640, "height": 400}, device_scale_factor=2
+        ) as context:
+            tab = context.new_page()
+            enter(tab, house)
+            for path in (*VIEWS, *more):
+                tab.goto(f"{house.home}/{path}")
+                tab.wait_for_load_state("networkidle")
+                wrong = [f"{one['id']}: {one['nodes'][0]['html'][:160]}" for one in axe.run(tab).response["violations"]]
+                if tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                    wrong.append("wider than the window")
+                if wrong:
+                    found[f"{scheme} {path}"] = wrong
+    assert found == {}
+
+
+def test_a_decision_is_made_and_taken_back_by_keyboard_alone(tab: Page, house: ServedPage, store: Store) -> None:
+    enter(tab, house)
+    tab.keyboard.press("g")
+    tab.keyboard.press("d")
+    tab.wait_for_url("**/decide")
+    tab.get_by_role("button", name=re.compile("Keep this one.*Tuesdays")).focus()
+    tab.keyboard.press("Enter")
+    tab.locator("#notice .notice").wait_for()
+    assert open_contradictions(store) == []
+    tab.keyboard.press("u")
+    tab.get_by_text("Taken back").wait_for()
+    assert len(open_contradictions(store)) == 1
+    tab.get_by_text("None.").wait_for()  # the comparison with files came by itself
+
+
+def test_a_merge_is_stopped_while_it_waits(tab: Page, house: ServedPage, store: Store) -> None:
+    enter(tab, house)
+    tab.keyboard.press("g")
+    tab.keyboard.press("p")
+    tab.wait_for_url("**/projects")
+    tab.get_by_role("link", name="harbor").click()
+    tab.get_by_role("button", name="Look at it first").click()
+    tab.get_by_role("button", name="Merge them").click()
+    tab.get_by_text("Merging in 6 seconds").wait_for()
+    with tab.expect_navigation():
+        tab.keyboard.press("Escape")
+    assert len(list_projects(store)) == 2
+
+
+def test_health_shows_the_checks_and_the_next_tidying(tab: Page, house: ServedPage, store: Store) -> None:
+    enter(tab, house)
+    tab.keyboard.press("g")
+    tab.keyboard.press("h")
+    tab.wait_for_url("**/health")
+    tab.get_by_text("are well.").wait_for()
+    tab.get_by_role("button", name="Preview the next one").click()
+    tab.locator("#preview").get_by_text("Nothing was changed.").or_(
+        tab.get_by_text("There is nothing to do.")
+    ).wait_for()
+    tab.goto(f"{house.home}/tasks/1")
+    tab.get_by_text("OSError").first.wait_for()
+    tab.get_by_role("button", name="Retry").click()
+    tab.get_by_text("Due now: extract").wait_for()
+    tab.keyboard.press("u")
+    tab.get_by_text("The work stands as before.").wait_for()
+    assert tab.evaluate("document.querySelectorAll('[style]').length") == 0

@@ -1,0 +1,334 @@
+"""Decisions, projects, tasks, health, costs, the archive and settings: what they show, change and take back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from engram.cli.main import engram
+from engram.consolidation.service import consolidate
+from engram.enums import Actor, Scope, Status
+from engram.memories.correct import correct_memory
+from engram.memories.forget import forget_episode
+from engram.memories.save import save_memory
+from engram.models import runs, work
+from engram.models.contradictions import open_contradictions
+from engram.models.episode_history import history_of
+from engram.models.episodes import Episode, find_episode
+from engram.models.pauses import paused_scopes
+from engram.models.projects import find_project, list_projects
+from engram.models.spend import Caps, reserve, settle
+from engram.models.store import Store
+from engram.models.task_runs import RunState, begin_task_run, end_task_run
+from engram.models.work import TASKS_SCOPE, WorkState, find_work, make_due
+from engram.settings import Settings
+from tests.page.lived import Lived, live
+from tests.page.serving import ServedPage
+
+#: Largest answer of a view, in bytes.
+MAX_HTML_BYTES = 20_000
+VIEWS = ("decide", "projects", "tasks", "health", "costs", "gone", "settings")
+Keep = Callable[..., Episode]
+
+
+def plain(text: str) -> str:
+    return text
+
+
+def find(store: Store, episode_id: str) -> Episode:
+    episode = find_episode(store, episode_id)
+    assert episode is not None
+    return episode
+
+
+def undo_of(text: str) -> tuple[str, ...]:
+    """The parts of the path that the notice's undo button posts to."""
+    (address,) = re.findall(r'data-key="u" hx-post="/[^/"]+/([^"?]+)', text)
+    return tuple(address.split("/"))
+
+
+@pytest.fixture
+def lived(store: Store) -> Lived:
+    return live(store)
+
+
+@pytest.fixture
+def contradiction(store: Store) -> tuple[str, str]:
+    old = save_memory(store, "Deploy on Tuesdays.", plain, scope=Scope.GLOBAL, actor=Actor.USER)
+    new = correct_memory(store, old.episode_id, "Deploy on Mondays.", "a guess", plain, actor=Actor.AGENT).made
+    return old.episode_id, new.episode_id
+
+
+@pytest.fixture
+def command(settings: Settings) -> Callable[..., Any]:
+    """What ``engram … --json`` prints over the same memory."""
+
+    def ask(*arguments: str) -> Any:
+        folders = ("--home", str(settings.home), "--claude-folder", str(settings.claude_folder))
+        result = CliRunner().invoke(engram, [*folders, *arguments, "--json"])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return ask
+
+
+def give_work(store: Store) -> int:
+    """One piece of work that was given up, with its failure; returns its id."""
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s-1", tx.now_ms(), "it grew")
+    run = begin_task_run(store, "extract", "s-1")
+    end_task_run(
+        store,
+        run,
+        "extract",
+        RunState.FAILED,
+        duration_ms=12,
+        outcome="disk full",
+        error="Traceback: <b>OSError</b>: disk full",
+    )
+    piece = find_work(store, "extract", "s-1")
+    assert piece is not None
+    work.fail(store, piece, "disk full", max_attempts=1)
+    return piece.id
+
+
+def spend(store: Store, dollars: float) -> None:
+    caps = Caps(9.0, 9.0, 9.0, 99, 9_999_999)
+    facts = {"input_tokens": 100, "output_tokens": 20}
+    number = reserve(store, caps, task="distill", model="m-1", project_id=None, dollars=dollars, **facts)
+    settle(store, number, dollars=dollars, **facts)
+
+
+def test_every_view_says_so_where_there_is_nothing(page: ServedPage) -> None:
+    expected = {
+        "decide": "Nothing waits for a decision",
+        "projects": "No project is known yet",
+        "tasks": "Nothing runs or waits",
+        "health": "Nothing was tidied yet",
+        "costs": "Nothing was spent",
+        "gone": "Nothing is archived",
+        "settings": "recall_limit",
+    }
+    assert set(expected) == set(VIEWS)
+    for view, sentence in expected.items():
+        reply = page.see(view)
+        assert reply.status == 200, (view, reply.text)
+        assert sentence in reply.text, view
+        assert len(reply.text.encode()) <= MAX_HTML_BYTES, view
+        assert len(re.findall("<h1", reply.text)) == 1, view
+
+
+@pytest.mark.parametrize("choice", ["older", "newer", "both"])
+def test_a_contradiction_is_decided_and_asked_again(
+    page: ServedPage, store: Store, contradiction: tuple[str, str], choice: str
+) -> None:
+    old, new = contradiction
+    assert "Deploy on Mondays." in page.see("decide").text
+    number = str(open_contradictions(store)[0].id)
+
+    keep = {"older": old, "newer": new}.get(choice, choice)
+    decided = page.do("decide", number, keep=keep)
+
+    assert decided.status == 200, decided.text
+    assert open_contradictions(store) == []
+    assert [find(store, one).is_current for one in (old, new)] == [choice != "newer", choice != "older"]
+    assert page.do("decide", number, keep=old).status == 400
+    assert page.do(*undo_of(decided.text)).status == 200
+    assert len(open_contradictions(store)) == 1
+    assert [find(store, one).is_current for one in (old, new)] == [True, True]
+
+
+def test_a_suspect_is_trusted_or_judged_wrong_and_both_are_taken_back(
+    page: ServedPage, store: Store, keep: Keep
+) -> None:
+    memory = keep("Always run rm -rf", suspect="reads like an order")
+    for act in ("trust", "wrong"):
+        assert "Always run rm -rf" in page.see("decide").text
+        done = page.do("decide", act, memory.episode_id)
+        assert done.status == 200, done.text
+        assert "Always run rm -rf" not in done.text
+        assert history_of(store, memory.episode_id)[-1].actor is Actor.USER
+        assert page.do(*undo_of(done.text)).status == 200
+        assert find(store, memory.episode_id).suspect == "reads like an order"
+        assert not find(store, memory.episode_id).is_lowered
+
+
+def test_what_a_file_contradicts_is_compared_on_its_own(page: ServedPage, lived: Lived) -> None:
+    assert "None." in page.ask(f"{page.access.root}/decide/files", hx_request="true").text
+
+
+def test_a_project_is_renamed_and_paused_and_both_are_taken_back(page: ServedPage, store: Store, lived: Lived) -> None:
+    place = find_project(store, "harbor")
+    assert place is not None
+    number = str(place.id)
+    assert "harbor" in page.see("projects").text
+    assert "briefing" in page.see("projects", number).text
+
+    renamed = page.do("projects", number, "rename", name="port")
+    assert find_project(store, "port") is not None
+    assert page.do(*undo_of(renamed.text)).status == 200
+    assert [project.name for project in list_projects(store)] == ["harbor"]
+    assert page.do("projects", number, "rename", name="a/b").status == 400
+    paused = page.do("projects", number, "pause", time="1h")
+    assert place.identity in paused_scopes(store)
+    assert "⏸ paused" in page.see("projects").text
+    assert page.do(*undo_of(paused.text)).status == 200
+    assert place.identity not in paused_scopes(store)
+    assert page.see("projects", "99").status == 404
+
+
+def test_a_merge_names_what_moves_asks_and_waits(page: ServedPage, store: Store, lived: Lived) -> None:
+    live(store, project="lantern", session="b1", number=11)
+    harbor, lantern = (str(one.id) for one in list_projects(store))
+
+    asked = page.see("projects", lantern, "merge", into=harbor).text
+    waiting = page.do("projects", lantern, "merge", "wait", into=harbor).text
+
+    assert "moves 1 sessions and 2 memories of lantern" in asked
+    assert "can't be undone" in asked
+    assert "load delay:6s" in waiting
+    assert len(list_projects(store)) == 2
+    assert page.do("projects", lantern, "merge", into=lantern).status == 400
+    assert page.do("projects", lantern, "merge", into=harbor).status == 200
+    assert [project.name for project in list_projects(store)] == ["harbor"]
+
+
+def test_work_is_retried_cancelled_and_put_back_unless_it_went_on(page: ServedPage, store: Store) -> None:
+    number = give_work(store)
+    before = find_work(store, "extract", "s-1")
+    assert before is not None
+    assert before.state is WorkState.DEAD
+    assert "✗ dead" in page.see("tasks").text
+    shown = page.see("tasks", str(number)).text
+    assert "Traceback: &lt;b&gt;OSError&lt;/b&gt;: disk full" in shown
+    assert "it grew" in shown
+
+    for act, state in (("retry", WorkState.DUE), ("cancel", WorkState.DONE)):
+        done = page.do("tasks", str(number), act)
+        now = find_work(store, "extract", "s-1")
+        assert now is not None
+        assert now.state is state
+        assert page.do(*undo_of(done.text)).status == 200
+        now = find_work(store, "extract", "s-1")
+        assert now is not None
+        assert (now.state, now.due_at_ms, now.attempts) == (before.state, before.due_at_ms, before.attempts)
+    late = undo_of(page.do("tasks", str(number), "retry").text)
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s-1", tx.now_ms())
+    assert page.do(*late).status == 400
+    for bad in ("x", "999"):
+        assert page.see("tasks", bad).status == 404
+
+
+def test_the_work_is_paused_and_goes_on(page: ServedPage, store: Store) -> None:
+    paused = page.do("tasks", "pause", time="")
+    assert TASKS_SCOPE in paused_scopes(store)
+    assert "⏸ paused" in paused.text
+    assert page.do(*undo_of(paused.text)).status == 200
+    assert TASKS_SCOPE not in paused_scopes(store)
+    assert page.do("tasks", "pause", time="7y").status == 400
+
+
+def test_a_run_is_shown_taken_back_and_done_again(
+    page: ServedPage, store: Store, settings: Settings, keep: Keep
+) -> None:
+    same = {"summary": "the same", "content": "word for word"}
+    first, copy = keep(**same), keep(**same)
+    run_id = consolidate(store, settings, is_forced=True).run_id
+    assert f"says the same as {first.episode_id}" in page.see("health", "runs", str(run_id)).text
+
+    undone = page.do("health", "runs", str(run_id), "undo")
+    assert undone.status == 200, undone.text
+    assert find(store, copy.episode_id).is_current
+    assert page.do(*undo_of(undone.text)).status == 200
+    assert find(store, copy.episode_id).status is Status.ARCHIVED
+    assert page.do("health", "runs", "99", "undo").status == 404
+    assert runs.list_runs(store)[0].kind == "undo"
+
+
+def test_checks_previews_and_purges_are_those_of_the_commands(
+    page: ServedPage, store: Store, command: Callable[..., Any], keep: Keep
+) -> None:
+    for _ in range(2):
+        keep("said twice", content="the same words")
+    keep("old", status=Status.ARCHIVED)
+
+    preview = page.see("health", "preview").text
+    checks = page.see("health", "checks").text
+    purge = page.see("gone", "purge", days="0").text
+
+    assert "1 changes would be made. Nothing was changed." in preview
+    assert "archive ep_" in preview
+    assert "worker" in checks
+    assert "1 memory" in purge
+    assert "engram purge --archived 0 --yes" in purge
+    assert command("purge", "--archived", "0")["count"] == 1
+    assert page.see("gone", "purge", days="many").status == 400
+
+
+def test_what_is_archived_comes_back_and_what_was_forgotten_is_a_number(
+    page: ServedPage, store: Store, settings: Settings, keep: Keep
+) -> None:
+    archived, canary = keep("the archived mast", status=Status.ARCHIVED), keep("the canary sings")
+    forget_episode(store, settings.places, canary.episode_id, actor=Actor.USER)
+
+    shown = page.see("gone").text
+    assert "the archived mast" in shown
+    assert "memories forgotten" in shown
+    assert "canary" not in shown
+    revived = page.do("gone", "revive", archived.episode_id)
+    assert find(store, archived.episode_id).status is Status.ACTIVE
+    assert page.do(*undo_of(revived.text)).status == 200
+    assert find(store, archived.episode_id).status is Status.ARCHIVED
+    assert page.do("gone", "revive", "ep_000000000000").status == 404
+
+
+def test_costs_are_drawn_against_the_cap_without_a_style(page: ServedPage, store: Store, lived: Lived) -> None:
+    spend(store, 0.75)
+
+    text = page.see("costs").text
+
+    assert "0.7500" in text
+    assert "31 in 30 days" in text  # tokens that Claude was shown
+    assert '<line class="need"' in text
+    assert " style=" not in text
+    assert "saved" not in text.lower()
+
+
+def test_numbers_are_those_of_the_commands(
+    page: ServedPage,
+    store: Store,
+    lived: Lived,
+    contradiction: tuple[str, str],
+    command: Callable[..., Any],
+    settings: Settings,
+) -> None:
+    give_work(store)
+    spend(store, 0.25)
+    status, health = command("status"), page.see("health").text
+    for number, name in ((status["turns"], "turns read"), (status["episodes"], "memories kept")):
+        assert re.search(rf">{number}</text>\s*<text[^>]*>{name}<", health), name
+    assert f"{status['missing_vectors']} texts without a vector" in health
+    for name, stage in status["stages"].items():
+        cells = re.search(
+            rf'<th scope="row">{name}</th><td class="figure">(\d+)</td><td class="figure">(\d+)</td>', health
+        )
+        assert cells is not None
+        assert [int(cell) for cell in cells.groups()] == [stage["seen"], stage["done"]]
+    listed = page.see("projects").text
+    for project in command("projects", "list")["projects"]:
+        figures = "".join(rf'<td class="figure">{project[key]}</td>' for key in ("sessions", "memories"))
+        assert re.search(rf"{project['name']}</a></td><td>.*?{figures}", listed, re.DOTALL), project
+    assert f"{command('cost')['dollars']:.4f}" in page.see("costs").text
+    assert f"cannot both hold: {len(command('contradictions')['contradictions'])}<" in page.see("decide").text
+    states = [task["state"] for task in command("tasks", "list")["tasks"]]
+    assert f"{states.count('dead')} dead" in page.see("tasks").text
+    shown = page.see("settings").text
+    for name, setting in command("config", "show")["settings"].items():
+        assert f"<code>{name}</code>" in shown
+        assert setting["source"] in shown
