@@ -64,6 +64,7 @@ COMMANDS = {
     "import": "engram.cli.import_command",
     "restore": "engram.cli.restore_command",
     "hub": "engram.cli.hub_commands",
+    "pack": "engram.cli.pack_commands",
     "hooks": "engram.cli.hooks_command",
     "plugin": "engram.cli.plugin_command",
     "service": "engram.cli.service_command",

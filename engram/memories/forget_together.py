@@ -13,6 +13,7 @@ from engram.memories.forget_plan import ForgetPlan, plan_forget
 from engram.memories.forget_preview import ForgottenFiles
 from engram.models import forgetting
 from engram.models.backup import holding_backups
+from engram.models.hub_incoming import stand_alone
 from engram.models.standing_files import forget_standing_lines
 from engram.models.store import Store
 from engram.models.transaction import Tx
@@ -28,6 +29,8 @@ def forget_together(
 ) -> int:
     """Delete memories everywhere in the memory folder, as ``forget_episode`` does; returns how many went.
 
+    Memories that tidying had merged with them here stay: they were not forgotten.
+
     Args:
         store: the open memory.
         places: the memory folder.
@@ -38,6 +41,8 @@ def forget_together(
     Raises:
         StoreError: the database cannot be written; nothing was deleted from it, and it can be repeated.
     """
+    with store.transaction() as tx:
+        stand_alone(tx, episode_ids)
     plans = _plans(store, episode_ids)
     if not plans:
         with store.transaction() as tx:

@@ -25,7 +25,7 @@ from engram.models.episodes import (
     new_episode_id,
 )
 from engram.models.hub_projects import place_of
-from engram.models.hub_said import SYNC, SaidMemory, fields_of_text, find_said
+from engram.models.hub_said import SYNC, SaidMemory, fields_of_text, find_said, said_of_episode
 from engram.models.hub_spaces import Space
 from engram.models.statement import prepared
 from engram.models.tombstone_transfer import is_named_by_tombstone
@@ -104,11 +104,10 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
         "episode_id": episode_id,
         "said": json.dumps(said),
     }
-    if is_own and is_named_by_tombstone(tx, episode_id, slot, uuids, source, with_purged=False):
-        # It was forgotten here, perhaps before this machine joined: it is forgotten everywhere.
-        tx.insert_many(tables.HubMemory, [stored | {"said": "{}", "is_forgotten": 1, "version": 1}])
-        return None
     if is_own and is_named_by_tombstone(tx, episode_id, slot, uuids, source):
+        if is_named_by_tombstone(tx, episode_id, slot, uuids, source, with_purged=False):
+            # It was forgotten here, perhaps before this machine joined: it is forgotten everywhere.
+            stored |= {"said": "{}", "is_forgotten": 1, "version": 1}
         tx.insert_many(tables.HubMemory, [stored])
         return None
     if is_own and (known := _of_stable_id(tx, row.memory_id.hex())) is not None:
@@ -252,6 +251,26 @@ def _archive_twin(tx: Tx, twin: Episode, made: Episode, *, is_by_hand: bool) -> 
         )
 
 
+def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
+    """Take back what tidying merged here with memories that were forgotten elsewhere.
+
+    Whoever forgot them knew nothing of these merges: what was merged into one comes back, and what took one up says
+    again what was said of it. Tidying may merge the rest anew.
+    """
+    for episode_id in episode_ids:
+        episode = find_episode(tx, episode_id)
+        if episode is None:
+            continue
+        host = find_episode(tx, episode.superseded_by) if episode.superseded_by else None
+        if host is not None and episode.status == Status.ARCHIVED:
+            for mine in said_of_episode(tx, host.episode_id):
+                if mine.own_text is not None and not mine.is_forgotten:
+                    _release_merged(tx, host)
+                    _change(tx, host, **fields_of_text(mine.own_text))
+                    tx.run(_drop_own_text(mine.space_id, mine.author, mine.memory_id))
+        _release_merged(tx, episode)
+
+
 def take_forgotten(tx: Tx, space: Space, row: Row) -> None:
     """Note that a memory was forgotten elsewhere; ``memories.forget_together`` has deleted it here."""
     tx.run(_note_forgotten(space.id, row.author, row.memory_id))
@@ -285,13 +304,17 @@ def _without_text(name: str, register: Register) -> list[Any]:
 
 
 def _of_stable_id(tx: Tx, stable_id: str) -> str | None:
-    episode = tables.Episode
-    value = tx.fetch_value(episode.select(episode.episode_id).where(episode.stable_id == stable_id))
+    value = tx.fetch_value(_by_stable_id(stable_id))
     return None if value is None else str(value)
 
 
 def _time_or_none(value: object) -> int | None:
     return int(value) if isinstance(value, int) else None
+
+
+@prepared
+def _by_stable_id(stable_id: str) -> Query:
+    return tables.Episode.select(tables.Episode.episode_id).where(tables.Episode.stable_id == stable_id)
 
 
 @prepared

@@ -90,6 +90,10 @@ def _enqueue(tx: Tx, space: Space, episodes: Sequence[Episode]) -> None:
             said_row(clock, episode, said, None if own_text is None else json.dumps(own_text, ensure_ascii=False))
         )
     tx.insert_many(tables.HubMemory, rows, or_ignore=True)
+    # A clock that ran ahead at that time is corrected before the push.
+    newest = max(clock_of(episode.updated_at_ms) for episode in episodes)
+    table = tables.HubSpace
+    tx.run(table.update(clock=fn.MAX(table.clock, newest)).where(table.id == space.id))
 
 
 def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:

@@ -97,9 +97,19 @@ def said_of_episode(store: Reader, episode_id: str) -> list[SaidMemory]:
     return store.fetch_records(SAID, _of_episode(episode_id))
 
 
+def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
+    """What was said of every memory in a space."""
+    return store.fetch_records(SAID, SAID.select().where(tables.HubMemory.space == space_id))
+
+
 def find_said(store: Reader, space_id: int, author: int, memory_id: bytes) -> SaidMemory | None:
     """What was said of the memory of an id in a space."""
     return store.fetch_record(SAID, _by_key(space_id, author, memory_id))
+
+
+def drop_said(tx: Tx, memory: SaidMemory) -> None:
+    """Delete what was said of a memory, so that it may come again."""
+    tx.run(_delete(memory.space_id, memory.author, memory.memory_id))
 
 
 class Clock:

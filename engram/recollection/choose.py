@@ -46,6 +46,8 @@ class Bite:
     #: Uuids of the entries that the memory rests on.
     evidence: tuple[str, ...]
     stale_reason: str = ""
+    #: Whose it is, where it is not the person's own, such as "pack django-rules"; else "".
+    origin: str = ""
     #: The branch that it was learned on, if it was not merged and the session is elsewhere; else "".
     branch: str = ""
 
@@ -232,5 +234,6 @@ def _bite(relevance: float, hit: Hit) -> Bite:
         relevance=round(relevance, 4),
         evidence=tuple(place.uuid for place in hit.evidence if place.uuid),
         stale_reason=hit.episode.stale_reason,
+        origin=hit.episode.origin,
         branch=hit.branch,
     )

@@ -78,7 +78,8 @@ def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
 def bite_head(bite: Bite) -> str:
     """Return the head of a bite, such as ``[ep_…] 2026-02-20, high, the user``."""
     stale = ", may no longer hold" if bite.stale_reason else ""
-    head = f"[{bite.episode_id}] {day_of(bite.created_at_ms)}, {bite.importance}, {bite.voice.label}"
+    whose = shown_text(bite.origin, MAX_BRANCH_CHARACTERS) if bite.origin else bite.voice.label
+    head = f"[{bite.episode_id}] {day_of(bite.created_at_ms)}, {bite.importance}, {whose}"
     return f"{head}{stale}{branch_note(bite.branch)}"
 
 

@@ -80,7 +80,8 @@ def expand_text(
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · project: {episode.project or 'none'} · scope: {episode.scope} · status: {episode.status}",
-        f"Voice: {episode.voice.label} · kept by: {episode.extractor} · expanded {episode.access_count} times",
+        f"Voice: {one_line(episode.origin, 80) or episode.voice.label} · kept by: {episode.extractor}"
+        f" · expanded {episode.access_count} times",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
     if described := describe_uses(uses, episode.episode_id):
@@ -110,7 +111,7 @@ def foreign_text(episode: Episode, related: Sequence[Episode]) -> str:
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · scope: {episode.scope} · status: {episode.status}",
-        f"Voice: {episode.voice.label}",
+        f"Voice: {one_line(episode.origin, 80) or episode.voice.label}",
         f"Summary: {one_line(episode.summary, 600)}",
     ]
     if episode.superseded_by:

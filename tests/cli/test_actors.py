@@ -42,6 +42,7 @@ CHANGING = {
     "projects",
     "ingest",
     "hub",
+    "pack",
 }
 #: Commands that change none. ``install``, ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
 #: ``ui`` opens are tested with the page.

@@ -95,8 +95,6 @@ def test_rows_travel_between_the_devices_of_one_member_and_to_nobody_else(lane: 
         for attempt in (
             lambda ns=foreign: eve.pull(ns),
             lambda ns=foreign: eve.push(eve.row("three"), ns_id=ns),
-            lambda ns=foreign: eve.connection.ask("seats", {"ns": ns}),
-            lambda ns=foreign: eve.connection.ask("seats", {"ns": ns, "member": "eve", "role": "keeper"}),
         ):
             with pytest.raises(HubRefused, match="there is no such space or member") as refusal:
                 attempt()

@@ -79,10 +79,8 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
     with store.transaction() as tx:
         server = add_server(tx, url, member.member_id, member.member_name, member.device_id)
         for facts in member.spaces:
-            if facts.kind != "private" or private_space(tx) is None:
-                space = add_hub_space(tx, server, facts)
-                if space.is_private:
-                    begin_enqueuing(tx, space.id)
+            if facts.kind == "private" and private_space(tx) is None:
+                begin_enqueuing(tx, add_hub_space(tx, server, facts).id)
     return Joined(server, tuple(list_spaces(store, server.id)), made)
 
 

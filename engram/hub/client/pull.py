@@ -138,7 +138,8 @@ def make_incoming(
         raise BadRequest("it has no summary")
     voice = Voice.from_stored(statement.birth.get("v")) if is_own and is_proven else None
     is_typed, is_assistant = voice in (Voice.USER, Voice.CHOSEN), voice in (Voice.ASSISTANT, Voice.AGENT)
-    said = "\n".join([text["s"], text["c"], *text["f"]])
+    # A summary is mostly the beginning of the content: nothing is judged twice.
+    said = "\n".join([*([] if text["s"] in text["c"] else [text["s"]]), text["c"], *text["f"]])
     reason = why_suspect(said, is_typed=is_typed, is_assistant=is_assistant)
     suspect = reason or (str(statement.birth.get("su") or "")[:200] if is_own else "")
     return Incoming(row=row, statement=statement, text=text, suspect=suspect, origin=origin)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from engram.errors import HubError, HubRefused
 from engram.hub.client.connection import Connection
-from engram.hub.client.joining import add_hub_space
 from engram.hub.client.keys import Keyring
 from engram.hub.client.pull import pull_space
 from engram.hub.client.push import push_space
@@ -144,12 +143,8 @@ def _say_hello(store: Store, connection: Connection, server: Server, keyring: Ke
 
 
 def _space_of(store: Store, server: Server, facts: SpaceFacts) -> Space | None:
-    """Return the space here that the hub tells of; a new seat makes one. None for a second private space."""
-    for space in list_spaces(store, server.id):
-        if space.ns_id == facts.ns_id:
-            return space
-    with store.transaction() as tx:
-        return None if facts.kind == "private" else add_hub_space(tx, server, facts)
+    """Return the space here that the hub tells of; None for a second private space, and for kinds to come."""
+    return next((space for space in list_spaces(store, server.id) if space.ns_id == facts.ns_id), None)
 
 
 def _sync_space(

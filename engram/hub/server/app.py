@@ -144,18 +144,6 @@ def _devices(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str,
     return {"devices": accounts.list_devices(service.database, asker)}
 
 
-def _team(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
-    name, is_sealed = str(value["name"]), bool(value.get("sealed"))
-    return {"ns": accounts.make_team(service.database, asker, name, is_sealed=is_sealed)}
-
-
-def _seats(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
-    ns_id = int(value["ns"])
-    if "member" in value:
-        accounts.set_seat(service.database, asker, ns_id, str(value["member"]), str(value.get("role", "")))
-    return {"seats": accounts.list_seats(service.database, asker, ns_id)}
-
-
 #: Requests with JSON in both directions.
 _JSON: dict[str, Handler] = {
     "hello": _hello,
@@ -163,8 +151,6 @@ _JSON: dict[str, Handler] = {
     "code": _code,
     "key": _key,
     "devices": _devices,
-    "team": _team,
-    "seats": _seats,
 }
 
 

@@ -1,0 +1,230 @@
+"""``engram pack``: curated memories as signed files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engram.atomic import read_whole, write_atomic
+from engram.cli.confirming import confirm, tell, yes_option
+from engram.cli.options import json_option
+from engram.cli.output import print_json, print_table, safe, say
+from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.errors import BadRequest, NotFound
+from engram.hub.client.packs import (
+    PackChange,
+    install_pack,
+    installed_packs,
+    make_pack,
+    plan_pack,
+    remove_pack,
+    signing_key,
+)
+from engram.hub.protocol.pack import MAX_PACK_BYTES, Pack, read_pack, sign_pack, write_pack
+from engram.ingest.folder import scope_of_folder
+from engram.memories.save import require_episode
+from engram.models.episode_lists import current_episodes
+from engram.models.hub_outgoing import count_statements
+from engram.models.store import Store
+
+project_option = click.option(
+    "--project",
+    metavar="NAME",
+    default=None,
+    help="The project that the memories hold in (default: the current folder's).",
+)
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group("pack")
+def pack() -> None:
+    """Make, sign and install packs: curated memories as signed files, such as the rules of a framework.
+
+    Example: engram pack add django-rules.pack
+    """
+
+
+@pack.command("make")
+@click.argument("name")
+@click.argument("episode_ids", metavar="[ID]...", nargs=-1)
+@click.option("--project", metavar="NAME", default=None, help="All current memories of this project (default: none).")
+@click.option(
+    "--version", type=click.IntRange(1, 1 << 40), default=1, show_default=True, help="Rises with each edition."
+)
+@click.option("--output", type=_file, default=None, help="The file to write (default: NAME.pack).")
+@yes_option
+@json_option
+@pass_workspace
+def make(
+    workspace: Workspace,
+    name: str,
+    episode_ids: tuple[str, ...],
+    project: str | None,
+    version: int,
+    output: Path | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Write memories into a pack, named by id or all of a project. It shows the exact texts first.
+
+    A pack holds texts, redacted again, and no evidence, session, project or path.
+
+    Example: engram pack make django-rules ep_0123456789ab
+    """
+    with workspace.store() as store:
+        episodes = [require_episode(store, episode_id) for episode_id in dict.fromkeys(episode_ids)]
+        if project is not None:
+            place = find_project(store, workspace.settings, project)
+            assert place is not None
+            own = [episode for episode in current_episodes(store, place.id) if episode.project_id == place.id]
+            episodes += [episode for episode in own if episode not in episodes]
+    made = make_pack(name, version, episodes, workspace.redactor())
+    data = write_pack(made)
+    if not as_json:
+        for memory in made.memories:
+            say(f"{memory['summary']}\n  {memory['content']}")
+    confirm(yes, as_json, f"Write these {len(made.memories)} memories into a pack?")
+    target = output or Path(f"{name}.pack")
+    write_atomic(target.absolute(), data)
+    facts = {"file": str(target), "memories": len(made.memories)}
+    tell(as_json, facts, f"Wrote {target}; `engram pack sign {target}` signs it.")
+
+
+@pack.command("sign")
+@click.argument("file", type=_file)
+@json_option
+@pass_workspace
+def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
+    """Sign a pack with this machine's key, which is made at the first time (`pack-key` in the memory folder).
+
+    Example: engram pack sign django-rules.pack
+    """
+    unsigned = replace(_read(file), key=b"", signature=b"")
+    workspace.places.prepare()
+    signed = sign_pack(unsigned, signing_key(workspace.places))
+    write_atomic(file.absolute(), write_pack(signed))
+    facts = {"file": str(file), "key": signed.key.hex(), "fingerprint": signed.fingerprint}
+    tell(as_json, facts, f"Signed {file}. Tell your readers the fingerprint of your key: {signed.fingerprint}")
+
+
+@pack.command("add")
+@click.argument("file", type=_file)
+@project_option
+@yes_option
+@json_option
+@pass_workspace
+def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_json: bool) -> None:
+    """Install a signed pack. Its key is pinned: an update must be signed with the same one.
+
+    Its memories are told as the pack's, never as yours; what looks like an instruction is never shown by itself.
+
+    Example: engram pack add django-rules.pack
+    """
+    with workspace.store() as store:
+        change = plan_pack(store, _read(file), workspace.redactor(), is_update=False)
+        project_id = _project_id(workspace, store, project)
+        _install(workspace, store, change, project_id, yes=yes, as_json=as_json)
+
+
+@pack.command("update")
+@click.argument("file", type=_file)
+@yes_option
+@json_option
+@pass_workspace
+def update(workspace: Workspace, file: Path, yes: bool, as_json: bool) -> None:
+    """Bring an installed pack to a newer version; the differences are shown first.
+
+    Example: engram pack update django-rules.pack
+    """
+    with workspace.store() as store:
+        change = plan_pack(store, _read(file), workspace.redactor(), is_update=True)
+        _install(workspace, store, change, None, yes=yes, as_json=as_json)
+
+
+@pack.command("remove")
+@click.argument("name")
+@yes_option
+@json_option
+@pass_workspace
+def remove(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
+    """Remove an installed pack with all of its memories.
+
+    Example: engram pack remove django-rules
+    """
+    confirm(yes, as_json, f"Remove the pack {name} and its memories?")
+    with workspace.store() as store:
+        number = remove_pack(store, name)
+    workspace.wake_worker()
+    tell(as_json, {"removed": name, "memories": number}, f"Removed {name} with {number} memories.")
+
+
+@pack.command("list")
+@json_option
+@pass_workspace
+def list_packs(workspace: Workspace, as_json: bool) -> None:
+    """List the installed packs.
+
+    Example: engram pack list
+    """
+    with workspace.store() as store:
+        rows: list[dict[str, Any]] = [
+            {
+                "pack": space.name,
+                "version": space.cursor,
+                "memories": count_statements(store, space.id)["memories"],
+                "fingerprint": Pack(space.name, 1, (), key=space.mark).fingerprint,
+            }
+            for space in installed_packs(store)
+        ]
+    if as_json:
+        print_json({"packs": rows})
+        return
+    cells = [(row["pack"], row["version"], row["memories"], row["fingerprint"]) for row in rows]
+    print_table(["pack", "version#", "memories#", "key"], cells, empty="No pack is installed.")
+
+
+def _install(
+    workspace: Workspace, store: Store, change: PackChange, project_id: int | None, *, yes: bool, as_json: bool
+) -> None:
+    pack = change.pack
+    facts = {
+        "pack": pack.name,
+        "version": pack.version,
+        "key": pack.key.hex(),
+        "added": list(change.added),
+        "changed": list(change.changed),
+        "removed": list(change.removed),
+        "suspects": list(change.suspects),
+    }
+    if not as_json:
+        click.echo(f"{pack.name}, version {pack.version}, key {pack.fingerprint}")
+        for mark, summaries in (("+", change.added), ("~", change.changed), ("-", change.removed)):
+            for summary in summaries:
+                click.echo(safe(f" {mark} {summary}"))
+        for summary in change.suspects:
+            click.echo(safe(f" ! looks like an instruction, never shown by itself: {summary}"))
+    confirm(yes, as_json, "Take this over?")
+    install_pack(store, change, workspace.redactor(), project_id)
+    workspace.wake_worker()
+    tell(as_json, facts, f"{pack.name} is installed.")
+
+
+def _read(file: Path) -> Pack:
+    data = read_whole(file, MAX_PACK_BYTES + 1)
+    if data is None:
+        raise NotFound(f"{file} is no file that can be read")
+    return read_pack(data)
+
+
+def _project_id(workspace: Workspace, store: Store, project: str | None) -> int:
+    if project is not None:
+        place = find_project(store, workspace.settings, project)
+        assert place is not None
+        return place.id
+    scope = scope_of_folder(store, workspace.settings, str(Path.cwd()), make=True)
+    if scope.project is None:
+        raise BadRequest(f"{Path.cwd()} is a folder of projects, not a project: name one with --project")
+    return scope.project.id

@@ -1,0 +1,351 @@
+"""Random histories of several machines: whatever happens in whatever order, all agree in the end.
+
+Three to five machines save, edit, pin, replace, undo, forget and tidy. Requests and answers are cut, clocks jump, disks
+are cloned, backups of machines are put back, devices are renewed, and the hub itself is put back to an older copy.
+
+    python -m tests.hub.histories FIRST_SEED RUNS      prints a line for every run that fails, and the sums
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engram.clock import FixedClock
+from engram.enums import Actor, Importance, Judgement, Status
+from engram.errors import EngramError, HubUnreachable
+from engram.hub.client import rounds
+from engram.hub.client.connection import Connection
+from engram.hub.client.joining import leave_hub
+from engram.memories.feedback import judge_memory
+from engram.memories.save import edit_memory, pin_memory
+from engram.models.episode_changes import change_episode
+from engram.models.episodes import Episode, all_episodes
+from engram.models.hub_outgoing import load_outgoing
+from engram.models.hub_said import said_of_episode
+from engram.models.hub_spaces import list_servers, private_space
+from engram.models.watermarks import note_undone
+from engram.redaction import redact
+from tests.hub.machines import Hub, HubCopy, Machine
+from tests.hub.postgres import running_postgres, system_folder, wheel_folder
+
+#: Steps of one history, and rounds at its end after which everybody must agree.
+STEPS, LAST_ROUNDS = 45, 4
+#: Share of requests that are cut in a history with a bad line.
+CUT_SHARE = 0.15
+
+
+class _BadLine(Connection):
+    """A connection whose requests and answers are cut at random."""
+
+    chance = random.Random(0)
+    share = 0.0
+    cuts = 0
+
+    def send(self, what: str, body: bytes, *, extra_seconds: float = 0) -> bytes:
+        is_cut, is_lost = (self.chance.random() < self.share for _ in range(2))
+        if is_cut:
+            type(self).cuts += 1
+            raise HubUnreachable("the request was cut")
+        data = super().send(what, body, extra_seconds=extra_seconds)
+        if is_lost:
+            type(self).cuts += 1
+            raise HubUnreachable("the answer was cut")
+        return data
+
+
+class History:
+    """One random history."""
+
+    def __init__(self, hub: Hub, clock: FixedClock, seed: int, folder: Path, stack: contextlib.ExitStack) -> None:
+        self.random = random.Random(seed)
+        self.hub = hub
+        self.true_clock = clock
+        self.folder = folder
+        self.counts: Counter[str] = Counter()
+        self._stack = stack
+        self._name = f"member {seed}"
+        self._number = 0
+        self.with_hub_put_back = True
+        self._backups: dict[int, Path] = {}
+        self._hub_copy: HubCopy | None = None
+        #: Memories that a put-back machine alone knew, or alone had forgotten: nobody can know of those.
+        self.may_be_lost: set[str] = set()
+        self.may_return: set[str] = set()
+        self.saved: set[str] = set()
+        self.forgotten: set[str] = set()
+        self.machines: list[Machine] = []
+        self.clocks: list[FixedClock] = []
+        self._add_machine()
+        self.machines[0].join(hub, hub.invite(self._name))
+        self.phrase = self.machines[0].phrase
+        self._sync(0)
+        for _ in range(self.random.randint(2, 4)):
+            self._add_machine()
+            self.machines[-1].join(hub, hub.invite(self._name), phrase=self.phrase)
+
+    def _add_machine(self, home: Path | None = None) -> None:
+        self._number += 1
+        clock = FixedClock(self.true_clock.at_ms)
+        place = home or self.folder / f"m{self._number}"
+        self.machines.append(self._stack.enter_context(Machine.open(place, clock=clock)))
+        self.clocks.append(clock)
+
+    # -- the steps
+
+    def run(self) -> None:
+        """Take every step, then let the machines sync until they must agree, and check."""
+        _BadLine.chance, _BadLine.share = self.random, self.random.choice((0.0, CUT_SHARE))
+        for _ in range(STEPS):
+            self.true_clock.advance(self.random.uniform(0.001, 200))
+            number = self.random.randrange(len(self.machines))
+            self.clocks[number].advance(self.random.uniform(0.001, 200))
+            steps = {
+                self._save: 10,
+                self._edit: 12,
+                self._pin: 5,
+                self._judge: 3,
+                self._replace: 4,
+                self._forget: 5,
+                self._tidy: 8,
+                self._veto: 2,
+                self._sync: 30,
+                self._jump: 2,
+                self._back_up: 2,
+                self._put_back: 1.5,
+                self._clone: 0.7,
+                self._renew: 0.7,
+                self._put_hub_back: 0.7,
+            }
+            (step,) = self.random.choices(list(steps), list(steps.values()))
+            with contextlib.suppress(EngramError):
+                step(number)
+                self.counts[step.__name__.strip("_")] += 1
+        _BadLine.share = 0.0
+        for _ in range(LAST_ROUNDS):
+            for number in range(len(self.machines)):
+                self.true_clock.advance(1)
+                self.machines[number].sync()
+        self._check()
+
+    def _episode(self, number: int) -> Episode:
+        episodes = all_episodes(self.machines[number].store)
+        if not episodes:
+            raise EngramError("there is none")
+        return self.random.choice(episodes)
+
+    def _save(self, number: int) -> None:
+        made = self.machines[number].save(f"note {self.random.random()}")
+        self.saved.add(_id(self.machines[number], made))
+
+    def _edit(self, number: int) -> None:
+        changes: dict[str, Any] = self.random.choice(
+            (
+                {"content": f"edited {self.random.random()}"},
+                {"summary": f"edited {self.random.random()}"},
+                {"importance": self.random.choice(list(Importance))},
+            )
+        )
+        edit_memory(self.machines[number].store, self._episode(number).episode_id, redact, actor=Actor.USER, **changes)
+
+    def _pin(self, number: int) -> None:
+        is_pinned = self.random.random() < 0.5
+        pin_memory(self.machines[number].store, self._episode(number).episode_id, actor=Actor.USER, is_pinned=is_pinned)
+
+    def _judge(self, number: int) -> None:
+        judgement = self.random.choice((Judgement.WRONG, Judgement.OUTDATED))
+        store = self.machines[number].store
+        judge_memory(store, self._episode(number).episode_id, judgement, "why", redact, actor=Actor.USER)
+
+    def _replace(self, number: int) -> None:
+        old = self._episode(number)
+        made = self.machines[number].save(f"instead {self.random.random()}", supersedes=old.episode_id)
+        self.saved.add(_id(self.machines[number], made))
+
+    def _forget(self, number: int) -> None:
+        machine = self.machines[number]
+        before = {_id(machine, episode) for episode in all_episodes(machine.store)}
+        machine.forget(self._episode(number).episode_id)
+        after = {_id(machine, episode) for episode in all_episodes(machine.store)}
+        self.forgotten |= before - after
+
+    def _tidy(self, number: int) -> None:
+        """Merge, archive and supersede by a rule: all of it stays on this machine."""
+        first, second = self._episode(number), self._episode(number)
+        if first.episode_id == second.episode_id or not (first.is_current and second.is_current):
+            return
+        with self.machines[number].store.transaction() as tx:
+            kind = self.random.choice(("merge", "supersede", "age"))
+            if kind == "merge":
+                joined = f"{first.content}\n\n---\n\n{second.content}"[:4_000]
+                change_episode(tx, first, "merge", "alike", actor=Actor.TIDYING, content=joined)
+            status = Status.SUPERSEDED if kind == "supersede" else Status.ARCHIVED
+            follower = "" if kind == "age" else first.episode_id
+            change_episode(tx, second, kind, "by rule", actor=Actor.TIDYING, status=status, superseded_by=follower)
+
+    def _veto(self, number: int) -> None:
+        with self.machines[number].store.transaction() as tx:
+            note_undone(tx, [(self.random.choice(("merge", "archive")), self._episode(number).episode_id)])
+
+    def _sync(self, number: int) -> None:
+        machine = self.machines[number]
+        rounds.sync_all(machine.store, machine.places, redact, is_forced=True)
+
+    def _jump(self, number: int) -> None:
+        self.clocks[number].advance(self.random.choice((-86_400, -400, 400, 5_000, 90_000, 31_536_000)))
+
+    # -- what befalls machines and the hub
+
+    def _back_up(self, number: int) -> None:
+        machine = self.machines[number]
+        target = self.folder / f"backup {number}"
+        shutil.rmtree(target, ignore_errors=True)
+        machine.store.checkpoint("TRUNCATE")
+        shutil.copytree(machine.places.root, target)
+        self._backups[number] = target
+
+    def _put_back(self, number: int) -> None:
+        if number not in self._backups:
+            return
+        machine = self.machines[number]
+        lost_ids, forgotten_ids = self._unsaid(machine)
+        machine.store.close()
+        shutil.rmtree(machine.places.root)
+        shutil.copytree(self._backups[number], machine.places.root)
+        self.may_be_lost |= lost_ids
+        self.may_return |= forgotten_ids
+
+    def _unsaid(self, machine: Machine) -> tuple[set[str], set[str]]:
+        """Memories, and forgotten ones, of which the hub does not know from this machine yet."""
+        space = private_space(machine.store)
+        if space is None:
+            return set(), set()
+        dirty = load_outgoing(machine.store, space.id, 1 << 31)
+        return (
+            {memory.memory_id.hex() for memory in dirty if not memory.is_forgotten},
+            {memory.memory_id.hex() for memory in dirty if memory.is_forgotten},
+        )
+
+    def _clone(self, number: int) -> None:
+        if len(self.machines) >= 6:
+            return
+        machine = self.machines[number]
+        machine.store.checkpoint("TRUNCATE")
+        home = self.folder / f"clone {self._number}"
+        shutil.copytree(machine.places.root, home)
+        self._add_machine(home)
+
+    def _renew(self, number: int) -> None:
+        """Leave and join again: the machine says everything anew."""
+        machine = self.machines[number]
+        servers = list_servers(machine.store)
+        devices = [server.device_id for other in self.machines for server in list_servers(other.store)]
+        if not servers or devices.count(servers[0].device_id) > 1:
+            return  # a copy of it would be shut out
+        forgotten_ids = self._unsaid(machine)[1]
+        self.may_return |= forgotten_ids
+        share, _BadLine.share = _BadLine.share, 0.0
+        leave_hub(machine.store, machine.places, servers[0])
+        machine.join(self.hub, self.hub.invite(self._name), phrase=self.phrase)
+        _BadLine.share = share
+
+    def _put_hub_back(self, number: int) -> None:
+        """Keep a copy of the hub, or put it back, with the devices that joined since."""
+        if not self.with_hub_put_back:
+            return
+        if self._hub_copy is None or self.random.random() < 0.5:
+            self._hub_copy = HubCopy.take(self.hub)
+            return
+        later = HubCopy.take(self.hub)
+        for name in ("member", "device", "code", "seat", "namespace"):
+            if name != "namespace":
+                known = {row[0]: row for row in self._hub_copy.tables[name]}
+                rows = [known.get(row[0], row) for row in later.tables[name]]
+                self._hub_copy.tables[name] = rows
+        # Renewed while the copy was old: their last push is of the copy's time.
+        self._hub_copy.put_back(self.hub)
+
+    # -- the check
+
+    def _check(self) -> None:
+        states = [machine.said() for machine in self.machines]
+        for number, state in enumerate(states[1:], 1):
+            different = {key for key in {*state, *states[0]} if state.get(key) != states[0].get(key)}
+            assert not different, f"machine {number} differs in {sorted(different)[:3]}: " + "; ".join(
+                f"{states[0].get(key)} | {state.get(key)}" for key in sorted(different)[:1]
+            )
+        there = set(states[0])
+        lost = self.saved - self.forgotten - there - self.may_be_lost
+        back = (self.forgotten & there) - self.may_return
+        assert not lost, f"lost: {sorted(lost)[:3]}"
+        assert not back, f"came back: {sorted(back)[:3]}"
+        for machine in self.machines:
+            space = private_space(machine.store)
+            assert space is not None
+            assert load_outgoing(machine.store, space.id, 10) == []
+
+
+def _id(machine: Machine, episode: Episode) -> str:
+    known = said_of_episode(machine.store, episode.episode_id)
+    return known[0].memory_id.hex() if known else episode.stable_id
+
+
+@contextlib.contextmanager
+def with_bad_line() -> Iterator[type[_BadLine]]:
+    """Let rounds use a connection that is cut at random."""
+    before = rounds.Connection
+    rounds.Connection = _BadLine  # type: ignore[misc]
+    try:
+        yield _BadLine
+    finally:
+        rounds.Connection = before  # type: ignore[misc]
+
+
+def run_history(hub: Hub, clock: FixedClock, seed: int, *, with_hub_put_back: bool = True) -> Counter[str]:
+    """Run the history of a seed. Raises AssertionError where the machines do not agree in the end."""
+    folder = Path(tempfile.mkdtemp(prefix="engram-history-"))
+    try:
+        with contextlib.ExitStack() as stack, with_bad_line() as line:
+            line.cuts = 0
+            history = History(hub, clock, seed, folder, stack)
+            history.with_hub_put_back = with_hub_put_back
+            history.run()
+            history.counts["cuts"] = line.cuts
+            return history.counts
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(first: int, runs: int) -> int:
+    """Run many histories; returns how many failed."""
+    import logging
+
+    logging.disable(logging.CRITICAL)
+    programs = wheel_folder() or system_folder()
+    assert programs is not None, "no PostgreSQL is installed"
+    failed, sums = 0, Counter[str]()
+    with running_postgres(programs) as server:
+        for seed in range(first, first + runs):
+            clock = FixedClock()
+            with Hub.running(server.make_database(), clock) as hub:
+                try:
+                    sums += run_history(hub, clock, seed)
+                except Exception as error:  # noqa: BLE001 - a program that counts failures
+                    failed += 1
+                    print(f"seed {seed}: {type(error).__name__}: {str(error)[:600]}", flush=True)
+                    if not isinstance(error, AssertionError):
+                        traceback.print_exc()
+    print(f"{runs} histories, {failed} failed; " + ", ".join(f"{name} {count}" for name, count in sorted(sums.items())))
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,0 +1,194 @@
+"""Machines, service and PostgreSQL are killed at random instants; nothing that was kept is lost or comes back.
+
+python -m tests.hub.killed KILLS SEED      kills that many processes, then lets everybody sync and compares
+python -m tests.hub.killed machine HOME    one machine that saves, edits, forgets and syncs until it is killed
+python -m tests.hub.killed service PORT    the service (ENGRAM_HUB_DATABASE)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from engram.enums import Actor
+from engram.errors import EngramError
+from engram.hub.client.joining import join_hub
+from engram.hub.client.rounds import sync_all
+from engram.hub.protocol.phrase import code_text, new_code
+from engram.hub.server.accounts import add_member
+from engram.hub.server.database import Database
+from engram.memories.save import edit_memory
+from engram.models.episodes import all_episodes
+from engram.redaction import redact
+from tests.hub.machines import Machine
+from tests.hub.postgres import Postgres, free_port, running_postgres, wheel_folder
+
+MACHINES = 3
+
+
+def run_machine(home: Path) -> None:
+    """Do what people do, as fast as it goes, and note in a journal what was committed."""
+    chance = random.Random(os.getpid())
+    with Machine.open(home) as machine, (home / "journal").open("a") as journal:
+        (home / f"started-{os.getpid()}").touch()
+        while True:
+            step = chance.random()
+            here = [episode for episode in all_episodes(machine.store) if episode.is_current]
+            if step < 0.3:
+                made = machine.save(f"note {chance.random()}")
+                print("saved", made.stable_id, file=journal, flush=True)
+            elif step < 0.45 and here:
+                text = f"edited {chance.random()}"
+                edit_memory(machine.store, chance.choice(here).episode_id, redact, actor=Actor.USER, content=text)
+            elif step < 0.5 and len(here) > 5:
+                gone = chance.choice(here)
+                # Before: a kill in between leaves a memory that may or may not be there.
+                print("forgetting", gone.stable_id, file=journal, flush=True)
+                machine.forget(gone.episode_id)
+                print("forgotten", gone.stable_id, file=journal, flush=True)
+            else:
+                with contextlib.suppress(EngramError):
+                    sync_all(machine.store, machine.places, redact, is_forced=True)
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+    """Start one of the processes of this program."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.hub.killed", *arguments],
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def run_kills(kills: int, seed: int) -> str:
+    """Kill processes, then compare; returns what was found, and raises AssertionError where something is wrong."""
+    chance = random.Random(seed)
+    programs = wheel_folder()
+    assert programs is not None
+    folder = Path(tempfile.mkdtemp(prefix="engram-killed-"))
+    counts = {"machine": 0, "service": 0, "postgres": 0}
+    with running_postgres(programs) as server:
+        dsn, port = server.make_database(), free_port()
+        url = f"http://127.0.0.1:{port}"
+        homes = _join(dsn, url, port, folder)
+        service = start("service", str(port), ENGRAM_HUB_DATABASE=dsn)
+        machines = [start("machine", str(home)) for home in homes]
+        try:
+            for _ in range(kills):
+                time.sleep(chance.uniform(0.0, 0.2))
+                what = chance.choices(list(counts), (20, 5, 1))[0]
+                counts[what] += 1
+                if what == "machine":
+                    number = chance.randrange(MACHINES)
+                    _wait_until_started(homes[number], machines[number])
+                    time.sleep(chance.uniform(0.0, 0.4))
+                    machines[number].send_signal(signal.SIGKILL)
+                    machines[number].wait()
+                    machines[number] = start("machine", str(homes[number]))
+                elif what == "service":
+                    service.send_signal(signal.SIGKILL)
+                    service.wait()
+                    service = start("service", str(port), ENGRAM_HUB_DATABASE=dsn)
+                else:
+                    server.stop("immediate")
+                    server.start()
+        finally:
+            for process in machines:
+                process.kill()
+                process.wait()
+        try:
+            return f"{counts}; " + _compare(homes, url)
+        finally:
+            service.kill()
+            service.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_until_started(home: Path, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(1_200):
+        if (home / f"started-{process.pid}").exists():
+            return
+        time.sleep(0.05)
+    raise AssertionError("a machine did not start")
+
+
+def _join(dsn: str, url: str, port: int, folder: Path) -> list[Path]:
+    """Make machines that joined the hub."""
+    service = start("service", str(port), ENGRAM_HUB_DATABASE=dsn)
+    homes = [folder / f"m{number}" for number in range(MACHINES)]
+    database = Database(dsn).open()
+    try:
+        _wait_for(url)
+        phrase = ""
+        for home in homes:
+            hub_half, _ = new_code()
+            add_member(database, "Ada", hub_half)
+            with Machine.open(home) as machine:
+                joined = join_hub(machine.store, machine.places, url, code_text(hub_half), phrase=phrase)
+                phrase = phrase or joined.phrase
+    finally:
+        database.close()
+        service.kill()
+        service.wait()
+    return homes
+
+
+def _wait_for(url: str) -> None:
+    for _ in range(600):
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+            if answer.status == 200:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the service does not answer")
+
+
+def _compare(homes: list[Path], url: str) -> str:
+    _wait_for(url)
+    with contextlib.ExitStack() as stack:
+        machines = [stack.enter_context(Machine.open(home)) for home in homes]
+        for _ in range(3):
+            for machine in machines:
+                done = sync_all(machine.store, machine.places, redact, is_forced=True)[0]
+                assert not done.error, done.error
+        states = [machine.said() for machine in machines]
+        assert states[0] == states[1] == states[2], "the machines differ"
+        lines = [line.split() for home in homes for line in (home / "journal").read_text().splitlines()]
+        by_word = {
+            word: {line[1] for line in lines if line[0] == word} for word in ("saved", "forgetting", "forgotten")
+        }
+        lost = by_word["saved"] - by_word["forgetting"] - set(states[0])
+        back = by_word["forgotten"] & set(states[0])
+        assert not lost, f"lost: {sorted(lost)[:3]}"
+        assert not back, f"came back: {sorted(back)[:3]}"
+        devices = machines[0].store.value("SELECT device_id FROM hub_server")
+        return f"{len(by_word['saved'])} saved, {len(by_word['forgotten'])} forgotten, {len(states[0])} there, " + (
+            f"0 lost, 0 back; device {devices}"
+        )
+
+
+def main(arguments: list[str]) -> None:
+    """Run what the arguments say."""
+    if arguments[0] == "machine":
+        run_machine(Path(arguments[1]))
+    elif arguments[0] == "service":
+        from engram.hub.server.main import serve
+
+        serve(os.environ["ENGRAM_HUB_DATABASE"], "127.0.0.1", int(arguments[1]))
+    else:
+        print(run_kills(int(arguments[0]), int(arguments[1])))
+
+
+__all__ = ["Postgres"]
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,13 @@
+"""Kills of machines, service and PostgreSQL lose nothing and bring nothing back."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hub.killed import run_kills
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7_200)
+def test_kills_of_machines_service_and_postgres_lose_nothing() -> None:
+    assert "0 lost, 0 back" in run_kills(500, 2026)
