@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from engram.cli.once import run_once
 from engram.cli.output import say
 from engram.cli.workspace import Workspace
 from engram.errors import EngramError
@@ -51,6 +50,8 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
     Args:
         has_service: the rest is left to the service; otherwise everything is done now.
     """
+    from engram.cli.once import run_once
+
     if not existing.number:
         say_unless(is_quiet, "There are no sessions yet. Engram reads each one while you work.")
         return {}

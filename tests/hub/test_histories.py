@@ -10,7 +10,7 @@ from tests.hub.machines import Hub
 from tests.hub.postgres import Postgres
 
 #: Histories that every run of the tests goes through.
-SHORT_RUNS = 20
+SHORT_RUNS = 4
 
 
 @pytest.mark.timeout(600)
