@@ -57,6 +57,9 @@ NAMES = (
     "uninstall.begun",
     "uninstall.stopped",
     "uninstall.restored",
+    "vault.begun",
+    "vault.copied",
+    "vault.returned",
 )
 
 _wanted, _, _count = os.environ.get("ENGRAM_CRASH", "").partition(":")

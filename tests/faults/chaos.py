@@ -58,6 +58,18 @@ READER_IS_DONE = 42
 DELETED, OVERWRITTEN = "queue deleted", "queue overwritten"
 RANDOM, INSIDE = "random", "random, inside a transaction"
 THINGS = ("harbor", "lantern", "walnut", "copper", "meadow", "granite", "juniper", "falcon")
+#: Beginnings of the points that other programs kill at: consolidation below, test_upkeep.py, test_forget_project.py,
+#: tests/extraction/test_second_chance.py, tests/install/test_transaction.py and tests/cli/test_vaults.py.
+KILLED_ELSEWHERE = (
+    "migrate.",
+    "consolidate.",
+    "restore.",
+    "forget_project.",
+    "second_chance.",
+    "install.",
+    "uninstall.",
+    "vault.",
+)
 
 
 class TurnExtractor:
@@ -337,7 +349,7 @@ class Chaos:
         self.round("migrate.begin")
         self.round("migrate.step", self.chance.randrange(1, 30))
         for point in failpoint.NAMES:
-            if not point.startswith(("migrate.", "consolidate.", "restore.", "forget_project.", "second_chance.")):
+            if not point.startswith(KILLED_ELSEWHERE):
                 self._reach(point)
                 self.maybe_lose_queue()
         while self.kills[RANDOM] < kills:

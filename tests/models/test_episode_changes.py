@@ -25,6 +25,8 @@ DOOR = {"episode_changes", "episode_evidence", "episode_imports", "episode_undo"
 #: Module → why it writes to one of the tables past the door.
 REASONS = {
     "carry_over": "makes the tables of a new version from the old ones; the memories stay what they were",
+    "hub_outgoing": "notes which memories wait to be said to other machines; the memories stay what they were",
+    "transplant": "moves a project's rows between a memory and its vault as they are, history included",
     "unjoined": "is_unjoined is a note for the joining and no part of the memory",
     "forgetting": "deletes steps of histories that quote what was forgotten",
     "project_erasing": "deletes steps of histories that quote what was forgotten",

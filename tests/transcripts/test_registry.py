@@ -13,7 +13,12 @@ ROOT = Path(registry.__file__).parents[1]
 ALLOWED = {
     "transcripts/registry.py": "registers them",
     "recollection/prompt_filter.py": "judges prompts that Claude Code's hooks hand over",
-    "cli/export_command.py": "names the agent of memories that an early version exported",
+    "exchange/importing.py": "names the agent of memories that an early version exported",
+    "exchange/earlier.py": "names the agent that the earlier Engram read",
+    "exchange/claude_mem.py": "names the agent that claude-mem read",
+    "install/cost_estimate.py": "counts what Claude Code's sessions would cost",
+    "cli/install_import.py": "tells which sessions Claude Code is about to delete",
+    "doctor/folders.py": "tells which sessions Claude Code is about to delete",
 }
 
 
