@@ -22,7 +22,6 @@ from engram.models.store import Store
 from engram.redaction import redact
 from engram.search.question.query import Query
 from engram.settings import Settings
-from engram.tasks.drain import drain
 from engram.tasks.runtime import Runtime, make_runtime
 from engram.transcripts import registry
 
@@ -89,6 +88,9 @@ def _test(settings: Settings, folder: Path) -> bool:
     with open_memory(own.places.memory_db, driver=own.sqlite_driver, is_made=True) as store:
         ingest_all(store, settings=own, redact=redact, sources=registry.sources_at(path, own))
         runtime = make_runtime(replace(own, exclude=()), store, compile_if_missing=False)
+        # The queue is loaded only where it is used: every command imports this module.
+        from engram.tasks.drain import drain
+
         drain(runtime, with_waiting=True)
         episode_id = _recall(store, runtime)
         forget_episode(store, own.places, episode_id, actor=Actor.USER, also_source=True)
