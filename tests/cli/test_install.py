@@ -399,7 +399,7 @@ def test_an_interrupted_import_leaves_the_installation_and_goes_on_later(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("engram.cli.install_import.run_once", interrupt)
+        patched.setattr("engram.cli.once.run_once", interrupt)
         said = run("install", "--yes", "--no-service").output
     assert "goes on" in said
     assert (user / ".claude" / "skills" / "engram").is_dir()

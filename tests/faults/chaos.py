@@ -182,8 +182,8 @@ class Windows:
 class SecondLock(ProcessLock):
     """The lock of a second instance, which the first one's does not keep away."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path.with_name(f"second.{path.name}"))
+    def __init__(self, path: Path, note: str = "") -> None:
+        super().__init__(path.with_name(f"second.{path.name}"), note)
 
 
 class Chaos:

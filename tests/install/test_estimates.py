@@ -137,7 +137,7 @@ def test_the_self_test_uses_the_model_and_leaves_no_trace(settings: Settings) ->
 
 
 def test_the_self_test_says_what_does_not_work(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.install.self_test.drain", lambda *_, **__: None)
+    monkeypatch.setattr("engram.tasks.drain.drain", lambda *_, **__: None)
 
     assert run_self_test(settings).problem == "no memory was made of a session"
     assert list(settings.home.glob(".self-test*")) == []
