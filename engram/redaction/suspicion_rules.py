@@ -24,8 +24,12 @@ class Rule(NamedTuple):
             lower: the text in lower case (see ``lower_case``): a text without any of the marks is not searched, which
                 takes a tenth of the time.
         """
-        if lower is not None and self.marks and not any(mark in lower for mark in self.marks):
-            return False
+        if lower is not None and self.marks:
+            for mark in self.marks:
+                if mark in lower:
+                    break
+            else:
+                return False
         return bool(_compiled(self.source).search(text))
 
 

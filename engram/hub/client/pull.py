@@ -17,7 +17,8 @@ from engram.hub.protocol.stamps import MAX_ACCEPTED_AHEAD_MS, clock_of
 from engram.hub.protocol.statement import EXTRACTED, TEXT, Statement, decode
 from engram.memories.forget_together import forget_together
 from engram.models.episodes import MAX_SUMMARY_CHARACTERS
-from engram.models.hub_incoming import Incoming, known_episodes, take_forgotten, take_statement
+from engram.models.hub_arriving import take_statements
+from engram.models.hub_incoming import Incoming, known_episodes, take_forgotten
 from engram.models.hub_spaces import (
     Server,
     Space,
@@ -152,7 +153,7 @@ def _take_page(store: Store, places: Home, space: Space, page: Page, read: _Read
     def take(tx: Tx) -> None:
         for row in read.forgotten:
             take_forgotten(tx, space, row)
-        done.extend(filter(None, [take_statement(tx, space, incoming) for incoming in read.statements]))
+        done.extend(take_statements(tx, space, read.statements))
         for row, reason in read.unread:
             set_aside(tx, space.id, "pull", row.author, row.memory_id, seq=row.seq, reason=reason)
         taken = [*(incoming.row for incoming in read.statements), *read.forgotten]
