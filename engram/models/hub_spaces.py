@@ -60,11 +60,18 @@ class Space:
     published: int
     is_muted: bool
     last_error: str
+    #: Memories that members reported to this keeper.
+    reports: int = 0
 
     @property
     def is_private(self) -> bool:
         """True for the person's own space."""
         return self.kind == "private"
+
+    @property
+    def is_team(self) -> bool:
+        """True for a space that several people share."""
+        return self.kind == "team"
 
 
 _SERVERS = RecordReader(Server, tables.HubServer, readers={"last_push": bytes, "in_flight": bytes})

@@ -80,6 +80,8 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP TABLE hub_rule",
+        "DROP TABLE hub_member",
         "DROP TABLE hub_set_aside",
         "DROP TABLE hub_memory",
         "DROP TABLE hub_space",
