@@ -8,6 +8,7 @@ from typing import Any
 
 from peewee import SQL, Query, fn
 
+from engram.hub.protocol.messages import SpaceFacts
 from engram.models import tables
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
@@ -150,6 +151,19 @@ def add_space(
     space = space_by_id(tx, row_id)
     assert space is not None
     return space
+
+
+def add_hub_space(tx: Tx, server: Server, facts: SpaceFacts) -> Space:
+    """Keep a space that a hub told of."""
+    return add_space(
+        tx,
+        server.id,
+        facts.ns_id,
+        facts.name,
+        kind=facts.kind,
+        role=facts.role,
+        is_sealed=facts.is_sealed,
+    )
 
 
 def change_space(tx: Tx, space_id: int, **changes: Any) -> None:

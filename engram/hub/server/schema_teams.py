@@ -39,8 +39,8 @@ CREATE FUNCTION hub.make_team(new_id bigint, new_name text, sealed boolean, new_
         INSERT INTO hub.seat VALUES (new_id, me, 3);
         RETURN true;
     END $$;
-CREATE FUNCTION hub.add_invitation(ns bigint, new_role integer, digest bytea, new_bundle bytea, seconds double precision)
-    RETURNS boolean
+CREATE FUNCTION hub.add_invitation(
+        ns bigint, new_role integer, digest bytea, new_bundle bytea, seconds double precision) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     BEGIN
         IF hub.team_role(ns) IS DISTINCT FROM 3 THEN RETURN false; END IF;

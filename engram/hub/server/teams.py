@@ -12,7 +12,7 @@ from engram.errors import BadRequest, NotFound
 from engram.hub.protocol.phrase import code_hash
 from engram.hub.server.accounts import MAX_BUNDLE_BYTES, ROLES, Asker, Unknown, checked_name, new_id
 from engram.hub.server.database import Database
-from engram.hub.server.statements import KEEPER, NotAllowed, NoSpace
+from engram.hub.server.statements import KEEPER, NoSpace, NotAllowed
 
 #: Teams that one member may be a keeper of.
 MAX_TEAMS = 100
