@@ -26,12 +26,16 @@ from engram.hub.client.sharing import (
     unshare as unshare_memory,
 )
 from engram.ingest.folder import scope_of_folder
+from engram.ingest.moves import read_hints
 from engram.memories.save import require_episode
 from engram.models.hub_rules import add_rule, drop_rule
 from engram.models.hub_shares import list_shares
 from engram.models.hub_spaces import Space
 from engram.models.projects import ProjectRow
 from engram.models.store import Store
+
+#: Repositories whose remotes are read before something is shared: teammates know a project by its remote.
+MAX_HINTS = 20
 
 space_option = click.option(
     "--space", metavar="NAME", default=None, help="The team: its name or number (default: the only one)."
@@ -103,6 +107,7 @@ def _share(
 ) -> None:
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
+        read_hints(store, MAX_HINTS)
         place = _place(workspace, store, project)
         redact = workspace.redactor()
         previews = [
@@ -148,6 +153,7 @@ def _change_rule(
         raise BadRequest(f"a rule waits at least {MIN_DELAY_SECONDS // 3600} hour, so that you can look first")
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
+        read_hints(store, MAX_HINTS)
         place = _place(workspace, store, project)
         if place is None:
             raise BadRequest("name the project with --project")

@@ -245,7 +245,7 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     bob.share(*(bob.save(f"Fact number {number} about the shop.") for number in range(3)))
     cyd.machine.sync()
     ada.machine.sync()
-    first, second, third = cyd.theirs()
+    first, _, _ = cyd.theirs()
     with pytest.raises(BadRequest, match="somebody else's"):
         cyd.unshare(first.episode_id)
     teams.report_memory(cyd.store, cyd.places, first.episode_id, "wrong")
