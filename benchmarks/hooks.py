@@ -50,7 +50,8 @@ STATUS = json.dumps(
         "transcript_path": "/home/dev/.claude/projects/-home-dev-proj/22582f02-0391-4a88-b729-f218fbfb8d9e.jsonl",
         "workspace": {"current_dir": "/home/dev/proj", "added_dirs": ["/home/dev/" + "x" * 900]},
         "context_window": {"total_input_tokens": 90_000, "used_percentage": 45},
-    }
+    },
+    separators=(",", ":"),
 ).encode()
 LINE = b"Engram: 3 shown, 2 kept\n"
 #: How long what a hook started in the background is waited for, in seconds.
@@ -108,7 +109,7 @@ def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
             times[name].append(seconds)
             is_answered = name in ("UserPromptSubmit", "SessionStart", "SubagentStart") or "known program" in name
             wanted = LINE if name == STATUS_LINE else b""
-            assert output == (ANSWER if is_answered else wanted)
+            assert output == (ANSWER if is_answered else wanted), (name, output)
     bare = statistics.median(times["python -I -S -c pass"])
     return {
         name: {"ms": round(statistics.median(found) * 1000, 2), "ratio": round(statistics.median(found) / bare, 3)}

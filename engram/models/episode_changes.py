@@ -16,7 +16,7 @@ from typing import Any
 from peewee import fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Status
-from engram.models import episode_rows, hub_said, tables
+from engram.models import episode_rows, hub_said, hub_shares, tables
 from engram.models.episode_history import ERASE, Change, add_first_steps, add_history, drop_history, snapshot
 from engram.models.episodes import Episode, Evidence, episodes_superseded_by, find_episode, select_episodes
 from engram.models.store import Store
@@ -152,6 +152,7 @@ def _change_fields(
     episode_rows.update_episode(tx, after, changes)
     _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
     hub_said.note_changed(tx, episode, after, action, actor)
+    hub_shares.note_changed(tx, episode, after, actor)
     return after
 
 
@@ -167,6 +168,7 @@ def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **chang
         episode_rows.delete_unused_entities(tx)
     add_history(tx, episode.episode_id, ERASE, reason, {}, {}, actor=actor)
     hub_said.note_erased(tx, episode, after)
+    hub_shares.note_erased(tx, after)
     return after
 
 

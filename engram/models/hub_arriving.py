@@ -10,7 +10,7 @@ from engram.enums import Actor
 from engram.hub.protocol.statement import join
 from engram.models import tables
 from engram.models.episode_changes import add_episodes
-from engram.models.episodes import Episode, Evidence, is_episode_id
+from engram.models.episodes import Episode, Evidence, is_episode_id, new_episode_id
 from engram.models.hub_incoming import (
     REASON,
     Incoming,
@@ -24,6 +24,7 @@ from engram.models.hub_incoming import (
 )
 from engram.models.hub_projects import place_of
 from engram.models.hub_said import SYNC, SaidMemory
+from engram.models.hub_shares import link_many_shares
 from engram.models.hub_spaces import Space
 from engram.models.statement import in_json_list
 from engram.models.tombstones import named_by_any
@@ -50,7 +51,8 @@ def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> li
     new = []
     for incoming in statements:
         names = _names_of(incoming)
-        if incoming.text is not None and is_episode_id(str(incoming.statement.birth.get("id"))) and not names & known:
+        is_plain = bool(incoming.origin) or is_episode_id(str(incoming.statement.birth.get("id")))
+        if incoming.text is not None and is_plain and not names & known:
             new.append(incoming)
         known |= names
     return new
@@ -59,13 +61,10 @@ def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> li
 def _names_of(incoming: Incoming) -> set[tuple[str, Any]]:
     """Return everything that a statement's memory would be known by."""
     birth = incoming.statement.birth
-    names: set[tuple[str, Any]] = {
-        ("memory", (incoming.row.author, incoming.row.memory_id)),
-        ("episode", str(birth.get("id"))),
-    }
+    names: set[tuple[str, Any]] = {("memory", (incoming.row.author, incoming.row.memory_id))}
     if incoming.origin:
         return names
-    names.add(("stable", incoming.row.memory_id.hex()))
+    names |= {("episode", str(birth.get("id"))), ("stable", incoming.row.memory_id.hex())}
     if birth.get("sl"):
         names.add(("slot", str(birth["sl"])))
     return names
@@ -97,6 +96,8 @@ def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> s
 
 def _tombstone_keys(incoming: Incoming) -> list[bytes]:
     birth = incoming.statement.birth
+    if incoming.origin:
+        return []
     texts = [str(birth.get("id")), str(birth.get("sl") or "")]
     return [*(text.encode() for text in texts), *(pack_uuid(str(uuid)) for uuid in birth.get("e", ()))]
 
@@ -117,14 +118,15 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Epis
             project_id = places[shared]
         slot = str(birth["sl"]) if is_own and birth.get("sl") else None
         evidence = [Evidence(str(uuid)) for uuid in birth.get("e", ())] if is_own else []
-        new.append((episode_of(incoming, str(birth["id"]), slot, project_id), evidence))
+        episode_id = str(birth["id"]) if is_own else new_episode_id()
+        new.append((episode_of(incoming, episode_id, slot, project_id, tx.now_ms()), evidence))
         said = {name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()}
         rows.append(
             {
                 "space_id": space.id,
                 "author": incoming.row.author,
                 "memory_id": incoming.row.memory_id,
-                "episode_id": str(birth["id"]),
+                "episode_id": episode_id,
                 "said": json.dumps(said),
             }
         )
@@ -138,6 +140,7 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Epis
         follow(tx, waiting_id, by_memory[memory_id].episode_id)
     for memory_id in {memory_id for _, memory_id in waiting}:
         stop_waiting(tx, space, memory_id)
+    link_many_shares(tx, [(episode.stable_id, episode.episode_id) for episode in made if not episode.origin])
     return made
 
 

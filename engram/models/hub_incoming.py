@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,8 @@ from engram.models.episodes import (
     new_episode_id,
 )
 from engram.models.hub_projects import place_of
-from engram.models.hub_said import SYNC, SaidMemory, fields_of_text, find_said, said_of_episode
+from engram.models.hub_said import SYNC, SaidMemory, fields_of_text, find_said, said_privately
+from engram.models.hub_shares import link_shares
 from engram.models.hub_spaces import Space
 from engram.models.statement import prepared
 from engram.models.tombstone_transfer import is_named_by_tombstone
@@ -75,6 +76,14 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
     return apply_newer(tx, space, mine, episode, newer, incoming)
 
 
+def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
+    """Note that a muted member said something, as (author, memory), not what: a keeper can still erase it."""
+    values: list[dict[str, Value]] = [
+        {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": ""} for author, memory_id in rows
+    ]
+    tx.insert_many(tables.HubMemory, values, or_ignore=True)
+
+
 def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
     """Take a memory that this machine says for others off the list, where the hub has all of it."""
     has_all = all(
@@ -95,7 +104,7 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
     uuids = [str(uuid) for uuid in birth.get("e", ())] if is_own else []
     slot = str(birth["sl"]) if is_own and birth.get("sl") else None
     source = Source.from_stored(birth.get("s")) if is_own else Source.AUTO
-    episode_id = str(birth.get("id") or "")
+    episode_id = str(birth.get("id") or "") if is_own else ""
     said = {name: without_text(name, register) for name, register in join({}, fields).items()}
     stored: dict[str, Value] = {
         "space_id": space.id,
@@ -118,7 +127,7 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
     twin = episode_by_slot(tx, slot) if slot else None
     project = birth.get("p")
     project_id = place_of(tx, project).id if project else None
-    new = episode_of(incoming, episode_id, None if twin else slot, project_id)
+    new = episode_of(incoming, episode_id, None if twin else slot, project_id, tx.now_ms())
     evidence = [Evidence(uuid) for uuid in uuids]
     made = add_episode(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or REASON)
     tx.insert_many(tables.HubMemory, [stored | {"episode_id": made.episode_id}])
@@ -130,15 +139,21 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
     for waiting in tx.fetch_values(_waiting_for(space.id, row.memory_id)):
         follow(tx, waiting, made.episode_id)
     stop_waiting(tx, space, row.memory_id)
+    if is_own:
+        link_shares(tx, made.stable_id, made.episode_id)
     return made
 
 
-def episode_of(incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None) -> Episode:
-    """Return the memory that a statement describes. Another person's has no voice of its own, and holds in its
-    project alone.
+def episode_of(
+    incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int
+) -> Episode:
+    """Return the memory that a statement describes. Another person's has no voice, weight or time of its own choosing,
+    and holds in its project alone.
     """
     birth, fields = incoming.statement.birth, incoming.statement.fields
     is_own = not incoming.origin
+    # Nobody else's memory is newer than its arrival.
+    created_ms, kept_ms = int(birth.get("c") or 0), int(birth.get("t") or 0) if is_own else latest_ms
     scope = Scope.GLOBAL if birth.get("g") else Scope.PROJECT
     importance = Importance.HIGH if birth.get("im") else Importance.NORMAL
     if "scope" in fields:
@@ -156,13 +171,13 @@ def episode_of(incoming: Incoming, episode_id: str, slot: str | None, project_id
         source=Source.from_stored(birth.get("s")) if is_own else Source.AUTO,
         voice=Voice.from_stored(birth.get("v")) if is_own else Voice.ASSISTANT,
         status=Status.PROVISIONAL if birth.get("pr") else Status.ACTIVE,
-        confidence=min(1.0, max(0.0, float(birth.get("cf", 0.5)))),
-        quality=float(birth.get("q", 0.0)),
+        confidence=min(1.0, max(0.0, float(birth.get("cf", 0.5)))) if is_own else 0.5,
+        quality=float(birth.get("q", 0.0)) if is_own else 0.0,
         suspect=incoming.suspect,
-        valid_from_ms=_time_or_none(birth.get("vf")),
-        extractor=str(birth.get("x") or "hub")[:40],
-        created_at_ms=int(birth.get("c") or 0),
-        kept_at_ms=int(birth.get("t") or 0),
+        valid_from_ms=_time_or_none(birth.get("vf")) if is_own else None,
+        extractor=str(birth.get("x") or "hub")[:40] if is_own else "hub",
+        created_at_ms=created_ms if is_own else max(0, min(created_ms, latest_ms)),
+        kept_at_ms=kept_ms,
         slot=slot,
         stable_id=incoming.row.memory_id.hex() if is_own else "",
         origin=incoming.origin,
@@ -269,11 +284,11 @@ def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
             continue
         host = find_episode(tx, episode.superseded_by) if episode.superseded_by else None
         if host is not None and episode.status == Status.ARCHIVED:
-            for mine in said_of_episode(tx, host.episode_id):
-                if mine.own_text is not None and not mine.is_forgotten:
-                    _release_merged(tx, host)
-                    _change(tx, host, **fields_of_text(mine.own_text))
-                    tx.run(_drop_own_text(mine.space_id, mine.author, mine.memory_id))
+            mine = said_privately(tx, host.episode_id)
+            if mine is not None and mine.own_text is not None:
+                _release_merged(tx, host)
+                _change(tx, host, **fields_of_text(mine.own_text))
+                tx.run(_drop_own_text(mine.space_id, mine.author, mine.memory_id))
         _release_merged(tx, episode)
 
 

@@ -51,10 +51,10 @@ def enqueue_all(store: Store, space: Space) -> int:
             space_id, after_id = (int(part) for part in (get_meta(tx, _ENQUEUING) or _NOTHING).split())
             if space_id != space.id:
                 return total
-            episodes = tx.fetch_records(
-                EPISODES,
-                query_episodes().where(tables.Episode.id > after_id).order_by(tables.Episode.id).limit(_BATCH),
-            )
+            # What others said is not this person's to say: it comes to each of their machines by itself.
+            of_batch = (tables.Episode.id > after_id) & (tables.Episode.origin == "")
+            query = query_episodes().where(of_batch).order_by(tables.Episode.id).limit(_BATCH)
+            episodes = tx.fetch_records(EPISODES, query)
             if not episodes:
                 put_meta(tx, _ENQUEUING, _NOTHING)
                 return total
@@ -297,11 +297,13 @@ def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
 
 
 def say_all_again(tx: Tx, space_id: int, author: int) -> None:
-    """Let everything of one's own wait to be pushed, since the hub lost some. What it still has is taken off the list
-    when it is pulled.
+    """Let everything of one's own wait to be pushed, since the hub lost some, and what a keeper erased of others'. What
+    the hub still has is taken off the list when it is pulled.
     """
     memory = tables.HubMemory
-    tx.run(memory.update(pushed=-1).where((memory.space == space_id) & (memory.author == author)))
+    is_erased = (memory.is_forgotten == 1) & (memory.version > 0)
+    is_said_here = (memory.author == author) | is_erased
+    tx.run(memory.update(pushed=-1).where((memory.space == space_id) & is_said_here))
 
 
 def say_with_new_key(tx: Tx, space_id: int, author: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from peewee import SQL, Query, fn
 
+from engram.hub.protocol.messages import SpaceFacts
 from engram.models import tables
 from engram.models.meta import get_meta, put_meta
 from engram.models.records import RecordReader
@@ -65,11 +66,18 @@ class Space:
     published: int
     is_muted: bool
     last_error: str
+    #: Memories that members reported to this keeper.
+    reports: int = 0
 
     @property
     def is_private(self) -> bool:
         """True for the person's own space."""
         return self.kind == "private"
+
+    @property
+    def is_team(self) -> bool:
+        """True for a space that several people share."""
+        return self.kind == "team"
 
 
 _SERVERS = RecordReader(Server, tables.HubServer, readers={"last_push": bytes, "in_flight": bytes})
@@ -145,6 +153,19 @@ def add_space(
     space = space_by_id(tx, row_id)
     assert space is not None
     return space
+
+
+def add_hub_space(tx: Tx, server: Server, facts: SpaceFacts) -> Space:
+    """Keep a space that a hub told of."""
+    return add_space(
+        tx,
+        server.id,
+        facts.ns_id,
+        facts.name,
+        kind=facts.kind,
+        role=facts.role,
+        is_sealed=facts.is_sealed,
+    )
 
 
 def change_space(tx: Tx, space_id: int, **changes: Any) -> None:

@@ -66,10 +66,7 @@ def state(store: Store, space: Space) -> dict[str, Any]:
         "entities": store.rows(
             rows.format("n.name", "episode_entity l ON l.episode_ref = e.id JOIN entity n ON n.id = l.entity_id")
         ),
-        "found": [
-            store.value("SELECT count(*) FROM episode_fts WHERE episode_fts MATCH ?", [w])
-            for w in ("otter", "yarn", "new")
-        ],
+        "found": [store.value(match, [word]) for word in ("otter", "yarn", "new")],
         "projects": sorted(store.rows("SELECT identity, name FROM project")),
     }
 

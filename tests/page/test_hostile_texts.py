@@ -16,6 +16,7 @@ from engram.page.assets import ASSETS, STATIC
 from engram.page.rendering import make_environment
 from engram.page.spelling import spell_hidden
 from engram.page.views import VIEWS
+from engram.page.views.sessions import MAX_MOMENTS
 from engram.settings import Settings, load
 from tests.page.hostile import OWN, live_with, payloads
 from tests.page.lived import Lived
@@ -36,7 +37,7 @@ def paths(lived: Sequence[Lived]) -> list[str]:
     """Every view, each memory, and the trace of the session in which everything was said."""
     shown = [route.path for view in VIEWS for route in view.routes if route.method == "GET" and "{" not in route.path]
     shown += [f"/m/{one.fix.episode_id}" for one in lived]
-    shown += [f"/s/s-0000?upto={last}" for last in range(25, 2 * len(lived) + 25, 25)]
+    shown += [f"/s/s-0000?upto={last}" for last in range(MAX_MOMENTS, 2 * len(lived) + MAX_MOMENTS, MAX_MOMENTS)]
     return [*shown, f"/s/s-0000/t/{lived[0].turn_id}", "/m?q=harbor", "/m?from=30", "/m?project=nobody"]
 
 

@@ -12,6 +12,7 @@ from engram.hub.client.connection import Connection
 from engram.hub.client.keys import Keyring
 from engram.hub.client.pull import pull_space
 from engram.hub.client.push import push_space
+from engram.hub.client.sharing import share_by_rules
 from engram.hub.protocol import statement
 from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts
 from engram.hub.protocol.stamps import MAX_CLOCK_ERROR_MS
@@ -20,6 +21,7 @@ from engram.models.hub_projects import adopt_placeholders
 from engram.models.hub_spaces import (
     Server,
     Space,
+    add_hub_space,
     change_server,
     change_space,
     count_outgoing,
@@ -100,6 +102,7 @@ def sync_server(store: Store, places: Home, server: Server, redact: Callable[[st
     own = private_space(store)
     if own is not None and own.server_id == server.id:
         enqueue_all(store, own)
+    share_by_rules(store, places, server, redact)
     with Connection(server.url, keyring.token(server.url)) as connection:
         try:
             answer = _say_hello(store, connection, server, keyring)
@@ -146,8 +149,15 @@ def _say_hello(store: Store, connection: Connection, server: Server, keyring: Ke
 
 
 def _space_of(store: Store, server: Server, facts: SpaceFacts) -> Space | None:
-    """Return the space here that the hub tells of; None for a second private space, and for kinds to come."""
-    return next((space for space in list_spaces(store, server.id) if space.ns_id == facts.ns_id), None)
+    """Return the space here that the hub tells of, and keep a team that this person joined on another machine.
+
+    None for a second private space, and for kinds to come.
+    """
+    known = next((space for space in list_spaces(store, server.id) if space.ns_id == facts.ns_id), None)
+    if known is None and facts.kind == "team":
+        with store.transaction() as tx:
+            return add_hub_space(tx, server, facts)
+    return known
 
 
 def _sync_space(
@@ -170,9 +180,9 @@ def _sync_space(
             with store.transaction() as tx:
                 say_all_again(tx, space.id, server.member_id)
                 change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
-        if (space.role, space.name) != (facts.role, facts.name):
+        if (space.role, space.name, space.reports) != (facts.role, facts.name, facts.reports):
             with store.transaction() as tx:
-                change_space(tx, space.id, role=facts.role, name=facts.name)
+                change_space(tx, space.id, role=facts.role, name=facts.name, reports=facts.reports)
         now = _reload(store, space)
         if facts.head > now.cursor:
             pulled = pull_space(store, places, connection, server, now, keyring, redact)

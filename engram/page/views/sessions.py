@@ -24,7 +24,7 @@ from engram.worker.client import ask_worker
 #: Sessions in a list.
 MAX_SESSIONS = 50
 #: Prompts of a trace on one page, the latest; earlier ones have pages of their own.
-MAX_MOMENTS = 25
+MAX_MOMENTS = 20
 #: Characters of a turn on one page.
 MAX_TURN_CHARACTERS = 12_000
 #: Longest prompt that is tried, in characters.
