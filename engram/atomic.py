@@ -82,7 +82,11 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
     return None if len(data) > limit_bytes else data
 
 
-def make_private_folder(path: Path) -> Path:
-    """Create ``path`` and its missing parents; the folder itself gets mode 0700."""
-    path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+def make_private_folder(path: Path, *, with_parents: bool = False) -> Path:
+    """Create ``path`` with mode 0700 if it is missing.
+
+    Without ``with_parents``, a missing parent is an OSError: what works inside the memory folder must not make it anew
+    after it was moved away.
+    """
+    path.mkdir(mode=FOLDER_MODE, parents=with_parents, exist_ok=True)
     return path

@@ -58,7 +58,7 @@ def _edit(home: Path, name: str, value: object) -> bool:
     """Set the value, or remove it if it is None. True if the file changed."""
     import tomlkit
 
-    make_private_folder(home)
+    make_private_folder(home, with_parents=True)
     path = Home(home).config_file
     with locked_folder(home):
         # Fails for an unreadable file before it is rewritten.

@@ -170,15 +170,20 @@ class Home:
         """Empty working folder for a language model's command."""
         return self.root / "calls"
 
-    def prepare(self) -> Home:
+    def prepare(self, *, must_exist: bool = False) -> Home:
         """Create missing folders (mode 0700) and check that no other user can enter.
+
+        Args:
+            must_exist: the memory folder itself is not created.
 
         Raises:
             HomeError: the folder belongs to another user, can't be closed to others, or can't be created.
         """
         try:
+            if not must_exist:
+                make_private_folder(self.root, with_parents=True)
             notes = (self.notes, self.daily_notes, self.saved_notes, self.archive_notes)
-            for folder in (self.root, self.recollections, *notes, self.logs):
+            for folder in (self.recollections, *notes, self.logs):
                 make_private_folder(folder)
             check_private(self.root)
         except OSError as error:

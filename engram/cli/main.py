@@ -243,7 +243,7 @@ def _report_fault(error: Exception, workspace: Workspace) -> None:
 
     logs = _logs_of(workspace)
     with contextlib.suppress(OSError):
-        make_private_folder(logs)
+        make_private_folder(logs, with_parents=True)
     start_logging(logs, "cli", "info", redact)
     logging.getLogger(__name__).error("action=command fault=%s", type(error).__name__, exc_info=error)
     click.echo(f"Error: a bug in Engram ({type(error).__name__}). Details: {logs / 'cli.log'}", err=True)

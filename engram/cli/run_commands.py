@@ -9,6 +9,7 @@ import signal
 import stat
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import click
 
@@ -43,7 +44,7 @@ def watch(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> Non
     """
     from engram.watcher.main import run_watcher
 
-    ctx.exit(_run(run_watcher, workspace, lifeline))
+    ctx.exit(_run(partial(run_watcher, has_parent=lifeline is not None), workspace, lifeline))
 
 
 @click.command("work")
@@ -60,7 +61,7 @@ def work(ctx: click.Context, workspace: Workspace, lifeline: int | None) -> None
     """
     from engram.worker.main import run_worker
 
-    ctx.exit(_run(run_worker, workspace, lifeline))
+    ctx.exit(_run(partial(run_worker, has_parent=lifeline is not None), workspace, lifeline))
 
 
 def _run(service: Callable[[Settings], int], workspace: Workspace, lifeline: int | None) -> int:

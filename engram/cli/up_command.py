@@ -20,6 +20,7 @@ from engram.cli.options import json_option
 from engram.cli.output import console, print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import EngramError, StoreError
+from engram.models.copies import open_memory
 from engram.reports.health import Health, take_health
 from engram.services.definition import engram_command
 from engram.services.supervisor import Child, Supervisor
@@ -136,7 +137,8 @@ def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Even
 def _look(workspace: Workspace) -> Health | str:
     """The health of all parts, or why it can't be read. Opens the memory each time: a damaged file may be replaced."""
     try:
-        with workspace.store() as store:
+        # Not workspace.store(): it would make a memory folder anew that was moved away.
+        with open_memory(workspace.places.memory_db, driver=workspace.settings.sqlite_driver, is_made=True) as store:
             return take_health(store, workspace.settings)
     except StoreError as error:
         return str(error)

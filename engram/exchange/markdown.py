@@ -42,13 +42,13 @@ def write_markdown(folder: Path, records: Iterable[Mapping[str, Any]]) -> tuple[
     Raises:
         OSError: the folder cannot be written.
     """
-    make_private_folder(folder)
+    make_private_folder(folder, with_parents=True)
     names = _FolderNames()
     written: set[Path] = set()
     for record in records:
         path = folder / names.path_of(record)
         data = to_markdown(record).encode("utf-8", "surrogateescape")
-        make_private_folder(path.parent)
+        make_private_folder(path.parent, with_parents=True)
         if read_regular(path, len(data) + 1) != data:
             write_atomic(path, data)
         written.add(path)

@@ -24,7 +24,7 @@ from engram.plugin.plan import (
     without_our_server,
 )
 from engram.plugin.registered import Way, find_registrations, read_documents
-from engram.plugin.statusline import StatusLineOwner, owner_of, plan_statusline
+from engram.plugin.statusline import plan_statusline
 from engram.reports.claude_checks import claude_json
 from engram.settings import Settings
 
@@ -100,10 +100,7 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
                 Step("settings", "Remove Engram's hooks from Claude Code's settings: the plugin has them", changes)
             )
     if choices.statusline:
-        known = documents[settings_path]
-        # Ours is planned anew each time: what is not planned is retired.
-        known = {} if owner_of(known) is StatusLineOwner.ENGRAM else known
-        steps.append(plan_statusline(settings.claude_folder, known, home))
+        steps.append(plan_statusline(settings.claude_folder, documents[settings_path], home))
     if choices.permissions:
         steps.append(_plan_permission(settings_path, permission_rule(is_plugin=is_plugin)))
     return steps

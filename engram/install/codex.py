@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 
 from engram.errors import InstallError
 from engram.install.changes import FileChange, Step, TomlEdit
+from engram.install.edits import decode
+from engram.install.file_state import StateKind, read_state, real_path
 from engram.paths import Home
+from engram.plugin.plan import SERVER_MARK
 from engram_hooks.block import settings_block
 
 #: The table that ``codex mcp add engram`` writes too.
@@ -40,3 +44,21 @@ def plan_codex(codex_folder: Path, home: Home | None = None, interpreter: str = 
         changes=(FileChange(path, edit=TomlEdit(TABLE, values | {"startup_timeout_sec": STARTUP_TIMEOUT_SECONDS})),),
         notes=("Sessions of Codex that run already load the tools when they start again.",),
     )
+
+
+def has_codex_server(path: Path) -> bool:
+    """Return True if Codex's ``config.toml`` at ``path`` names Engram's MCP server.
+
+    Raises:
+        InstallError: the file can't be read.
+    """
+    state, data = read_state(real_path(path, is_link=False))
+    if state.kind is not StateKind.FILE:
+        return False
+    try:
+        value = tomllib.loads(decode(path, data))
+    except tomllib.TOMLDecodeError as error:
+        raise InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed") from error
+    for key in TABLE:
+        value = value.get(key, {}) if isinstance(value, dict) else {}
+    return SERVER_MARK in str(value)

@@ -186,7 +186,7 @@ def load_journal(home: Home) -> Journal | None:
 
 def save_journal(home: Home, journal: Journal) -> None:
     """Write the journal. Raises OSError."""
-    folder = make_private_folder(folder_of(home))
+    folder = make_private_folder(folder_of(home), with_parents=True)
     stored = {
         "version": VERSION,
         "phase": journal.phase.value,
@@ -202,7 +202,7 @@ def save_journal(home: Home, journal: Journal) -> None:
 def keep_content(home: Home, data: bytes) -> str:
     """Store a file's content and return its digest. Raises OSError."""
     digest = digest_of(data)
-    folder = make_private_folder(folder_of(home) / "originals")
+    folder = make_private_folder(folder_of(home) / "originals", with_parents=True)
     if not (folder / digest).is_file():
         write_atomic(folder / digest, data)
     return digest

@@ -65,7 +65,7 @@ def run_self_test(settings: Settings) -> SelfTest:
 
 @contextmanager
 def _folder(settings: Settings) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=".self-test-", dir=make_private_folder(settings.home)))
+    folder = Path(tempfile.mkdtemp(prefix=".self-test-", dir=make_private_folder(settings.home, with_parents=True)))
     try:
         yield folder
     finally:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from engram.install.actions import action_to_json
 from engram.install.changes import JsonEdit, JsonEntry
 from engram.install.claude_code import read_document
+from engram.install.codex import TABLE, has_codex_server
 from engram.install.file_state import ABSENT, FileState, StateKind, read_state, real_path
 from engram.install.journal import FileRecord, Journal, Ledger, Phase, StepRecord
 from engram.install.json_edit import AppliedJson, Removed
+from engram.install.toml_edit import AppliedToml
 from engram.plugin.plan import permission_rule, without_our_hooks, without_our_server
 from engram.plugin.registered import is_ours, read_documents, skills_folder
+from engram.plugin.statusline import without_our_statusline
 from engram.reports.claude_checks import claude_json
 from engram.services.choose import installed_system
-from engram.services.plan import StartServices
+from engram.services.plan import StartServices, agent_folders
 from engram.settings import Settings
 
 #: No file is in this state, so that the file of now counts as changed by others: only Engram's part goes.
@@ -26,20 +30,18 @@ _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
 def find_stray(settings: Settings) -> Journal | None:
     """Return a journal of what ``engram install`` would have changed and is there; None if nothing is.
 
-    ``uninstall`` takes that back as if it had been written by the installer. Codex's configuration is not looked at.
+    ``uninstall`` takes that back as if it had been written by the installer.
 
     Raises:
         InstallError: a settings file can't be read.
     """
     ledger = Ledger()
-    for record in (*_plugin(settings, ledger), *_settings_files(settings), *_service(settings)):
+    for record in (*_plugin(settings, ledger), *_settings_files(settings), *_codex(settings), *_service(settings)):
         ledger.files[record.path] = record
     steps = {record.step: StepRecord(record.step, _SUMMARIES[record.step]) for record in ledger.files.values()}
     system = installed_system(settings)
     if "service" in steps or system.status().is_running:
-        action = StartServices(
-            system=system.name.value, home=str(settings.home), claude_folder=str(settings.claude_folder)
-        )
+        action = StartServices(system=system.name.value, home=str(settings.home), folders=agent_folders(settings))
         steps["service"] = StepRecord("service", _SUMMARIES["service"], after=[action_to_json(action)])
     ledger.steps = list(steps.values())
     return Journal(Phase.UNINSTALLING, ledger=ledger) if ledger.steps else None
@@ -48,6 +50,7 @@ def find_stray(settings: Settings) -> Journal | None:
 _SUMMARIES = {
     "plugin": "The plugin in Claude Code's folder",
     "settings": "Engram's entries in Claude Code's settings",
+    "codex": "The memory tools in Codex's configuration",
     "service": "Worker and watcher as a service",
 }
 
@@ -86,16 +89,23 @@ def _settings_files(settings: Settings) -> Iterator[FileRecord]:
         for rule in rules
         if isinstance(allowed, list) and rule in allowed
     )
+    entries += without_our_statusline(document)
     for file, edit in (
         (path, JsonEdit(add=hooks.add, drop=(*hooks.drop, *entries))),
         (servers, without_our_server(read_document(servers))),
     ):
         if edit.drop:
-            yield _edited_file(file, edit)
+            yield _edited_file(file, "settings", _without_entries(edit))
 
 
-def _edited_file(path: Path, edit: JsonEdit) -> FileRecord:
-    """A record by which the entries to drop are removed, with the objects and lists that are empty then."""
+def _codex(settings: Settings) -> Iterator[FileRecord]:
+    path = settings.codex_folder / "config.toml"
+    if has_codex_server(path):
+        yield _edited_file(path, "codex", {"toml": AppliedToml(TABLE, blank="\n").to_json()})
+
+
+def _without_entries(edit: JsonEdit) -> dict[str, Any]:
+    """What removes the entries to drop, with the objects and lists that are empty then."""
     containers = [entry.path if entry.is_item else entry.path[:-1] for entry in edit.drop]
     applied = AppliedJson(
         added=edit.drop,
@@ -103,12 +113,17 @@ def _edited_file(path: Path, edit: JsonEdit) -> FileRecord:
         created=tuple({path[:length] for path in containers for length in range(1, len(path) + 1)}),
         former="",
     )
+    return {"json": applied.to_json()}
+
+
+def _edited_file(path: Path, step: str, applied: dict[str, Any]) -> FileRecord:
+    """A record of a file that others write too."""
     return FileRecord(
         path=str(path),
         real=str(real_path(path, is_link=False)),
-        step="settings",
+        step=step,
         original=ABSENT,
         written=_UNKNOWN,
-        applied={"json": applied.to_json()},
+        applied=applied,
         is_written=True,
     )

@@ -80,7 +80,7 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
 
 def keep_copy(home: Home, real: Path, data: bytes) -> str:
     """Keep the content of a file of Engram's own that somebody changed; returns a line for the user. Raises OSError."""
-    kept = make_private_folder(folder_of(home) / "kept") / real.name
+    kept = make_private_folder(folder_of(home) / "kept", with_parents=True) / real.name
     write_atomic(kept, data)
     return f"{real} was changed since Engram wrote it; a copy is in {kept}"
 

@@ -77,7 +77,7 @@ def uninstall(home: Home, *, stray: Journal | None = None, before_step: BeforeSt
 
 @contextlib.contextmanager
 def _locked(home: Home) -> Iterator[None]:
-    make_private_folder(folder_of(home))
+    make_private_folder(folder_of(home), with_parents=True)
     try:
         lock = ProcessLock(home.root / "install.lock")
     except AlreadyRunning as error:

@@ -166,6 +166,13 @@ def link_shares(tx: Tx, stable_id: str, episode_id: str) -> None:
     tx.run(_link(memory_id_of(stable_id), episode_id))
 
 
+def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
+    """The same of many, each given by its stable id and its id."""
+    links = [_link(memory_id_of(stable_id), episode_id) for stable_id, episode_id in made]
+    if links:
+        tx.run_many(links[0].sql, [link.parameters for link in links])
+
+
 def note_changed(tx: Tx, before: Episode, after: Episode, actor: Actor) -> None:
     """Tell teams that a shared memory is over, or holds again, where its author said so by hand."""
     force = (before.status.is_current, before.superseded_by)

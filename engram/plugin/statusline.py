@@ -1,4 +1,4 @@
-"""Plans Claude Code's status line, which never takes the place of another tool's without consent."""
+"""Plans Claude Code's status line, which never takes the place of another tool's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.paths import Home
 from engram_hooks.block import FOLDER, stamped, with_home
 
-#: Name of the script, which tells Engram's status line from another one.
+#: Name of the script.
 SCRIPT = "statusline.sh"
+#: What the command of Engram's status line contains.
+MARK = f"{FOLDER.name}/{SCRIPT}"
 
 
 class StatusLineOwner(StrEnum):
@@ -40,25 +42,33 @@ def owner_of(settings: Mapping[str, Any]) -> StatusLineOwner:
     if entry is None:
         return StatusLineOwner.NOBODY
     command = str(entry.get("command", "")) if isinstance(entry, dict) else ""
-    return StatusLineOwner.ENGRAM if f"{FOLDER.name}/{SCRIPT}" in command else StatusLineOwner.ANOTHER
+    return StatusLineOwner.ENGRAM if MARK in command else StatusLineOwner.ANOTHER
 
 
-def plan_statusline(
-    claude_folder: Path, settings: Mapping[str, Any], home: Home | None = None, *, may_replace: bool = False
-) -> Step:
+def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home | None = None) -> Step:
     """Plan the status line in ``settings.json``. The step is empty, with a note, if another tool has it.
 
     Args:
         claude_folder: Claude Code's configuration folder.
         settings: what ``settings.json`` in ``claude_folder`` holds; {} if it does not exist.
         home: a memory folder other than the default; None leaves it to the environment.
-        may_replace: the user agreed to replace another tool's status line; uninstall puts it back.
     """
     path = claude_folder / "settings.json"
     summary = f"Show in Claude Code's status line what Engram does ({path})"
-    if owner_of(settings) is StatusLineOwner.ANOTHER and not may_replace:
-        return Step("statusline", summary, notes=("The status line is another tool's and stays as it is.",))
-    entry = JsonEntry(("statusLine",), statusline_entry(home))
-    if settings.get("statusLine") == entry.value:
-        return Step("statusline", summary)
-    return Step("statusline", summary, changes=(FileChange(path, edit=JsonEdit(add=(entry,))),))
+    if owner_of(settings) is StatusLineOwner.ANOTHER:
+        note = (
+            "The status line is another tool's and stays as it is. To get Engram's, remove statusLine from "
+            f"{path}, then run: engram install --statusline"
+        )
+        return Step("statusline", summary, notes=(note,))
+    edit = JsonEdit(
+        add=(JsonEntry(("statusLine",), statusline_entry(home), marker=MARK),), drop=without_our_statusline(settings)
+    )
+    return Step("statusline", summary, changes=(FileChange(path, edit=edit),))
+
+
+def without_our_statusline(settings: Mapping[str, Any]) -> tuple[JsonEntry, ...]:
+    """Return what to drop from settings so that Engram's status line is gone: of any version, also a changed one."""
+    if owner_of(settings) is not StatusLineOwner.ENGRAM:
+        return ()
+    return (JsonEntry(("statusLine",), settings["statusLine"]),)

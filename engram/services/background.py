@@ -12,7 +12,7 @@ from engram.errors import ServiceError
 from engram.extraction.claude_command import drop_session
 from engram.install.changes import FileChange
 from engram.reports.processes import holder_of, is_held
-from engram.services.definition import engram_command
+from engram.services.definition import engram_command, folder_variables
 from engram.services.protocol import ServiceStatus, SystemName
 from engram.services.supervisor import STOP_SECONDS
 from engram.services.tools import last_lines, wait_until, wait_until_working
@@ -49,10 +49,7 @@ class Background:
             return
         self._home.prepare()
         environ = {name: value for name, value in drop_session(os.environ).items() if name not in _DROPPED}
-        environ |= {
-            "ENGRAM_HOME": str(self._settings.home),
-            "CLAUDE_CONFIG_DIR": str(self._settings.claude_folder),
-        }
+        environ |= {"ENGRAM_HOME": str(self._settings.home), **folder_variables(self._settings)}
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             output = os.open(self._output, flags, 0o600)

@@ -33,6 +33,8 @@ WATCHER_MB = 512
 WORKER_MORE_MB = 1536
 #: Programs that the worker runs, and whose folders its PATH therefore contains.
 PROGRAMS = ("node", "git")
+#: Setting of an agent's folder → the variable that names it. A service does not have the variables of a shell.
+AGENT_FOLDERS: Mapping[str, str] = {"claude_folder": "CLAUDE_CONFIG_DIR", "codex_folder": "CODEX_HOME"}
 #: The end of every PATH: folders where macOS and Linux keep programs.
 COMMON_FOLDERS = (
     "~/.local/bin",
@@ -85,7 +87,7 @@ def define_services(
         "HOME": str(home),
         "PATH": service_path(settings, environ),
         "ENGRAM_HOME": str(settings.home),
-        "CLAUDE_CONFIG_DIR": str(settings.claude_folder),
+        **folder_variables(settings),
     }
     memory_mb = {"work": settings.limit_rss_mb + WORKER_MORE_MB, "watch": WATCHER_MB}
     services = tuple(
@@ -101,6 +103,11 @@ def define_services(
     )
     _refuse_control_characters([*services[0].command, *environment.values()])
     return services
+
+
+def folder_variables(settings: Settings) -> dict[str, str]:
+    """The agents' folders as variables of a process."""
+    return {variable: str(getattr(settings, name)) for name, variable in AGENT_FOLDERS.items()}
 
 
 def engram_command(arguments: Sequence[str], name: str, python: Path | None = None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ def example_files() -> dict[str, bytes]:
     """Path in the repository → content."""
     files: dict[str, bytes] = {}
     for system, home in (("launchd", Path("/Users/you")), ("systemd", Path("/home/you"))):
-        settings = Settings(home=home / ".claude-memory", claude_folder=home / ".claude")
+        settings = Settings(home=home / ".claude-memory", claude_folder=home / ".claude", codex_folder=home / ".codex")
         services = define_services(
             settings, python=home / "engram" / ".venv" / "bin" / "python", environ={"HOME": str(home), "PATH": ""}
         )

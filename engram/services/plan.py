@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from engram.errors import ServiceError
 from engram.install.changes import Step
+from engram.paths import Home
 from engram.services.choose import best_system, installed_system, system_by_name
+from engram.services.definition import AGENT_FOLDERS
 from engram.services.protocol import ServiceSystem, SystemName
 from engram.services.systemd import Systemd
 from engram.services.tools import is_working
@@ -21,7 +24,8 @@ class StopServices:
 
     system: str
     home: str
-    claude_folder: str
+    #: Setting of an agent's folder → the folder.
+    folders: Mapping[str, str]
     was_running: bool
     kind: ClassVar[str] = "stop-services"
 
@@ -31,18 +35,18 @@ class StopServices:
 
     def apply(self) -> None:
         """Stop both processes if the system runs them."""
-        system = _system(self.system, self.home, self.claude_folder)
+        system = _system(self)
         if system.status().is_running:
             system.stop()
 
     def verify(self) -> str:
         """ "" once nothing runs."""
-        running = _system(self.system, self.home, self.claude_folder).status().is_running
+        running = _system(self).status().is_running
         return f"{self.system} still runs the worker or the watcher" if running else ""
 
     def undo(self) -> None:
         """Let the system see that the files are as before, and start what ran before."""
-        system = _system(self.system, self.home, self.claude_folder)
+        system = _system(self)
         if isinstance(system, Systemd):
             system.reload()
         if self.was_running and (system.status().is_installed or self.system == SystemName.BACKGROUND):
@@ -55,7 +59,8 @@ class StartServices:
 
     system: str
     home: str
-    claude_folder: str
+    #: Setting of an agent's folder → the folder.
+    folders: Mapping[str, str]
     kind: ClassVar[str] = "start-services"
 
     def describe(self) -> str:
@@ -64,16 +69,17 @@ class StartServices:
 
     def apply(self) -> None:
         """Start both processes and wait until they run."""
-        _system(self.system, self.home, self.claude_folder).start()
+        _system(self).start()
 
     def verify(self) -> str:
         """ "" if both processes run."""
-        home = Settings(home=Path(self.home), claude_folder=Path(self.claude_folder)).places
-        return "" if is_working(home) else "the worker or the watcher does not run. See: engram service logs"
+        if is_working(Home(Path(self.home))):
+            return ""
+        return "the worker or the watcher does not run. See: engram service logs"
 
     def undo(self) -> None:
         """Stop both processes."""
-        _system(self.system, self.home, self.claude_folder).stop()
+        _system(self).stop()
 
 
 def plan_service(settings: Settings) -> Step:
@@ -82,9 +88,9 @@ def plan_service(settings: Settings) -> Step:
     A supervisor of an earlier installation is stopped if launchd or systemd takes over.
     """
     system, present = best_system(settings), installed_system(settings)
-    names = {"home": str(settings.home), "claude_folder": str(settings.claude_folder)}
+    home, folders = str(settings.home), agent_folders(settings)
     before = tuple(
-        StopServices(system=known.name.value, was_running=_is_running(known), **names)
+        StopServices(system=known.name.value, home=home, folders=folders, was_running=_is_running(known))
         for known in {known.name: known for known in (present, system)}.values()
     )
     return Step(
@@ -92,9 +98,14 @@ def plan_service(settings: Settings) -> Step:
         summary=_SUMMARIES[system.name],
         changes=system.files(),
         before=before,
-        after=(StartServices(system=system.name.value, **names),),
+        after=(StartServices(system=system.name.value, home=home, folders=folders),),
         notes=_notes(system),
     )
+
+
+def agent_folders(settings: Settings) -> dict[str, str]:
+    """The agents' folders as an action stores them."""
+    return {name: str(getattr(settings, name)) for name in AGENT_FOLDERS}
 
 
 _SUMMARIES = {
@@ -115,8 +126,9 @@ def _notes(system: ServiceSystem) -> tuple[str, ...]:
     return ()
 
 
-def _system(name: str, home: str, claude_folder: str) -> ServiceSystem:
-    return system_by_name(SystemName(name), Settings(home=Path(home), claude_folder=Path(claude_folder)))
+def _system(action: StopServices | StartServices) -> ServiceSystem:
+    folders: dict[str, Any] = {name: Path(folder) for name, folder in action.folders.items() if name in AGENT_FOLDERS}
+    return system_by_name(SystemName(action.system), replace(Settings(home=Path(action.home)), **folders))
 
 
 def _is_running(system: ServiceSystem) -> bool:

@@ -58,6 +58,7 @@ class EngramConsumer(Consumer):
         *,
         settings: Settings | None = None,
         make_runtime: Callable[[Settings, Store], Runtime] = make_runtime,
+        has_parent: bool = False,
         worker_type: str = WORKER_THREAD,
         shutdown_timeout: float | None = None,
         **options: Any,
@@ -68,6 +69,7 @@ class EngramConsumer(Consumer):
             queue: whose tasks run.
             settings: by default those of the environment and config.toml.
             make_runtime: creates the services of the tasks.
+            has_parent: a supervisor started this process; the memory folder must exist.
             worker_type: must be ``thread``, since all tasks share one model and one memory.
             shutdown_timeout: how long a stop waits for running tasks; ``drain_seconds`` by default.
             options: see Huey's ``Consumer``.
@@ -86,6 +88,7 @@ class EngramConsumer(Consumer):
         # Signal -> (restart, graceful), see Huey.
         self._signal_actions = dict.fromkeys(STOP_SIGNALS, (False, True))
         self.make_runtime = make_runtime
+        self.has_parent = has_parent
         #: Called when a stop begins, before it waits for running tasks.
         self.on_stop: Callable[[], None] = lambda: None
         #: False if a running task did not finish in time.
@@ -105,7 +108,8 @@ class EngramConsumer(Consumer):
         """Run tasks until a signal or ``request_restart``; call it from the main thread.
 
         Returns:
-            0 after a clean stop, or immediately if another worker runs; 75 if the worker is to be started again.
+            0 after a clean stop, if the memory folder went away, or immediately if another worker runs; 75 if the
+            worker is to be started again.
 
         Raises:
             EngramError: what a start-up hook raises.
@@ -130,6 +134,12 @@ class EngramConsumer(Consumer):
         if not self.exit_code:
             logger.warning("action=stop reason=%s", reason)
             self.exit_code = EXIT_RESTART
+            self.stop_flag.set()
+
+    def request_end(self, reason: str) -> None:
+        """Stop for good: nobody is to start the worker again. Any thread may call this."""
+        if not self.stop_flag.is_set():
+            logger.warning("action=stop reason=%s", reason)
             self.stop_flag.set()
 
     def stop(self, graceful: bool = False) -> None:

@@ -67,7 +67,7 @@ class EngramQueue(Huey):
     """Huey on Engram's storage. A message that can't be run is reported and dropped; the scan finds its work again."""
 
     def __init__(self) -> None:
-        """Create a queue; without ``bind`` it is the one in ``ENGRAM_HOME``."""
+        """Create a queue; it can be used after ``bind``."""
         super().__init__("engram", results=False, serializer=JsonSerializer(), storage_class=QueueStorage)
         self._registry = _TaskRegistry()
         #: Called with the reason why a message was dropped.

@@ -7,14 +7,14 @@ import importlib.util
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from huey.storage import SqliteStorage
 
-from engram.atomic import FILE_MODE, locked_folder, make_private_folder
-from engram.paths import Home, default_home
+from engram.atomic import FILE_MODE, locked_folder
+from engram.errors import HomeError
+from engram.paths import Home
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class QueueFile(SqliteStorage):
     )
 
     def __init__(self, name: str = "engram") -> None:
-        """Prepare a storage; ``place`` says where it is, else ``ENGRAM_HOME`` does at the first use."""
+        """Prepare a storage; ``place`` says where it is. Nothing is opened before the first use after that."""
         super().__init__(name, filename="", cache_mb=1, create_tables=False)
         self._conn: Any = None
         self.home: Home | None = None
@@ -67,9 +67,6 @@ class QueueFile(SqliteStorage):
             busy_seconds: how long a statement waits for another writer.
         """
         self.close()
-        self._place(home, driver, busy_seconds)
-
-    def _place(self, home: Home, driver: str, busy_seconds: float) -> None:
         if driver == "auto":
             driver = "cysqlite" if importlib.util.find_spec("cysqlite") else "sqlite3"
         self.home, self.filename, self._driver, self._timeout = home, str(home.queue_db), driver, busy_seconds
@@ -82,25 +79,25 @@ class QueueFile(SqliteStorage):
             self.integrity_error, self.operational_error = sqlite3.IntegrityError, sqlite3.OperationalError
             self._errors = sqlite3.DatabaseError
 
-    def resolve_home(self) -> Home:
-        """Return the memory folder; without ``place`` it is ``ENGRAM_HOME``."""
+    @property
+    def placed_home(self) -> Home:
+        """The memory folder. Raises HomeError before ``place``: nothing is ever written to a folder nobody named."""
         if self.home is None:
-            self._place(Home(default_home()), "auto", BUSY_SECONDS)
-        assert self.home is not None
+            raise HomeError("the queue has no memory folder yet; bind it first")
         return self.home
 
     @property
     def conn(self) -> Any:
         """Return the open connection; reopen it if the file is another one by now. Only with ``lock`` held."""
-        self.resolve_home()
+        home = self.placed_home
         if self._conn is not None and (self._opened, self._index) != self._identities():
             self._drop_connection()
         if self._conn is None:
-            self._conn = self._create_connection()
+            self._conn = self._create_connection(home)
         return self._conn
 
-    def _create_connection(self) -> Any:
-        with locked_folder(make_private_folder(Path(self.filename).parent)):
+    def _create_connection(self, home: Home) -> Any:
+        with _locked_home(home):
             if _identity(self.filename) is None:
                 _unlink(self.filename, "-wal", "-shm")
                 # Only a new file may be opened and closed here: closing one drops the process's own locks on it.
@@ -164,7 +161,7 @@ class QueueFile(SqliteStorage):
         with self.lock:
             failed = self._opened
             self._drop_connection()
-            with locked_folder(make_private_folder(Path(self.filename).parent)):
+            with _locked_home(self.placed_home):
                 if failed == _identity(self.filename):
                     _unlink(self.filename, "", "-wal", "-shm")
         return action()
@@ -172,6 +169,16 @@ class QueueFile(SqliteStorage):
     def sql(self, query: str, params: Any = None, commit: bool = False, results: bool = False) -> Any:
         """Run one statement; see Huey."""
         return self._with_repair(lambda: super(QueueFile, self).sql(query, params, commit, results))
+
+
+@contextlib.contextmanager
+def _locked_home(home: Home) -> Iterator[None]:
+    """Hold a lock on the memory folder. Raises HomeError if it is gone: a queue never makes it anew."""
+    try:
+        with locked_folder(home.root):
+            yield
+    except FileNotFoundError as error:
+        raise HomeError(f"the memory folder {home.root} is gone") from error
 
 
 def _identity(filename: str) -> tuple[int, int] | None:

@@ -99,7 +99,7 @@ class QueueStorage(QueueFile):
         """Bind ``wake.sock``, replacing any stale socket: ``dequeue`` waits from now on. With the worker's lock
         held.
         """
-        home = self.resolve_home()
+        home = self.placed_home
         if self._listener is None:
             self._listener = WakeListener(home.wake_socket)
         else:

@@ -27,18 +27,22 @@ logger = logging.getLogger(__name__)
 QUEUE_SECONDS = 1.0
 
 
-def run_watcher(settings: Settings) -> int:
+def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
     """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
 
+    Args:
+        has_parent: a supervisor started it, so that a memory folder that is gone by now is not made anew.
+
     Returns:
-        0 after a clean stop, or immediately if another watcher runs; 75 if it is to be started again.
+        0 after a clean stop, if the memory folder went away, or immediately if another watcher runs; 75 if it is to be
+        started again.
 
     Raises:
         HomeError: the memory folder can't be used.
         StoreError: memory.db can't be opened.
     """
     os.umask(0o077)
-    home = settings.places.prepare()
+    home = settings.places.prepare(must_exist=has_parent)
     try:
         lock = ProcessLock(home.watcher_lock, code_version())
     except AlreadyRunning:

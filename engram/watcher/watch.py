@@ -152,9 +152,12 @@ class Watcher:
     # -- the loop
 
     def run(self) -> int:
-        """Follow the transcripts until ``stop``; returns the exit code."""
+        """Follow the transcripts until ``stop``, or until the memory folder is gone; returns the exit code."""
         while not self._is_stopping:
             try:
+                if not self.settings.home.is_dir():
+                    logger.warning("action=stop reason=the memory folder is gone")
+                    break
                 if self.store.file_identity() != self._opened:
                     raise BrokenDatabase("memory.db was replaced")
                 self._turn()

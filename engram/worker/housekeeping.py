@@ -45,6 +45,7 @@ class Housekeeper:
         server: RecallServer,
         *,
         stop: Callable[[str], None],
+        end: Callable[[str], None],
         beat: Callable[[], None],
     ) -> None:
         """Prepare; ``start`` starts the thread.
@@ -54,12 +55,14 @@ class Housekeeper:
             queue: whose socket is opened again if it disappears.
             server: likewise.
             stop: called with the reason why the worker must be restarted.
+            end: called with the reason why the worker must end for good.
             beat: called after each check if the worker makes progress.
         """
         self._runtime = runtime
         self._queue = queue
         self._server = server
         self._stop = stop
+        self._end = end
         self._beat = beat
         self._has_warned = False
         self._data_version = -1
@@ -95,16 +98,17 @@ class Housekeeper:
 
     def step(self) -> None:
         """Check everything once."""
+        home = self._runtime.settings.places
+        if not home.root.is_dir():
+            # Before anything else: a restarted worker would make an empty folder in its place.
+            self._end("the memory folder is gone")
+            return
         self._check_memory()
         if self._runtime.is_damaged.is_set():
             note_damage(self._runtime.store)
             self._stop("memory.db is damaged")
         if self._runtime.store.file_identity() != self._opened:
             self._stop("memory.db was replaced")
-        home = self._runtime.settings.places
-        if not home.root.is_dir():
-            self._stop("the memory folder is gone")
-            return
         with contextlib.suppress(OSError):
             self._server.renew()
             if not home.wake_socket.is_socket():

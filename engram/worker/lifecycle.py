@@ -60,7 +60,7 @@ class WorkerServices:
 
     def _open(self, opened: contextlib.ExitStack) -> None:
         os.umask(0o077)
-        home = self._settings.places.prepare()
+        home = self._settings.places.prepare(must_exist=self._consumer.has_parent)
         lock = _take_lock(home)
         opened.callback(lock.release)
         self._heartbeat = Heartbeat(lock)
@@ -100,7 +100,12 @@ class WorkerServices:
         )
         self._loader.start()
         self._housekeeper = Housekeeper(
-            runtime, huey, self._server, stop=self._consumer.request_restart, beat=self._heartbeat.beat
+            runtime,
+            huey,
+            self._server,
+            stop=self._consumer.request_restart,
+            end=self._consumer.request_end,
+            beat=self._heartbeat.beat,
         ).start()
         opened.callback(self._housekeeper.close)
         self._runtime = runtime

@@ -39,7 +39,7 @@ class _OpenVault:
         self.vault = vault
         self._opened = contextlib.ExitStack()
         settings = settings_of(vault, outer.settings)
-        settings.places.prepare()
+        settings.places.prepare(must_exist=True)
         self._opened.enter_context(using_database(settings.places.memory_db))
         store = Store(settings.places.memory_db, driver=settings.sqlite_driver, clock=outer.store.clock).open()
         self._opened.callback(store.close)

@@ -119,7 +119,7 @@ def link_interpreter(home: Home) -> None:
     target = os.path.realpath(sys.executable)
     temporary = home.root / f".python.{os.getpid()}.tmp"
     try:
-        make_private_folder(home.root)
+        make_private_folder(home.root, with_parents=True)
         if home.python_link.is_symlink() and os.readlink(home.python_link) == target:
             return
         temporary.unlink(missing_ok=True)

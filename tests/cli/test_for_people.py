@@ -206,18 +206,18 @@ def test_a_child_that_cannot_run_ends_up_with_its_reason(run: Run, monkeypatch: 
 
 
 def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def running(_: object) -> int:
+    def running(_: object, **__: object) -> int:
         raise AlreadyRunning
 
     monkeypatch.setattr("engram.watcher.main.run_watcher", running)
-    monkeypatch.setattr("engram.worker.main.run_worker", lambda _: 75)
+    monkeypatch.setattr("engram.worker.main.run_worker", lambda _, **__: 75)
 
     assert "already running" in run("watch").stderr
     run("work", code=75)
 
 
 def test_an_expected_fault_of_a_service_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: object) -> int:
+    def broken(_: object, **__: object) -> int:
         raise EngramError("the folder is gone")
 
     monkeypatch.setattr("engram.worker.main.run_worker", broken)

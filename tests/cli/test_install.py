@@ -22,6 +22,7 @@ from engram.install.journal import explain_half_done
 from engram.install.self_test import SelfTest
 from engram.models.store import open_store
 from engram.paths import Home, default_claude_folder
+from engram.plugin.statusline import statusline_entry
 from engram.process_lock import is_process_alive
 from engram.reports.processes import process_state
 from engram_hooks.block import settings_block
@@ -199,11 +200,19 @@ def test_the_status_line_stays_with_an_update_and_goes_when_it_is_not_wanted(
 ) -> None:
     settings = user / ".claude" / "settings.json"
 
+    settings.write_text('{"model": "opus"}')
+
     run("install", "--yes", "--no-service", "--no-import", "--statusline")
+    of_before = json.loads(settings.read_text())
+    of_before["statusLine"]["command"] += " of before"
+    settings.write_text(json.dumps(of_before))
     run("install", "--yes", "--no-import")
-    assert "statusline.sh" in json.loads(settings.read_text())["statusLine"]["command"]
+    assert json.loads(settings.read_text())["statusLine"] == statusline_entry()
     run("install", "--yes", "--no-import", "--no-statusline")
     assert "statusLine" not in json.loads(settings.read_text())
+    run("install", "--yes", "--no-import", "--statusline")
+    run("uninstall", "--yes")
+    assert json.loads(settings.read_text()) == {"model": "opus"}
 
     settings.write_text('{"statusLine": {"type": "command", "command": "theirs"}}')
     assert "another tool's and stays" in run("install", "--yes", "--no-import", "--statusline").output
@@ -419,14 +428,18 @@ def test_uninstall_works_after_the_memory_folder_was_deleted(
     settings = user / ".claude" / "settings.json"
     settings.write_text('{\n  // mine\n  "permissions": {\n    "allow": ["Read"]\n  }\n}\n')
     (user / ".claude" / "skills").mkdir()
-    before = claude_folder(user)
-    run("install", "--yes", "--no-service", "--no-import", way)
+    codex = user / ".codex" / "config.toml"
+    codex.parent.mkdir()
+    codex.write_text('model = "o9"\n\n[mcp_servers.theirs]\ncommand = "theirs"\n')
+    before = claude_folder(user) | snapshot(codex.parent)
+    run("install", "--yes", "--no-service", "--no-import", way, "--statusline", "--agent", "codex")
+    assert "engram_mcp" in codex.read_text()
     shutil.rmtree(home.root)
 
     told = json.loads(run("uninstall", "--yes", "--json").stdout)
 
     assert told["problems"] == []
-    assert claude_folder(user) == before
+    assert claude_folder(user) | snapshot(codex.parent) == before
     assert not home.root.exists()
     assert not (user / ".claude.json").exists()
     assert "not installed" in run("uninstall").output

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Channel, Kind
+from engram.install.changes import JsonEntry
 from engram.models import injections, sessions
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -172,25 +173,25 @@ def test_the_figures_are_those_of_the_session(home: Home) -> None:
     assert (home.recollections / f"{SESSION}.statusline").read_text() == f"{os.getpid()} 1 1 watcher\n"
 
 
-def test_another_tools_status_line_stays_unless_the_user_agrees(tmp_path: Path, home: Home) -> None:
+def test_another_tools_status_line_stays(tmp_path: Path, home: Home) -> None:
     theirs = {"statusLine": {"type": "command", "command": "ccstatusline"}}
     assert owner_of(theirs) is StatusLineOwner.ANOTHER
 
     refused = plan_statusline(tmp_path, theirs, home)
-    agreed = plan_statusline(tmp_path, theirs, home, may_replace=True)
 
     assert refused.is_empty
     assert "another tool" in refused.notes[0]
-    (change,) = agreed.changes
+    (change,) = plan_statusline(tmp_path, {}, home).changes
     assert change.path == tmp_path / "settings.json"
     (entry,) = change.edit.add  # type: ignore[union-attr]
     assert (entry.path, entry.value) == (("statusLine",), statusline_entry(home))
 
 
-def test_our_own_status_line_is_planned_once_and_renewed(tmp_path: Path, home: Home) -> None:
-    ours = {"statusLine": statusline_entry(home)}
+def test_our_own_status_line_is_renewed_and_never_put_back(tmp_path: Path, home: Home) -> None:
+    ours = {"statusLine": statusline_entry()}
     assert owner_of(ours) is StatusLineOwner.ENGRAM
-    assert plan_statusline(tmp_path, ours, home).is_empty
 
-    assert not plan_statusline(tmp_path, {"statusLine": statusline_entry()}, home).is_empty
-    assert not plan_statusline(tmp_path, {}, home).is_empty
+    (change,) = plan_statusline(tmp_path, ours, home).changes
+
+    assert change.edit.drop == (JsonEntry(("statusLine",), statusline_entry()),)  # type: ignore[union-attr]
+    assert change.edit.add[0].value == statusline_entry(home)  # type: ignore[union-attr]

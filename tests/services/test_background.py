@@ -35,7 +35,12 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[Settings]:
     """A prepared memory folder; whatever was started for it is ended."""
-    made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
+    made = Settings(
+        home=tmp_path / "home",
+        claude_folder=tmp_path / "claude",
+        codex_folder=tmp_path / "codex",
+        embedding_model="hashed",
+    )
     made.places.prepare()
     made.places.config_file.write_text('embedding_model = "hashed"\nextract_idle_seconds = 1\n')
     yield made
@@ -93,12 +98,13 @@ def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_n
     assert run_service("stop").startswith("Stopped")
 
 
-def test_after_everything_was_killed_a_fresh_start_goes_on(settings: Settings) -> None:
+def test_after_everything_was_killed_a_fresh_start_goes_on(settings: Settings, tmp_path: Path) -> None:
     Background(settings).start()
     wait_for(lambda: status(settings.places))
     former = pids(settings)
     assert len(former) == 3
     for pid in former:
+        assert f"\0CODEX_HOME={tmp_path / 'codex'}\0" in Path(f"/proc/{pid}/environ").read_text()
         os.kill(pid, signal.SIGKILL)
     write_rule(settings)
     wait_for(lambda: not pids(settings))
@@ -136,9 +142,10 @@ def test_a_supervisor_leaves_the_work_of_others_alone_and_ends_with_its_folder(
 
     settings.home.rename(tmp_path / "moved")
     wait_until_gone(supervisor)
-    assert not settings.places.memory_db.exists()
-    other.send_signal(signal.SIGTERM)
-    other.wait(WAIT_SECONDS)
+    # A worker in a terminal ends by itself, and not so that a service would start it again.
+    assert other.wait(WAIT_SECONDS) == 0
+    assert processes_of_home(settings.home) == {}
+    assert not settings.home.exists()
 
 
 def test_a_start_that_fails_says_why(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

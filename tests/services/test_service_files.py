@@ -68,7 +68,7 @@ def test_every_path_is_absolute_and_no_file_holds_a_secret(
         assert change.path.is_absolute()
         assert change.mode == (0o644 if change.content else None)
     environment = agents(services)[0]["EnvironmentVariables"]
-    assert set(environment) == {"HOME", "PATH", "ENGRAM_HOME", "CLAUDE_CONFIG_DIR"}
+    assert set(environment) == {"HOME", "PATH", "ENGRAM_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"}
     folders = environment.pop("PATH").split(":")
     assert {"/usr/bin", "/bin", "/usr/local/bin"} <= set(folders)
     assert all(Path(value).is_absolute() for value in [*environment.values(), *folders])

@@ -19,7 +19,7 @@ from engram.tasks.queue import EngramQueue
 
 @pytest.fixture
 def queue(tmp_path: Path) -> Iterator[EngramQueue]:
-    queue = EngramQueue().bind(Home(tmp_path / "home"), "sqlite3")
+    queue = EngramQueue().bind(Home(tmp_path / "home").prepare(), "sqlite3")
     yield queue
     queue.storage.close()
 

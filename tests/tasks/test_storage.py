@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from engram.errors import HomeError
 from engram.paths import Home
 from engram.tasks.message import JsonSerializer
 from engram.tasks.queue import EngramQueue
@@ -41,6 +42,23 @@ def make_queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeQ
 
 def names(queue: EngramQueue) -> list[tuple[str, object]]:
     return [(task.name, task.args[0]) for task in queue.pending()]
+
+
+def test_a_queue_that_nobody_bound_or_whose_folder_went_away_writes_nothing(
+    make_queue: MakeQueue, tmp_path: Path
+) -> None:
+    queue = make_queue()
+    queue.note("a")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(HomeError, match="bind it first"):
+        EngramQueue().storage.enqueue(b"{}")
+    assert sorted(tmp_path.rglob("*")) == before
+
+    (tmp_path / "home").rename(tmp_path / "moved")
+
+    with pytest.raises(HomeError, match="is gone"):
+        queue.note("b")
+    assert not (tmp_path / "home").exists()
 
 
 def test_asking_twice_while_it_waits_is_one_task(make_queue: MakeQueue) -> None:

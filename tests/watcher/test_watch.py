@@ -15,6 +15,7 @@ from planting import plant
 from processes import wait_for
 
 from engram.clock import FixedClock
+from engram.errors import HomeError
 from engram.models.pauses import pause, resume
 from engram.models.stages import is_damage_noted, list_stages
 from engram.models.store import Store, open_store
@@ -22,6 +23,7 @@ from engram.process_lock import EXIT_RESTART
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher import watch
+from engram.watcher.main import run_watcher
 from engram.watcher.watch import Watcher
 
 NOW_MS = 1_780_000_000_000
@@ -319,3 +321,19 @@ def test_a_failure_is_kept_without_secrets(desk: Desk, monkeypatch: pytest.Monke
     (error,) = [stage.last_error for stage in list_stages(desk.store) if stage.name == "ingest"]
     assert "the key is" in error
     assert secret not in error
+
+
+def test_it_ends_when_its_folder_was_moved_away_and_makes_nothing_anew(desk: Desk) -> None:
+    desk.talk("s1", 2)
+    desk.settings.home.rename(desk.settings.home.with_name("moved"))
+
+    assert desk.watcher.run() == 0
+    assert not desk.settings.home.exists()
+
+
+def test_a_child_of_a_supervisor_does_not_make_a_folder_that_is_gone(desk: Desk) -> None:
+    desk.settings.home.rename(desk.settings.home.with_name("moved"))
+
+    with pytest.raises(HomeError, match="can't use the memory folder"):
+        run_watcher(desk.settings, has_parent=True)
+    assert not desk.settings.home.exists()

@@ -37,7 +37,10 @@ class Office:
         self.queue.storage.listen()
         self.server = RecallServer(runtime).start()
         self.beats = 0
-        self.housekeeper = Housekeeper(runtime, self.queue, self.server, stop=self.reasons.append, beat=self._beat)
+        self.ends: list[str] = []
+        self.housekeeper = Housekeeper(
+            runtime, self.queue, self.server, stop=self.reasons.append, end=self.ends.append, beat=self._beat
+        )
 
     def _beat(self) -> None:
         self.beats += 1
@@ -63,6 +66,16 @@ def test_a_quiet_look_stops_nothing(office: Office) -> None:
     office.housekeeper.step()
 
     assert (office.reasons, office.beats) == ([], 1)
+
+
+def test_a_worker_whose_folder_was_moved_away_ends_for_good_and_makes_nothing_anew(office: Office) -> None:
+    home = office.runtime.settings.home
+    home.rename(home.with_name("moved"))
+
+    office.housekeeper.step()
+
+    assert (office.ends, office.reasons) == (["the memory folder is gone"], [])
+    assert not home.exists()
 
 
 def test_a_worker_whose_task_or_threads_hang_gives_no_heartbeat(

@@ -18,7 +18,8 @@ from engram.hub.protocol.stamps import MAX_ACCEPTED_AHEAD_MS, clock_of
 from engram.hub.protocol.statement import EXTRACTED, TEXT, Statement, decode
 from engram.memories.forget_together import forget_together
 from engram.models.episodes import MAX_SUMMARY_CHARACTERS
-from engram.models.hub_incoming import Incoming, known_episodes, note_rows, take_forgotten, take_statement
+from engram.models.hub_arriving import take_statements
+from engram.models.hub_incoming import Incoming, known_episodes, note_rows, take_forgotten
 from engram.models.hub_shares import take_share
 from engram.models.hub_spaces import (
     Server,
@@ -171,7 +172,7 @@ def _take_page(
     def take(tx: Tx) -> None:
         for row in read.forgotten:
             take_forgotten(tx, space, row)
-        done.extend(filter(None, [take_statement(tx, space, incoming) for incoming in read.statements]))
+        done.extend(take_statements(tx, space, read.statements))
         for share in read.shares:
             if share.text is not None:
                 take_share(tx, space, share.row, share.statement, share.text)

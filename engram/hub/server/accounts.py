@@ -19,6 +19,8 @@ from engram.hub.server.database import Database
 ROLES = ("", "reader", "writer", "keeper")
 #: How long a one-time code can be used: a member's first one, and one for another machine, in seconds.
 INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
+#: When a device was seen is noted at most so often, in seconds: a round with nothing to do writes nothing.
+SEEN_SECONDS = 60.0
 #: Largest bundle of keys that a code carries, in bytes.
 MAX_BUNDLE_BYTES = 100_000
 #: Longest name of a member, a device or a space, in characters.
@@ -224,9 +226,13 @@ def hello(database: Database, asker: Asker, request: HelloRequest, now_ms: int) 
     """Say whether the machine is the one that pushed last, and how its spaces stand."""
     with database.service() as connection:
         row = connection.execute(
-            "UPDATE hub.device SET seen_at = now() WHERE device_id = %s RETURNING push_id", (asker.device_id,)
+            "SELECT push_id, seen_at < now() - make_interval(secs => %s) AS is_due FROM hub.device "
+            "WHERE device_id = %s",
+            (SEEN_SECONDS, asker.device_id),
         ).fetchone()
         assert row is not None
+        if row.is_due:
+            connection.execute("UPDATE hub.device SET seen_at = now() WHERE device_id = %s", (asker.device_id,))
         push_id = bytes(row.push_id or b"")
         spaces = _spaces(connection, asker.member_id, request.marks)
     is_same = push_id in request.push_ids or not push_id
