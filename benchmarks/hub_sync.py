@@ -24,7 +24,7 @@ from engram.hub.client.rounds import Round, sync_server
 from engram.hub.protocol.phrase import code_text, new_code
 from engram.hub.server.accounts import add_member
 from engram.hub.server.database import Database
-from engram.models.episode_changes import add_episode
+from engram.models.episode_changes import add_episodes
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.hub_spaces import list_servers
 from engram.redaction import redact
@@ -39,6 +39,7 @@ def fill(machine: Machine, count: int) -> None:
     """Make memories of about 600 characters each."""
     chance = random.Random(1)
     for start_at in range(0, count, 1_000):
+        made = []
         with machine.store.transaction() as tx:
             for number in range(start_at, min(count, start_at + 1_000)):
                 text = " ".join(chance.choices(WORDS, k=75))
@@ -52,8 +53,8 @@ def fill(machine: Machine, count: int) -> None:
                     source=Source.AUTO,
                     created_at_ms=1_700_000_000_000 + number,
                 )
-                evidence = [Evidence(f"{chance.getrandbits(128):032x}", "s1")]
-                add_episode(tx, episode, evidence, actor=Actor.MODEL, action="extract")
+                made.append((episode, [Evidence(f"{chance.getrandbits(128):032x}", "s1")]))
+            add_episodes(tx, made, actor=Actor.MODEL, action="extract", reasons=[""] * len(made))
 
 
 def sync(machine: Machine) -> tuple[float, Round]:
